@@ -1,0 +1,1 @@
+"""The command line. Only this room reads the environment, the working folder and the terminal."""

@@ -1,0 +1,148 @@
+"""The exception tree, grouped by what a handler would do about it.
+
+::
+
+    GravelerError
+    ├── NotFoundError         what was named does not exist
+    ├── ConflictError         somebody else's state stands against it; look, then decide
+    ├── InvalidError          the request can never succeed as it is; change it
+    ├── PreconditionError     the request is fine, the state is not ready for it; bring it there first
+    ├── ForbiddenError        the request is understood and not allowed
+    ├── BusyError             others are in the way right now; the same request may succeed later
+    ├── CorruptError          stored bytes are not what was written; nothing was changed
+    └── UnavailableError      a resource (disk, network, permission) failed; nothing was changed
+
+Every message says what was wrong, with which value, and what to do. A face (command line, HTTP) maps the group to an exit
+code or a status in one table, and shows the message as it is.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graveler.model import Conflict
+
+
+class GravelerError(Exception):
+    """Base of everything that graveler raises on purpose."""
+
+
+class NotFoundError(GravelerError):
+    """What was named does not exist."""
+
+
+class ConflictError(GravelerError):
+    """Somebody else's state stands against the request."""
+
+
+class InvalidError(GravelerError):
+    """The request can never succeed as it is."""
+
+
+class PreconditionError(GravelerError):
+    """The request is fine, but the state is not ready for it."""
+
+
+class ForbiddenError(GravelerError):
+    """The request is understood and not allowed."""
+
+
+class BusyError(GravelerError):
+    """Others were in the way; the same request may succeed later."""
+
+
+class CorruptError(GravelerError):
+    """Stored bytes are not what was written."""
+
+
+class UnavailableError(GravelerError):
+    """A resource failed: disk, network, permission."""
+
+
+class RepositoryNotFoundError(NotFoundError):
+    """No repository has this name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"repository {name!r} does not exist; list the ones there are, or create it")
+
+
+class RefNotFoundError(NotFoundError):
+    """Nothing is called like this: no branch, tag or commit."""
+
+    def __init__(self, ref: str, why: str = "no branch, tag or commit has this name") -> None:
+        self.ref = ref
+        super().__init__(f"ref {ref!r} not found: {why}")
+
+
+class ObjectNotFoundError(NotFoundError):
+    """No object has this path in the ref that was read."""
+
+    def __init__(self, path: str, ref: str) -> None:
+        self.path, self.ref = path, ref
+        super().__init__(f"object {path!r} does not exist in {ref!r}")
+
+
+class AlreadyExistsError(ConflictError):
+    """The name is taken."""
+
+    def __init__(self, kind: str, name: str, what_to_do: str = "choose another name") -> None:
+        self.kind, self.name = kind, name
+        super().__init__(f"{kind} {name!r} already exists; {what_to_do}")
+
+
+class MergeConflictError(ConflictError):
+    """Both sides changed the same objects in different ways; nothing was changed.
+
+    ``conflicts`` holds all of them, in key order.
+    """
+
+    def __init__(self, source: str, destination: str, conflicts: Sequence["Conflict"]) -> None:
+        self.source, self.destination, self.conflicts = source, destination, tuple(conflicts)
+        shown = ", ".join(repr(c.path) for c in self.conflicts[:3]) + (", …" if len(self.conflicts) > 3 else "")
+        super().__init__(
+            f"merging {source!r} into {destination!r}: {len(self.conflicts)} "
+            f"conflict{'s' if len(self.conflicts) != 1 else ''} ({shown}); nothing was changed. "
+            "Change one side, or choose a strategy: source-wins or dest-wins"
+        )
+
+
+class NoChangesError(PreconditionError):
+    """There is nothing to commit or to merge."""
+
+
+class DirtyBranchError(PreconditionError):
+    """The branch has uncommitted changes, and the operation would mix with them."""
+
+    def __init__(self, branch: str, operation: str) -> None:
+        self.branch = branch
+        super().__init__(
+            f"branch {branch!r} has uncommitted changes, so {operation} is refused; commit them or reset the branch first"
+        )
+
+
+class AmbiguousRefError(InvalidError):
+    """A prefix that several commits share."""
+
+    def __init__(self, ref: str, candidates: Sequence[str]) -> None:
+        self.ref, self.candidates = ref, tuple(candidates)
+        super().__init__(
+            f"ref {ref!r} is ambiguous: it begins the IDs of {', '.join(c[:16] for c in candidates)}; give more digits"
+        )
+
+
+class DamagedFileError(CorruptError):
+    """A range or metarange file is missing, truncated or damaged.
+
+    ``name`` is the file's name; ``first`` and ``last`` bound the keys that it held, where they are known.
+    """
+
+    def __init__(self, kind: str, name: str, why: str, first: bytes | None = None, last: bytes | None = None) -> None:
+        self.kind, self.name, self.why, self.first, self.last = kind, name, why, first, last
+        held = ""
+        if first is not None and last is not None:
+            held = (
+                f"; it held the objects from {first.decode('utf-8', 'backslashreplace')!r}"
+                f" to {last.decode('utf-8', 'backslashreplace')!r}"
+            )
+        super().__init__(f"{kind} {name} {why}{held}. Restore this file from a copy of the storage namespace")

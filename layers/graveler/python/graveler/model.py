@@ -1,0 +1,150 @@
+"""Plain typed values that pass between the rooms. No behaviour beyond what a value knows of itself.
+
+Inside, keys and digests are ``bytes``; at the edges paths and IDs are ``str``. A type of its own for each kind of ID keeps
+a metarange ID from being passed where a commit ID belongs.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Generic, NewType, TypeVar
+
+from msgspec import Struct, field
+
+RepositoryUID = NewType("RepositoryUID", str)
+"""Names one creation of a repository; created again under the same name, it gets another one."""
+
+CommitID = NewType("CommitID", str)
+"""64 lower-case hex digits: SHA-256 of everything that a commit says."""
+
+MetarangeID = NewType("MetarangeID", str)
+"""64 lower-case hex digits: the contents of a whole tree. Empty for the tree without objects."""
+
+MetarangeName = NewType("MetarangeName", str)
+"""File name of a metarange, ``<metarange ID>-<32 hex digits>``. Empty for the tree without objects."""
+
+Token = NewType("Token", str)
+"""Names one generation of a branch's uncommitted changes."""
+
+DEFAULT_CONTENT_TYPE = "application/octet-stream"
+
+
+class SplitParameters(Struct, frozen=True):
+    """Where a range ends. Stored with the repository; see ``docs/format.md``.
+
+    ``min_size`` and ``max_size`` are bytes of logical size (length of the key + 32 a record), ``raggedness`` is a number
+    of records.
+    """
+
+    min_size: int = 512 * 1024
+    max_size: int = 4 * 1024 * 1024
+    raggedness: int = 5_000
+
+
+class ObjectEntry(Struct, frozen=True):
+    """What the lake knows of one object. ``size`` in bytes, ``mtime`` in Unix seconds, ``checksum`` usually 32 hex digits
+    (MD5). ``address`` is the full physical address, ``scheme://…``."""
+
+    path: str
+    address: str
+    size: int
+    checksum: str
+    mtime: int
+    content_type: str = DEFAULT_CONTENT_TYPE
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class CommonPrefix(Struct, frozen=True):
+    """Stands in a listing for all objects whose path begins with ``path``, which ends with the delimiter."""
+
+    path: str
+
+
+class Repository(Struct, frozen=True):
+    """A repository as the table has it. ``created`` in Unix seconds."""
+
+    name: str
+    uid: RepositoryUID
+    namespace: str
+    default_branch: str
+    created: int
+    split: SplitParameters = SplitParameters()
+    format_version: int = 1
+
+
+class Branch(Struct, frozen=True):
+    """A branch as a user sees it: a name and the commit that it points at."""
+
+    name: str
+    commit_id: CommitID
+
+
+class Tag(Struct, frozen=True):
+    """A name for one commit, for good."""
+
+    name: str
+    commit_id: CommitID
+
+
+class Commit(Struct, frozen=True):
+    """One state of the whole lake, and where it came from. ``created`` in Unix seconds; ``generation`` is 1 for the first
+    commit and one more than the highest parent's otherwise. ``metarange`` is empty for a tree without objects."""
+
+    id: CommitID
+    parents: tuple[CommitID, ...]
+    metarange: MetarangeName
+    committer: str
+    message: str
+    created: int
+    generation: int
+    operation: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def metarange_id(self) -> MetarangeID:
+        """ID of the contents, without the part of the file's name that pins addresses."""
+        return MetarangeID(self.metarange.partition("-")[0])
+
+
+class ChangeType(str, Enum):
+    """How an object differs between two states."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    PREFIX_CHANGED = "prefix_changed"
+
+
+class Change(Struct, frozen=True):
+    """One difference between two states, ``before`` → ``after``. Both are None for a prefix that stands for many."""
+
+    type: ChangeType
+    path: str
+    before: ObjectEntry | None = None
+    after: ObjectEntry | None = None
+
+
+class Conflict(Struct, frozen=True):
+    """An object that source and destination changed since their base, in different ways. None is "absent"."""
+
+    path: str
+    base: ObjectEntry | None
+    source: ObjectEntry | None
+    destination: ObjectEntry | None
+
+
+class MergeStrategy(str, Enum):
+    """What to do where both sides changed an object differently."""
+
+    NONE = ""
+    SOURCE_WINS = "source-wins"
+    DEST_WINS = "dest-wins"
+
+
+T = TypeVar("T")
+
+
+class Page(Struct, Generic[T], frozen=True):
+    """Some results, in order. ``next_after`` continues the listing (pass it as ``after``); None on the last page."""
+
+    results: tuple[T, ...]
+    next_after: str | None = None

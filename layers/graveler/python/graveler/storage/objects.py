@@ -1,0 +1,105 @@
+"""The port *objects*: named immutable byte strings in one namespace (a folder, an S3 bucket and prefix).
+
+Keys are ``/``-separated, relative to the namespace, without empty, ``.`` or ``..`` components. Every call is one request
+unless its docstring says otherwise; tests count them per method. Errors: :class:`ObjectMissingError`,
+:class:`ObjectConditionError`, and :class:`graveler.errors.UnavailableError` for what the store itself cannot do now
+(disk full, no permission, network).
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from graveler.errors import NotFoundError, PreconditionError
+
+
+class ObjectMissingError(NotFoundError):
+    """No object has this key."""
+
+    def __init__(self, namespace: str, key: str) -> None:
+        self.namespace, self.key = namespace, key
+        super().__init__(f"{namespace.rstrip('/')}/{key} does not exist in the object store")
+
+
+class ObjectConditionError(PreconditionError):
+    """A conditional put found the key taken, or a conditional delete found another version there."""
+
+    def __init__(self, namespace: str, key: str, condition: str) -> None:
+        self.namespace, self.key, self.condition = namespace, key, condition
+        super().__init__(f"{namespace.rstrip('/')}/{key}: not so any more: {condition}")
+
+
+class StoredObject(Struct, frozen=True):
+    """One object as the store lists it. ``size`` in bytes, ``etag`` opaque and different for each write of a key,
+    ``modified`` in Unix seconds."""
+
+    key: str
+    size: int
+    etag: str
+    modified: float
+
+
+class Objects(Protocol):
+    """Named immutable byte strings. Adapters are cheap to create, picklable, and safe to share between threads."""
+
+    @property
+    def namespace(self) -> str:
+        """URL of the namespace, without a trailing slash; ``<namespace>/<key>`` is an object's physical address."""
+        ...
+
+    def get(self, key: str) -> bytes:
+        """The whole object."""
+        ...
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Up to ``length`` bytes from offset ``start`` (bytes); fewer at the end, none past it. A negative ``start`` counts
+        from the end, as in a suffix request: ``get_range(k, -100, 100)`` is the last 100 bytes, or all of a shorter object."""
+        ...
+
+    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """The object, or ``length`` bytes of it from ``start``, in pieces of at most 1 MiB. One request."""
+        ...
+
+    def head(self, key: str) -> StoredObject:
+        """Size, ETag and time without the bytes."""
+        ...
+
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+        """Write an object as a whole: afterwards it is durable, and no reader ever sees half of it. ``data`` is the bytes, or
+        a file, which stays the caller's. With ``if_absent``, :class:`ObjectConditionError` when the key is taken: of
+        several at once, one wins."""
+        ...
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        """Remove an object; a missing one is success. With ``if_match``, only if its ETag is this one, otherwise
+        :class:`ObjectConditionError` (:class:`ObjectMissingError` if it is gone)."""
+        ...
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
+        """Objects whose key begins with ``prefix`` and is greater than ``after``, in the order of their UTF-8 bytes.
+        One request for each 1,000."""
+        ...
+
+    def presign(self, key: str, method: str, expires_in: int) -> str:
+        """A URL with which anybody may ``GET`` or ``PUT`` this key for ``expires_in`` seconds. No request."""
+        ...
+
+    def create_multipart(self, key: str) -> str:
+        """Begin an upload in parts; returns its upload ID."""
+        ...
+
+    def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
+        """Upload part ``number`` (1 to 10,000, any order, repeated ones replace); returns its ETag."""
+        ...
+
+    def complete_multipart(
+        self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
+    ) -> StoredObject:
+        """Make the object of its parts ``(number, ETag)``, in order. The whole object appears at once."""
+        ...
+
+    def abort_multipart(self, key: str, upload_id: str) -> None:
+        """Forget an upload and its parts; an unknown one is success."""
+        ...

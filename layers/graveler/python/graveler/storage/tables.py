@@ -1,0 +1,130 @@
+"""The port *tables*: small items with a partition key and a sort key, and conditional writes. DynamoDB's model, in plain types.
+
+One table serves a whole lake. Reads are strongly consistent. Items of one partition are ordered by the bytes of their sort
+key. Limits that every adapter keeps: sort key 1 to 1,024 bytes, item 400 KB, transaction 100 writes of distinct keys.
+Every method is one request; adapters that need several (batches beyond the service's limit) say so.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from graveler.errors import PreconditionError
+
+Value: TypeAlias = str | bytes | int | bool | list[str]
+Item: TypeAlias = Mapping[str, Value]
+"""Attributes besides the key. An attribute that does not apply is left out; there is no null."""
+
+MAX_TRANSACTION_WRITES = 100
+MAX_SORT_KEY_BYTES = 1024
+MAX_ITEM_BYTES = 400_000
+
+
+class Key(Struct, frozen=True):
+    """Address of an item: ``partition`` spreads load, ``sort`` orders within it."""
+
+    partition: str
+    sort: bytes
+
+
+class Absent(Struct, frozen=True):
+    """Condition: no item has this key."""
+
+
+class Matches(Struct, frozen=True):
+    """Condition: the item exists, and each of ``attributes`` equals the value given; None means the item lacks it."""
+
+    attributes: Mapping[str, Value | None] = {}
+
+
+Condition: TypeAlias = Absent | Matches
+
+
+class Put(Struct, frozen=True):
+    """Replace the whole item, or create it."""
+
+    key: Key
+    item: Item
+    condition: Condition | None = None
+
+
+class Delete(Struct, frozen=True):
+    """Remove the item; without a condition a missing one is success."""
+
+    key: Key
+    condition: Condition | None = None
+
+
+class Check(Struct, frozen=True):
+    """Write nothing, but let the transaction fail unless ``condition`` holds."""
+
+    key: Key
+    condition: Condition
+
+
+Write: TypeAlias = Put | Delete | Check
+
+
+class ConditionFailedError(PreconditionError):
+    """A condition did not hold, and nothing was written.
+
+    ``failures`` maps the position of each write whose condition failed (0 for a single write) to the item that stood there
+    instead, or None if there was none.
+    """
+
+    def __init__(self, failures: Mapping[int, Item | None]) -> None:
+        self.failures = dict(failures)
+        super().__init__(f"a condition of the table failed (writes {sorted(self.failures)}); nothing was written")
+
+
+class QueryPage(Struct, frozen=True):
+    """Items of one partition in order of their sort key. ``more``: the limit, or the page's size, ended it early."""
+
+    items: list[tuple[bytes, Item]]
+    more: bool
+
+
+class Tables(Protocol):
+    """Items under conditional writes. Safe to share between threads; several processes may use one table at once.
+
+    Errors: :class:`ConditionFailedError`; :class:`graveler.errors.BusyError` when others kept the table busy (nothing was
+    written, the same call may succeed later); :class:`graveler.errors.UnavailableError`.
+    """
+
+    def get(self, key: Key) -> Item | None:
+        """The item, or None."""
+        ...
+
+    def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
+        """The items, in the order of ``keys``; each is current, but not all need be from one moment. One request for each 100."""
+        ...
+
+    def query(
+        self,
+        partition: str,
+        *,
+        start: bytes = b"",
+        end: bytes | None = None,
+        limit: int = 1000,
+        descending: bool = False,
+    ) -> QueryPage:
+        """Items with ``start <= sort key < end`` (no ``end``: to the last one), at most ``limit``, ascending or descending."""
+        ...
+
+    def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
+        """Replace or create one item, durably."""
+        ...
+
+    def delete(self, key: Key, condition: Condition | None = None) -> None:
+        """Remove one item, durably."""
+        ...
+
+    def write_many(self, writes: Sequence[Put | Delete]) -> None:
+        """Many unconditional writes of distinct keys; each is durable afterwards, but all together are no transaction: after an
+        error some may have happened. One request for each 25."""
+        ...
+
+    def transact(self, writes: Sequence[Write]) -> None:
+        """All of the writes or none, durably, at one moment. At most 100, of distinct keys."""
+        ...
