@@ -1,0 +1,153 @@
+"""Applying sorted changes to a tree: what a commit does.
+
+Reads the ranges that a change touches, and those that it takes to get in step again (``writer``); takes the others by reference.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from graveler.model import SplitParameters
+from graveler.tree.record import identity
+from graveler.tree.sstable import Records
+from graveler.tree.tree import Tree
+from graveler.tree.writer import TreeWriter, batches
+
+Change = tuple[bytes, bytes | None]
+"""A key and the packed bytes that it gets, or None to remove it."""
+
+Interval = tuple[bytes | None, bytes | None]
+"""Keys with ``after < key <= upto``; None is no bound."""
+
+
+def apply(tree: Tree, changes: Iterable[Change], split: SplitParameters) -> Tree:
+    """``tree`` with ``changes``, which come in ascending order of distinct keys.
+
+    A change that brings the identity which a record already has leaves the record as it was; one that removes an absent key
+    is none. Cost: reads t ranges, writes those that come out different. The metarange is not written yet.
+    """
+    writer = TreeWriter(tree.store, split, known=(tree,))
+    apply_between(writer, tree, changes, (None, None))
+    return writer.finish()
+
+
+def reapply(
+    old_head: Tree,
+    old_result: Tree,
+    new_head: Tree,
+    changes: Callable[[Interval], Iterable[Change]],
+    split: SplitParameters,
+) -> Tree:
+    """What :func:`apply` would make of ``new_head``, when ``old_result`` is what it made of ``old_head`` (promise C6).
+
+    Where both heads have the same ranges, the finished ones are kept; elsewhere ``changes`` is asked for the changes of an
+    interval, and they are applied anew. (Merging the finished tree instead would lose changes that equal the old head.)
+    """
+    writer = TreeWriter(new_head.store, split, known=(new_head, old_result))
+    for interval, same in aligned(old_head, new_head):
+        if same:
+            writer.copy(old_result, *interval)
+        else:
+            apply_between(writer, new_head, changes(interval), interval)
+    return writer.finish()
+
+
+def aligned(left: Tree, right: Tree) -> Iterator[tuple[Interval, bool]]:
+    """Cut the whole key space into intervals in which both trees have the very same ranges, and those in which they have not."""
+    after: bytes | None = None
+    i = j = 0
+    while i < len(left) and j < len(right):
+        run = common_run(left, i, right, j)
+        if run:
+            upto = left.lasts[i + run - 1]
+            yield (after, upto), True
+            after, i, j = upto, i + run, j + run
+            continue
+        # Different: go on to the next key where both have a cut.
+        while i < len(left) and j < len(right) and left.lasts[i] != right.lasts[j]:
+            if left.lasts[i] < right.lasts[j]:
+                i += 1
+            else:
+                j += 1
+        if i < len(left) and j < len(right):
+            upto = left.lasts[i]
+            yield (after, upto), False
+            after, i, j = upto, i + 1, j + 1
+    yield (after, None), i == len(left) and j == len(right)
+
+
+def common_run(left: Tree, i: int, right: Tree, j: int) -> int:
+    """How many ranges from ``i`` and ``j`` on are the same, file names included. Compares in steps that double."""
+    longest = min(len(left) - i, len(right) - j)
+    run, step = 0, 1
+    while run < longest:
+        step = min(step, longest - run)
+        if left.packed[i + run : i + run + step] == right.packed[j + run : j + run + step] and (
+            left.lasts[i + run : i + run + step] == right.lasts[j + run : j + run + step]
+        ):
+            run += step
+            step *= 2
+        elif step == 1:
+            break
+        else:
+            step = max(1, step // 4)
+    return run
+
+
+def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], interval: Interval) -> None:
+    """Append to ``writer`` the records of ``tree`` in ``interval`` with ``changes``, which all lie in it."""
+    after, upto = interval
+    source = iter(changes)
+    change = next(source, None)
+    while change is not None:
+        # A change belongs to the first range whose last key is not below it; after all of them, to the end.
+        number = bisect_left(tree.lasts, change[0])
+        before = tree.lasts[number - 1] if number else None
+        if before is not None and (after is None or before > after):
+            writer.copy(tree, after, before)
+            after = before
+        if number == len(tree):
+            present = ((key, packed) for key, packed in chain([change], source) if packed is not None)
+            for keys, packed in batches(present):
+                writer.add(keys, packed)
+            return
+        last = tree.lasts[number] if upto is None else min(upto, tree.lasts[number])
+        for keys, packed in tree.range_blocks(number, b"" if after is None else after + b"\0"):
+            if keys[-1] > last:
+                end = bisect_left(keys, last + b"\0")
+                keys, packed = keys[:end], packed[:end]
+                if not keys:
+                    break
+            if change is not None and change[0] <= keys[-1]:
+                (keys, packed), change = _merged(keys, packed, change, source)
+            writer.add(keys, packed)
+        while change is not None and change[0] <= last:
+            if change[1] is not None:
+                writer.add([change[0]], [change[1]])
+            change = next(source, None)
+        after = last
+    if upto is None or after is None or after < upto:
+        writer.copy(tree, after, upto)
+
+
+def _merged(
+    keys: list[bytes], packed: list[bytes], change: Change | None, source: Iterator[Change]
+) -> tuple[Records, Change | None]:
+    """A block with the changes up to its last key, and the first change after it."""
+    new_keys: list[bytes] = []
+    new_packed: list[bytes] = []
+    last, done = keys[-1], 0
+    while change is not None and change[0] <= last:
+        key, value = change
+        at = bisect_left(keys, key, done)
+        new_keys += keys[done:at]
+        new_packed += packed[done:at]
+        present = keys[at] == key
+        done = at + 1 if present else at
+        if value is not None:
+            new_keys.append(key)
+            new_packed.append(packed[at] if present and identity(packed[at]) == identity(value) else value)
+        change = next(source, None)
+    new_keys += keys[done:]
+    new_packed += packed[done:]
+    return (new_keys, new_packed), change

@@ -1,0 +1,94 @@
+"""The port through which the tree reads and writes its files, and the cache of open ones.
+
+Two kinds of files, addressed by name: ``ranges`` and ``metaranges``. Names pin contents, so nothing here ever goes stale.
+"""
+
+from collections import OrderedDict
+from pathlib import Path
+from tempfile import gettempdir
+from threading import Lock
+from typing import Final, Protocol
+
+from graveler.errors import DamagedFileError, NotFoundError
+from graveler.tree.sstable import MalformedTableError, Table
+
+RANGES: Final = "ranges"
+METARANGES: Final = "metaranges"
+
+
+class TreeFiles(Protocol):
+    """Where immutable files are kept."""
+
+    def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
+        """The file's bytes; with ``fresh`` from the store itself, dropping whatever copy is nearer. Raises
+        :class:`graveler.errors.NotFoundError`."""
+        ...
+
+    def put(self, kind: str, name: str, data: bytes) -> None:
+        """Make the file durable under this name, unless it is there already."""
+        ...
+
+
+class TreeStore:
+    """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them.
+
+    ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one.
+    """
+
+    def __init__(self, files: TreeFiles, *, scratch: Path | None = None, max_open_bytes: int = 64 << 20) -> None:
+        self._files = files
+        self._scratch = scratch or default_scratch()
+        self._max_open_bytes = max_open_bytes
+        self._open: OrderedDict[str, Table] = OrderedDict()
+        self._open_bytes = 0
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self._files, self._scratch, self._max_open_bytes)
+
+    @property
+    def scratch(self) -> Path:
+        """Folder for files that are being written."""
+        return self._scratch
+
+    def put(self, kind: str, name: str, data: bytes) -> None:
+        """Write a file; durable afterwards. One request."""
+        self._files.put(kind, name, data)
+
+    def open(self, kind: str, name: str, first: bytes | None = None, last: bytes | None = None) -> Table:
+        """The file's table; one request unless it is open already. A damaged copy is dropped and fetched again.
+
+        :class:`DamagedFileError` if the store's own file is missing or damaged; ``first`` and ``last`` say what it held.
+        """
+        with self._lock:
+            table = self._open.get(name)
+            if table is not None:
+                self._open.move_to_end(name)
+                return table
+        try:
+            try:
+                table = Table(self._files.get(kind, name))
+            except MalformedTableError:
+                table = Table(self._files.get(kind, name, fresh=True))
+        except MalformedTableError as error:
+            raise DamagedFileError(kind[:-1], name, f"is damaged ({error})", first, last) from None
+        except NotFoundError:
+            raise DamagedFileError(kind[:-1], name, "is missing from the object store", first, last) from None
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = table
+                self._open_bytes += table.size
+                while self._open_bytes > self._max_open_bytes and len(self._open) > 1:
+                    _, closed = self._open.popitem(last=False)
+                    self._open_bytes -= closed.size
+        return table
+
+
+def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int) -> TreeStore:
+    return TreeStore(files, scratch=scratch, max_open_bytes=max_open_bytes)
+
+
+def default_scratch() -> Path:
+    """A folder in memory if this system has one, else the one for temporary files."""
+    memory = Path("/dev/shm")  # noqa: S108 - a well-known place, and the files get names of their own
+    return memory if memory.is_dir() else Path(gettempdir())

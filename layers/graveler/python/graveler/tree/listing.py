@@ -1,0 +1,80 @@
+"""Listing with prefix, delimiter and paging, over anything that yields sorted records in chunks.
+
+A source is asked for *the next records from a key on*; it answers with some of them. A :class:`graveler.tree.tree.Tree` is one
+(through :meth:`~graveler.tree.tree.Tree.chunk`), a branch with uncommitted changes another. With a delimiter, what stands behind
+one common prefix is jumped over, so the cost follows the prefixes shown and not the objects below them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+
+import msgspec
+
+from graveler.tree.sstable import Records
+
+Chunks = Callable[[bytes, bytes | None], Records]
+"""``(start, end)`` → some records with ``start <= key < end``, in order; empty when there are none."""
+
+
+class ListedRecord(msgspec.Struct, frozen=True):
+    """A record, or (``packed`` is None) the common prefix ``key`` of some."""
+
+    key: bytes
+    packed: bytes | None
+
+
+class ListedPage(msgspec.Struct, frozen=True):
+    """``more`` says that something follows."""
+
+    results: list[ListedRecord]
+    more: bool
+
+
+def prefix_end(prefix: bytes) -> bytes | None:
+    """The smallest key above all that begin with ``prefix``; None if there is none (nothing but 0xff bytes, or empty)."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def list_page(
+    chunks: Chunks, *, prefix: bytes = b"", after: bytes = b"", delimiter: bytes = b"", amount: int = 1000
+) -> ListedPage:
+    """At most ``amount`` records and common prefixes that begin with ``prefix`` and are greater than ``after``, in key order.
+
+    With a ``delimiter``, keys that hold it behind the prefix are rolled up into the part that ends with its first
+    occurrence. ``after`` may be a key or a common prefix that an earlier page ended with: all below that one is passed over.
+    """
+    end = prefix_end(prefix)
+    start = max(prefix, after + b"\0") if after else prefix
+    if delimiter and after.startswith(prefix) and after.endswith(delimiter) and len(after) > len(prefix):
+        rolled = after.find(delimiter, len(prefix)) + len(delimiter)
+        if rolled == len(after):
+            beyond = prefix_end(after)
+            if beyond is None:
+                return ListedPage([], more=False)
+            start = beyond
+    results: list[ListedRecord] = []
+    while True:
+        if end is not None and start >= end:
+            return ListedPage(results, more=False)
+        keys, packed = chunks(start, end)
+        if not keys:
+            return ListedPage(results, more=False)
+        at = 0
+        while at < len(keys):
+            if len(results) == amount:
+                return ListedPage(results, more=True)
+            key = keys[at]
+            found = key.find(delimiter, len(prefix)) if delimiter else -1
+            if found < 0:
+                results.append(ListedRecord(key, packed[at]))
+                at += 1
+                continue
+            common = key[: found + len(delimiter)]
+            results.append(ListedRecord(common, None))
+            beyond = prefix_end(common)
+            if beyond is None:
+                return ListedPage(results, more=False)
+            at = bisect_left(keys, beyond, at)
+            start = beyond
+        start = max(start, keys[-1] + b"\0")

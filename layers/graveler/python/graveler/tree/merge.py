@@ -1,0 +1,189 @@
+"""Three-way merge of trees, by the table
+
+===========  ======================================
+s = d        d
+s = b        d
+d = b        s
+otherwise    conflict; or s, or d, by the strategy
+===========  ======================================
+
+for base ``b``, source ``s`` and destination ``d`` of each key, where "absent" is a value too and equal means equal identity *of
+the same key*. At the level of ranges the same table holds over aligned intervals: where one side left the base's ranges as
+they were, the other side's are taken by reference, so changes in different places open nothing but seams.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from enum import Enum
+
+import msgspec
+
+from graveler.model import MergeStrategy, SplitParameters
+from graveler.tree.cursor import Cursor
+from graveler.tree.diff import common_records, equal_ids
+from graveler.tree.record import identity
+from graveler.tree.tree import Tree
+from graveler.tree.writer import TreeWriter
+
+
+class TreeConflict(msgspec.Struct, frozen=True):
+    """A key that both sides changed, differently: its packed bytes in all three; None is "absent"."""
+
+    key: bytes
+    base: bytes | None
+    source: bytes | None
+    destination: bytes | None
+
+
+class MergeResult(msgspec.Struct, frozen=True):
+    """The merged tree, or all the conflicts, in key order, that stand against it."""
+
+    tree: Tree | None
+    conflicts: tuple[TreeConflict, ...] = ()
+
+
+class _Side(Enum):
+    SOURCE = 1
+    DESTINATION = 2
+
+
+def merge(
+    base: Tree, source: Tree, destination: Tree, split: SplitParameters, strategy: MergeStrategy = MergeStrategy.NONE
+) -> MergeResult:
+    """Merge what ``source`` changed since ``base`` into ``destination``.
+
+    Cost: reads the ranges that both sides changed, and seams; writes the ranges that are new. All conflicts are found; with any,
+    there is no tree. The metarange is not written yet.
+    """
+    writer = TreeWriter(destination.store, split, known=(destination, source))
+    conflicts = tuple(_Merge(base, source, destination, strategy, writer).run())
+    return MergeResult(None, conflicts) if conflicts else MergeResult(writer.finish())
+
+
+class _Merge:
+    """The walk over the three trees. ``writer`` gets the result; after the first conflict nothing more is written."""
+
+    def __init__(
+        self, base: Tree, source: Tree, destination: Tree, strategy: MergeStrategy, writer: TreeWriter
+    ) -> None:
+        self.base, self.source, self.destination = Cursor(base), Cursor(source), Cursor(destination)
+        self.strategy = strategy
+        self.writer: TreeWriter | None = writer
+
+    def run(self) -> Iterator[TreeConflict]:
+        base, source, destination = self.base, self.source, self.destination
+        while True:
+            if self._whole_ranges():
+                continue
+            keys = [key for key in (base.key, source.key, destination.key) if key is not None]
+            if not keys:
+                return
+            conflict = self._records(min(keys))
+            if conflict is not None:
+                self.writer = None
+                yield conflict
+
+    def _whole_ranges(self) -> bool:
+        """Decide what can be decided without opening anything; False if nothing can."""
+        b, s, d = self.base, self.source, self.destination
+        if s.at_start and d.at_start and (run := equal_ids(s, d)):
+            last = d.tree.lasts[d.number + run - 1]
+            self._take(d, d.number + run)
+            s.skip_ranges(run)
+            b.skip_upto(last)
+            return True
+        if b.at_start and s.at_start and (run := equal_ids(b, s)):
+            last = b.tree.lasts[b.number + run - 1]
+            b.skip_ranges(run)
+            s.skip_ranges(run)
+            self._take_upto(d, last)
+            return True
+        if b.at_start and d.at_start and (run := equal_ids(b, d)):
+            last = b.tree.lasts[b.number + run - 1]
+            b.skip_ranges(run)
+            d.skip_ranges(run)
+            self._take_upto(s, last)
+            return True
+        for one, others in ((s, (b, d)), (d, (b, s)), (b, (s, d))):
+            if one.at_start:
+                ahead = [key for other in others if (key := other.key) is not None]
+                if not ahead or one.info.last < min(ahead):
+                    stop = bisect_left(one.tree.lasts, min(ahead)) if ahead else len(one.tree)
+                    if one is b:
+                        one.skip_ranges(stop - one.number)
+                    else:
+                        self._take(one, stop)
+                    return True
+        return False
+
+    def _take(self, cursor: Cursor, stop: int) -> None:
+        """Take whole ranges, by reference."""
+        if self.writer is not None:
+            self.writer.take(cursor.tree, cursor.number, stop)
+        cursor.skip_ranges(stop - cursor.number)
+
+    def _take_upto(self, cursor: Cursor, last: bytes) -> None:
+        """Take all that one side has up to ``last``, inclusive; reads only a range that reaches over it."""
+        if self.writer is not None:
+            while (key := cursor.key) is not None and key <= last:
+                if cursor.at_start:
+                    stop = bisect_right(cursor.tree.lasts, last)
+                    if stop > cursor.number:
+                        self._take(cursor, stop)
+                        continue
+                cursor.load()
+                end = bisect_right(cursor.keys, last, cursor.at)
+                self.writer.add(cursor.keys[cursor.at : end], cursor.packed[cursor.at : end])
+                cursor.advance(end - cursor.at)
+        else:
+            cursor.skip_upto(last)
+
+    def _records(self, key: bytes) -> TreeConflict | None:
+        """Decide the records at ``key``, and those after it that are the same in all three."""
+        sides: list[bytes | None] = []
+        for cursor in (self.base, self.source, self.destination):
+            if cursor.key == key:
+                cursor.load()
+                sides.append(cursor.packed[cursor.at])
+            else:
+                sides.append(None)
+        b, s, d = sides
+        if b is not None and s is not None and d is not None:
+            run = self._common_run()
+            if run:
+                cursor = self.destination
+                if self.writer is not None:
+                    self.writer.add(
+                        cursor.keys[cursor.at : cursor.at + run], cursor.packed[cursor.at : cursor.at + run]
+                    )
+                for cursor in (self.base, self.source, self.destination):
+                    cursor.advance(run)
+                return None
+        conflict = None
+        side = _decide(b, s, d)
+        if side is None:
+            if self.strategy is MergeStrategy.NONE:
+                conflict = TreeConflict(key, b, s, d)
+            side = _Side.SOURCE if self.strategy is MergeStrategy.SOURCE_WINS else _Side.DESTINATION
+        result = s if side is _Side.SOURCE else d
+        if result is not None and self.writer is not None and conflict is None:
+            self.writer.add([key], [result])
+        for cursor, packed in ((self.base, b), (self.source, s), (self.destination, d)):
+            if packed is not None:
+                cursor.advance(1)
+        return conflict
+
+    def _common_run(self) -> int:
+        """How many records from here on are the same to the byte in all three blocks."""
+        run = common_records(self.base, self.destination)
+        return min(run, common_records(self.source, self.destination)) if run else 0
+
+
+def _decide(base: bytes | None, source: bytes | None, destination: bytes | None) -> _Side | None:
+    """Whose record the result has; None is a conflict."""
+    b, s, d = (None if packed is None else identity(packed) for packed in (base, source, destination))
+    if s in (d, b):
+        return _Side.DESTINATION
+    if d == b:
+        return _Side.SOURCE
+    return None

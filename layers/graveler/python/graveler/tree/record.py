@@ -1,0 +1,166 @@
+"""Records: what one object is, in bytes.
+
+A record is a *key* (the object's path, UTF-8) and its *packed* bytes, which hold first the *identity* (what the object is; it
+enters IDs) and then the *rest of the value* (what is needed to use it)::
+
+    packed   := identity length (2 bytes, big endian) ‖ identity ‖ rest
+    identity := object size (8 bytes, big endian)
+              ‖ checksum length (1 byte; + 128 for one that is not plain hex) ‖ checksum
+              ‖ [ 01 ‖ first 16 bytes of SHA-256 over the MessagePack array [content type, [key, value, …]] ]
+              ‖ [ 02 ‖ address ]
+    rest     := MessagePack array [mtime, address, content type, metadata], cut after the last one that is not nil
+
+01 is there only when content type or user metadata differ from the default, 02 only when the object lies outside the
+repository's namespace, where somebody else may change it. Neither mtime nor an address inside the namespace is part of the
+identity: the same bytes uploaded twice are no change. Addresses of data that graveler named (``data/<20>/<20>`` in base 32)
+are kept as their 25 raw bytes, others in the namespace relative to it.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from struct import Struct as Layout
+from struct import error as StructError  # noqa: N812
+from typing import Final
+
+import msgspec
+
+from graveler.errors import CorruptError, InvalidError
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+
+MAX_KEY_BYTES: Final = 1024
+IDENTITY_OVERHEAD: Final = 32
+"""What a record counts for besides its key when ranges are cut: a constant, so that cuts depend on keys alone."""
+
+_HEAD: Final = Layout(">HQB")
+_ATTRIBUTES: Final = 1
+_EXTERNAL: Final = 2
+_TEXT_CHECKSUM: Final = 128
+_DATA: Final = "/data/"
+_NAME_CHARS: Final = 20
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(list[int | bytes | str | dict[str, str] | None]).decode
+
+
+def encode_key(path: str) -> bytes:
+    """The key of a path: 1 to 1,024 bytes of UTF-8. :class:`InvalidError` for anything else."""
+    try:
+        key = path.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidError(f"path {path!r} cannot be written as UTF-8: {error.reason}") from None
+    if not key:
+        raise InvalidError("an object's path must not be empty")
+    if len(key) > MAX_KEY_BYTES:
+        raise InvalidError(f"path {path[:40]!r}… has {len(key)} bytes; at most {MAX_KEY_BYTES} are allowed")
+    return key
+
+
+def identity(packed: bytes) -> bytes:
+    """The part of a record that says what the object is."""
+    return packed[2 : 2 + (packed[0] << 8 | packed[1])]
+
+
+def frame(identity: bytes, rest: bytes) -> bytes:
+    """Put identity and rest together."""
+    return len(identity).to_bytes(2, "big") + identity + rest
+
+
+def record_ids(keys: Sequence[bytes], packed: Sequence[bytes]) -> bytes:
+    """The concatenated 32-byte record IDs, ``SHA-256(SHA-256(key) ‖ SHA-256(identity))`` each."""
+    return b"".join(
+        [
+            sha256(sha256(key).digest() + sha256(p[2 : 2 + (p[0] << 8 | p[1])]).digest()).digest()
+            for key, p in zip(keys, packed, strict=True)
+        ]
+    )
+
+
+class RecordCodec:
+    """Turns :class:`ObjectEntry` values of one repository into records and back. ``namespace`` is the repository's URL."""
+
+    def __init__(self, namespace: str) -> None:
+        self._inside = namespace.rstrip("/") + "/"
+        self._data = namespace.rstrip("/") + _DATA
+
+    def encode(self, entry: ObjectEntry) -> bytes:
+        """The packed bytes of ``entry``; equal identities mean the same object. Some 2 µs."""
+        checksum = entry.checksum
+        try:
+            raw, mark = bytes.fromhex(checksum), 0
+            if raw.hex() != checksum:  # upper case, white space
+                raw, mark = checksum.encode(), _TEXT_CHECKSUM
+        except ValueError:
+            raw, mark = checksum.encode(), _TEXT_CHECKSUM
+        if len(raw) >= _TEXT_CHECKSUM:
+            raise InvalidError(f"checksum of {entry.path!r} is too long: {len(raw)} bytes, at most 127")
+        if entry.size < 0:
+            raise InvalidError(f"size of {entry.path!r} is negative: {entry.size}")
+        tail = b""
+        content_type: str | None = None
+        metadata: dict[str, str] | None = None
+        if entry.content_type != DEFAULT_CONTENT_TYPE or entry.metadata:
+            content_type = entry.content_type if entry.content_type != DEFAULT_CONTENT_TYPE else None
+            metadata = dict(sorted(entry.metadata.items())) or None
+            flat = [text for pair in (metadata or {}).items() for text in pair]
+            tail = b"\x01" + sha256(_pack([entry.content_type, flat])).digest()[:16]
+        address = entry.address
+        kept: bytes | str | None = None
+        if address.startswith(self._data) and (name := _data_name(address[len(self._data) :])) is not None:
+            kept = name
+        elif address.startswith(self._inside):
+            kept = address[len(self._inside) :]
+        else:
+            tail += b"\x02" + address.encode()
+        length = 9 + len(raw) + len(tail)
+        if length > 0xFFFF:
+            raise InvalidError(f"the address of {entry.path!r} is too long: {len(address)} characters")
+        rest: list[object] = [entry.mtime, kept, content_type, metadata]
+        while rest[-1] is None:
+            rest.pop()
+        return _HEAD.pack(length, entry.size, len(raw) | mark) + raw + tail + _pack(rest)
+
+    def decode(self, key: bytes, packed: bytes) -> ObjectEntry:
+        """The entry of a record. :class:`CorruptError` if the bytes are not one."""
+        try:
+            length, size, mark = _HEAD.unpack_from(packed)
+            end = 2 + length
+            at = 11 + (mark & 127)
+            raw = packed[11:at]
+            checksum = raw.decode() if mark & _TEXT_CHECKSUM else raw.hex()
+            if at < end and packed[at] == _ATTRIBUTES:
+                at += 17
+            rest = _unpack(packed[end:])
+            mtime = rest[0]
+            kept = rest[1] if len(rest) > 1 else None
+            if at < end and packed[at] == _EXTERNAL:
+                address = packed[at + 1 : end].decode()
+            elif isinstance(kept, bytes):
+                address = self._data + _data_path(kept)
+            elif isinstance(kept, str):
+                address = self._inside + kept
+            else:
+                raise CorruptError(f"the record of {key!r} has no address")
+            content_type = rest[2] if len(rest) > 2 and rest[2] is not None else DEFAULT_CONTENT_TYPE
+            metadata = rest[3] if len(rest) > 3 and rest[3] is not None else {}
+            if not (isinstance(mtime, int) and isinstance(content_type, str) and isinstance(metadata, dict)):
+                raise CorruptError(f"the record of {key!r} has fields of the wrong type")
+            return ObjectEntry(key.decode(), address, size, checksum, mtime, content_type, metadata)
+        except (ValueError, IndexError, msgspec.MsgspecError, StructError) as error:
+            raise CorruptError(f"the record of {key!r} cannot be read: {error}") from None
+
+
+def _data_name(path: str) -> bytes | None:
+    """25 bytes of ``<20 chars>/<20 chars>`` in base 32, or None if ``path`` is not of this form."""
+    if len(path) != 2 * _NAME_CHARS + 1 or path[_NAME_CHARS] != "/":
+        return None
+    digits = path[:_NAME_CHARS] + path[_NAME_CHARS + 1 :]
+    if not (digits.isascii() and digits.isalnum() and digits == digits.lower() and max(digits) <= "v"):
+        return None
+    return int(digits, 32).to_bytes(25, "big")
+
+
+def _data_path(name: bytes) -> str:
+    """The inverse of :func:`_data_name`."""
+    number = int.from_bytes(name, "big")
+    digits = "".join(["0123456789abcdefghijklmnopqrstuv"[number >> shift & 31] for shift in range(195, -1, -5)])
+    return f"{digits[:_NAME_CHARS]}/{digits[_NAME_CHARS:]}"

@@ -1,0 +1,163 @@
+"""One state of the lake: a sorted list of ranges, which a metarange file holds. Reading it.
+
+A :class:`Tree` keeps its metarange in memory, packed (about 250 bytes a range; a range holds some 10,000 objects), and opens
+ranges when somebody asks for what is in them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from graveler.errors import DamagedFileError
+from graveler.model import MetarangeID, MetarangeName
+from graveler.tree.files import METARANGES, RANGES, TreeStore
+from graveler.tree.record import frame, record_ids
+from graveler.tree.sstable import MalformedTableError, Records, Table, write_table
+
+_ID_SIZE: Final = 32
+_PREFIX: Final = 2 + _ID_SIZE
+"""Bytes of a packed range description that hold its ID (and the length before it)."""
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(tuple[bytes, int, int, int, bytes]).decode
+
+
+class RangeInfo(msgspec.Struct, frozen=True):
+    """What a metarange says of one range.
+
+    ``first`` and ``last`` are its outermost keys, ``count`` its records, ``size`` its logical size in bytes (what the split
+    rule counts), ``total`` the sum of its objects' sizes in bytes. ``suffix`` pins addresses and times in the file's name.
+    """
+
+    last: bytes
+    id: bytes
+    first: bytes
+    count: int
+    size: int
+    total: int
+    suffix: bytes
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return f"{self.id.hex()}-{self.suffix.hex()}"
+
+    def pack(self) -> bytes:
+        """Identity (the range ID) and rest, as a record of the metarange under the key ``last``."""
+        return frame(self.id, _pack((self.first, self.count, self.size, self.total, self.suffix)))
+
+    @classmethod
+    def unpack(cls, last: bytes, packed: bytes) -> "RangeInfo":
+        """The inverse of :meth:`pack`."""
+        first, count, size, total, suffix = _unpack(packed[_PREFIX:])
+        return cls(last, packed[2:_PREFIX], first, count, size, total, suffix)
+
+
+class Tree:
+    """One state, immutable. ``lasts`` and ``packed`` describe its ranges, in key order: last keys and packed descriptions.
+
+    Safe to share between threads.
+    """
+
+    __slots__ = ("lasts", "packed", "store")
+
+    def __init__(self, store: TreeStore, lasts: Sequence[bytes] = (), packed: Sequence[bytes] = ()) -> None:
+        self.store = store
+        self.lasts: list[bytes] = list(lasts)
+        self.packed: list[bytes] = list(packed)
+
+    @classmethod
+    def load(cls, store: TreeStore, name: MetarangeName) -> "Tree":
+        """The tree that a metarange file describes. One object read, none for the empty tree."""
+        if not name:
+            return cls(store)
+        table = store.open(METARANGES, name)
+        tree = cls(store)
+        for keys, packed in table.blocks():
+            tree.lasts += keys
+            tree.packed += packed
+        return tree
+
+    def save(self) -> MetarangeName:
+        """Write the metarange file and return its name. One object write, none for the empty tree."""
+        name = self.name()
+        if name:
+            self.store.put(METARANGES, name, write_table(self.lasts, self.packed, self.store.scratch))
+        return name
+
+    def name(self) -> MetarangeName:
+        """Name of the metarange file: its ID and what pins the descriptions. Empty for the empty tree. No request."""
+        if not self.lasts:
+            return MetarangeName("")
+        return MetarangeName(f"{self.id()}-{sha256(b''.join(self.packed)).hexdigest()[:32]}")
+
+    def id(self) -> MetarangeID:
+        """Digest of the contents: of keys and identities alone (law F1). Empty for the empty tree. No request."""
+        return MetarangeID(sha256(record_ids(self.lasts, self.packed)).hexdigest() if self.lasts else "")
+
+    def __len__(self) -> int:
+        """Number of ranges."""
+        return len(self.lasts)
+
+    def info(self, number: int) -> RangeInfo:
+        """The description of range ``number``."""
+        return RangeInfo.unpack(self.lasts[number], self.packed[number])
+
+    def range_id(self, number: int) -> bytes:
+        """ID of range ``number``, without unpacking the rest."""
+        return self.packed[number][2:_PREFIX]
+
+    def count(self) -> int:
+        """Number of records. No request."""
+        return sum(self.info(number).count for number in range(len(self)))
+
+    def open(self, number: int) -> Table:
+        """The file of range ``number``; one object read unless it is open already."""
+        info = self.info(number)
+        return self.store.open(RANGES, info.name, info.first, info.last)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges."""
+        number = bisect_left(self.lasts, key)
+        if number == len(self.lasts) or key < self.info(number).first:
+            return None
+        try:
+            return self.open(number).get(key)
+        except MalformedTableError as error:
+            raise self._damaged(number, error) from None
+
+    def blocks(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Records]:
+        """The records with ``start <= key < end``, some hundred at a time. Opens the ranges that hold them, one after another."""
+        for number in range(bisect_left(self.lasts, start), len(self.lasts)):
+            if end is not None and self.info(number).first >= end:
+                return
+            for keys, packed in self.range_blocks(number, start):
+                if end is not None and keys[-1] >= end:
+                    at = bisect_left(keys, end)
+                    if at:
+                        yield keys[:at], packed[:at]
+                    return
+                yield keys, packed
+
+    def records(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """The records with ``start <= key < end``, one by one."""
+        for keys, packed in self.blocks(start, end):
+            yield from zip(keys, packed, strict=True)
+
+    def chunk(self, start: bytes, end: bytes | None = None) -> Records:
+        """The next records from ``start`` on, some of them (a block's); empty lists when there are none before ``end``."""
+        return next(self.blocks(start, end), ([], []))
+
+    def range_blocks(self, number: int, start: bytes = b"") -> Iterator[Records]:
+        """The records of range ``number`` from ``start`` on, a block at a time."""
+        try:
+            yield from self.open(number).blocks(start)
+        except MalformedTableError as error:
+            raise self._damaged(number, error) from None
+
+    def _damaged(self, number: int, error: MalformedTableError) -> DamagedFileError:
+        info = self.info(number)
+        return DamagedFileError("range", info.name, f"is damaged ({error})", info.first, info.last)

@@ -1,0 +1,185 @@
+"""The resynchronising writer: makes a canonical tree of records and of whole ranges of older trees.
+
+A cut depends only on what follows the cut before it. So when a cut of the new tree falls on one of an old tree's cuts, the two
+are *in step*: old ranges behind it are taken by reference, unopened, as long as nothing changes in them. When it does not, the
+writer keeps reading into the next old range until it does; closing a range only because a reusable one begins would make
+the tree depend on its history. ``docs/format.md`` has the argument, ``tests/tree`` the proof by exhaustion.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import islice
+from operator import ge
+from struct import unpack
+from typing import Final
+
+from xxhash import xxh64_intdigest
+
+from graveler.errors import InvalidError
+from graveler.model import SplitParameters
+from graveler.tree.files import RANGES, TreeStore
+from graveler.tree.record import IDENTITY_OVERHEAD, record_ids
+from graveler.tree.split import SEED, cuts_after, validate_split
+from graveler.tree.sstable import write_table
+from graveler.tree.tree import RangeInfo, Tree
+
+_BATCH: Final = 4096
+
+
+class TreeWriter:
+    """Builds one tree from left to right: :meth:`add` records and :meth:`take` ranges in ascending key order, then
+    :meth:`finish`.
+
+    Holds the records of one range in memory (at most ``max_size`` of logical size). ``known`` are ranges that are already
+    stored: one that comes out like one of these is not written again. Range files are durable before they are named.
+    """
+
+    def __init__(self, store: TreeStore, split: SplitParameters, known: Iterable[Tree] = ()) -> None:
+        validate_split(split)
+        self._store = store
+        self._split = split
+        self._keys: list[bytes] = []
+        self._packed: list[bytes] = []
+        self._size = 0
+        self._tree = Tree(store)
+        self._tail_open = False
+        """The last range taken was ended by the end of its tree's data and not by the rule: what follows reopens it."""
+        self._known = tuple(known)
+        self._written: set[bytes] = set()
+
+    def add(self, keys: Sequence[bytes], packed: Sequence[bytes]) -> None:
+        """Append records, in ascending order; :class:`InvalidError` if they are not, at the latest when their range ends."""
+        if not keys:
+            return
+        if self._tail_open:
+            self._reopen()
+        split = self._split
+        smallest, largest, raggedness = split.min_size, split.max_size, split.raggedness
+        size, done = self._size, 0
+        for number, key in enumerate(keys):
+            size += len(key) + IDENTITY_OVERHEAD
+            if size >= smallest and (size >= largest or xxh64_intdigest(key, SEED) % raggedness == 0):
+                self._keys += keys[done : number + 1]
+                self._packed += packed[done : number + 1]
+                self._size = size
+                self._cut()
+                size, done = 0, number + 1
+        self._keys += keys[done:]
+        self._packed += packed[done:]
+        self._size = size
+
+    def take(self, tree: Tree, start: int = 0, stop: int | None = None) -> None:
+        """Append the ranges ``start`` to ``stop`` of a canonical tree with the same split parameters: by reference where the
+        cuts are in step, and otherwise record by record until they are."""
+        stop = len(tree) if stop is None else stop
+        if start >= stop:
+            return
+        if self._tail_open:
+            self._reopen()
+        while self._keys and start < stop:
+            for keys, packed in tree.range_blocks(start):
+                self.add(keys, packed)
+            start += 1
+        if start < stop:
+            self._tree.lasts += tree.lasts[start:stop]
+            self._tree.packed += tree.packed[start:stop]
+            info = tree.info(stop - 1)
+            self._tail_open = not cuts_after(self._split, info.size, info.last)
+
+    def copy(self, tree: Tree, after: bytes | None = None, upto: bytes | None = None) -> None:
+        """Append the records of a canonical tree with ``after < key <= upto`` (None: no bound). Ranges that lie inside are taken
+        as in :meth:`take`; only the two that reach over a bound are read."""
+        lasts = tree.lasts
+        number = 0 if after is None else bisect_right(lasts, after)
+        end = len(tree) if upto is None else bisect_right(lasts, upto)
+        if after is not None and number < len(tree) and tree.info(number).first <= after:
+            self._copy_part(tree, number, after, upto)
+            number += 1
+        if number < end:
+            self.take(tree, number, end)
+            number = end
+        if upto is not None and number == end < len(tree) and tree.info(number).first <= upto:
+            self._copy_part(tree, number, after, upto)
+
+    def finish(self) -> Tree:
+        """The tree of all that was appended. Its metarange is not written yet (:meth:`Tree.save`)."""
+        if self._keys:
+            self._cut()
+        return self._tree
+
+    def _copy_part(self, tree: Tree, number: int, after: bytes | None, upto: bytes | None) -> None:
+        for keys, packed in tree.range_blocks(number, b"" if after is None else after + b"\0"):
+            if upto is not None and keys[-1] > upto:
+                end = bisect_right(keys, upto)
+                if end:
+                    self.add(keys[:end], packed[:end])
+                return
+            self.add(keys, packed)
+
+    def _reopen(self) -> None:
+        """Take the last range back as records, since it goes on."""
+        self._tail_open = False
+        last, description = self._tree.lasts.pop(), self._tree.packed.pop()
+        for keys, packed in Tree(self._store, [last], [description]).range_blocks(0):
+            self.add(keys, packed)
+
+    def _cut(self) -> None:
+        """End the range here."""
+        keys, packed = self._keys, self._packed
+        if (self._tree.lasts and keys[0] <= self._tree.lasts[-1]) or any(map(ge, keys, islice(keys, 1, None))):
+            raise InvalidError(
+                f"records are not in ascending order of their keys, between {keys[0]!r} and {keys[-1]!r}"
+            )
+        info = RangeInfo(
+            last=keys[-1],
+            id=sha256(record_ids(keys, packed)).digest(),
+            first=keys[0],
+            count=len(keys),
+            size=self._size,
+            total=_object_bytes(packed),
+            suffix=sha256(b"".join(packed)).digest()[:16],
+        )
+        description = info.pack()
+        if description not in self._written and not self._is_known(info.last, description):
+            self._store.put(RANGES, info.name, write_table(keys, packed, self._store.scratch))
+            self._written.add(description)
+        self._tree.lasts.append(info.last)
+        self._tree.packed.append(description)
+        self._keys, self._packed, self._size = [], [], 0
+
+    def _is_known(self, last: bytes, description: bytes) -> bool:
+        for tree in self._known:
+            number = bisect_left(tree.lasts, last)
+            if number < len(tree) and tree.packed[number] == description:
+                return True
+        return False
+
+
+def _object_bytes(packed: Sequence[bytes]) -> int:
+    """Sum of the objects' sizes: the first eight bytes of each identity."""
+    return sum(unpack(f">{len(packed)}Q", b"".join([p[2:10] for p in packed])))
+
+
+def build(store: TreeStore, split: SplitParameters, records: Iterable[tuple[bytes, bytes]]) -> Tree:
+    """The tree of records in ascending order of their keys. Streaming: one range in memory. 2.0 µs a record."""
+    writer = TreeWriter(store, split)
+    for keys, packed in batches(records):
+        writer.add(keys, packed)
+    return writer.finish()
+
+
+def join(store: TreeStore, split: SplitParameters, trees: Iterable[Tree]) -> Tree:
+    """The tree of several canonical trees over adjacent, ascending key intervals. Opens under two ranges a seam on average."""
+    writer = TreeWriter(store, split)
+    for tree in trees:
+        writer.take(tree)
+    return writer.finish()
+
+
+def batches(records: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """Records as lists of keys and packed bytes, some thousand at a time."""
+    source = iter(records)
+    while batch := list(islice(source, _BATCH)):
+        keys, packed = zip(*batch, strict=True)
+        yield list(keys), list(packed)
