@@ -1,0 +1,121 @@
+"""What is staged under tokens: putting, finding and scanning it.
+
+An item's sort key is the object's key; attribute ``record`` holds the packed record, and is absent in a tombstone. **A delete
+always writes a tombstone**, also over an item that is only staged: removing the item instead would race with a commit that has
+read it already (promise C1). Where several tokens hold a key, the newest counts; callers pass tokens from the newest on.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from xxhash import xxh64_intdigest
+
+from graveler.errors import CorruptError
+from graveler.model import RepositoryUID, Token
+from graveler.staging.tokens import shard_count
+from graveler.storage.tables import Delete, Item, Key, Put, Tables
+
+PAGE: Final = 1000
+"""Items that one table read asks for."""
+
+StagedRecord = tuple[bytes, bytes | None]
+"""A key, and its packed record or None for a tombstone."""
+
+
+class Staged(Struct, frozen=True):
+    """What is staged for one key; ``packed`` is None for a tombstone."""
+
+    packed: bytes | None
+
+
+class StagedChunk(Struct, frozen=True):
+    """Some staged records in key order. They are all up to ``complete_upto``, inclusive; None: all there are."""
+
+    keys: list[bytes]
+    packed: list[bytes | None]
+    complete_upto: bytes | None
+
+
+class StagedChanges:
+    """The staged items of one repository."""
+
+    def __init__(self, tables: Tables, uid: RepositoryUID) -> None:
+        self._tables = tables
+        self._uid = uid
+
+    def put(self, token: Token, key: bytes, packed: bytes | None) -> None:
+        """Stage one record, or (None) a tombstone. One table write."""
+        self._tables.put(self._key(token, key), _item(packed))
+
+    def put_many(self, token: Token, records: Sequence[StagedRecord]) -> None:
+        """Stage records of distinct keys; each is durable by itself. One table write for each 25."""
+        self._tables.write_many([Put(self._key(token, key), _item(packed)) for key, packed in records])
+
+    def get(self, tokens: Sequence[Token], key: bytes) -> Staged | None:
+        """What is staged for a key, or None. One table read."""
+        for item in self._tables.get_many([self._key(token, key) for token in tokens]):
+            if item is not None:
+                return Staged(_record(item))
+        return None
+
+    def exists(self, tokens: Sequence[Token]) -> bool:
+        """Is anything staged at all? At most one table read for each token and shard."""
+        return any(
+            self._tables.query(partition, limit=1).items for token in tokens for partition in self._partitions(token)
+        )
+
+    def chunk(self, tokens: Sequence[Token], start: bytes, end: bytes | None, limit: int = PAGE) -> StagedChunk:
+        """Some records with ``start <= key < end``. One table read for each token and shard."""
+        complete_upto: bytes | None = None
+        found: dict[bytes, bytes | None] = {}
+        for token in reversed(tokens):  # the newest last: it overwrites
+            for partition in self._partitions(token):
+                page = self._tables.query(partition, start=start, end=end, limit=limit)
+                found.update((key, _record(item)) for key, item in page.items)
+                if page.more and (complete_upto is None or page.items[-1][0] < complete_upto):
+                    complete_upto = page.items[-1][0]
+        keys = sorted(found)
+        if complete_upto is not None:
+            while keys[-1] > complete_upto:
+                keys.pop()
+        return StagedChunk(keys, [found[key] for key in keys], complete_upto)
+
+    def scan(self, tokens: Sequence[Token], start: bytes = b"", end: bytes | None = None) -> Iterator[StagedRecord]:
+        """All records with ``start <= key < end`` in key order. Streaming, as many reads as :meth:`chunk` for each thousand."""
+        while True:
+            chunk = self.chunk(tokens, start, end)
+            yield from zip(chunk.keys, chunk.packed, strict=True)
+            if chunk.complete_upto is None:
+                return
+            start = chunk.complete_upto + b"\0"
+
+    def remove(self, token: Token, limit: int = PAGE) -> bool:
+        """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when nothing
+        is left."""
+        done = True
+        for partition in self._partitions(token):
+            page = self._tables.query(partition, limit=limit)
+            if page.items:
+                self._tables.write_many([Delete(Key(partition, key)) for key, _ in page.items])
+            done = done and not page.more
+        return done
+
+    def _partitions(self, token: Token) -> list[str]:
+        return [f"{self._uid}/staged/{token}/{shard}" for shard in range(shard_count(token))]
+
+    def _key(self, token: Token, key: bytes) -> Key:
+        shards = shard_count(token)
+        shard = xxh64_intdigest(key) % shards if shards > 1 else 0
+        return Key(f"{self._uid}/staged/{token}/{shard}", key)
+
+
+def _item(packed: bytes | None) -> Item:
+    return {} if packed is None else {"record": packed}
+
+
+def _record(item: Item) -> bytes | None:
+    record = item.get("record")
+    if record is None or isinstance(record, bytes):
+        return record
+    raise CorruptError(f"a staged item holds no record but {record!r}")

@@ -1,0 +1,67 @@
+"""The queue of tokens whose items may go: late, and twice.
+
+Late, because a reader that took the branch before a commit published still looks under the applied token (promise C3): nothing is
+removed before the longest request's time has passed. Twice, because a writer that held the token from long ago may put an item
+there even after that; what it leaves is swept the second time, a day later. The queue is in the table, written in the
+transaction that takes the token from its branch, so a process that dies forgets nothing (promise C5).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from graveler.model import RepositoryUID, Token
+from graveler.staging.changes import StagedChanges
+from graveler.storage.tables import Delete, Key, Put, Tables
+
+LONGEST_REQUEST: Final = 15 * 60
+"""Seconds after which no reader can still hold an older state of a branch: the longest life of a function."""
+
+SECOND_SWEEP: Final = 86_400
+"""Seconds between the first and the second sweep of a token."""
+
+
+class CleanupQueue:
+    """Tokens of one repository that wait for their items to be removed, in the order of their time."""
+
+    def __init__(self, tables: Tables, uid: RepositoryUID) -> None:
+        self._tables = tables
+        self._partition = f"{uid}/cleanup"
+
+    def add_write(self, token: Token, now: float) -> Put:
+        """Queue a token; part of the transaction that takes it from its branch."""
+        return Put(Key(self._partition, _place(now + LONGEST_REQUEST, token)), {"token": token, "sweep": 1})
+
+    def sweep(self, staged: StagedChanges, now: float, limit: int = 10) -> int:
+        """Remove what is due, at most ``limit`` tokens of a thousand items each; returns how many were finished.
+
+        One table read when nothing is due. May be repeated and may run twice at once.
+        """
+        finished = 0
+        for place, token, sweep in self._due(now, limit):
+            if not staged.remove(token):
+                continue  # the rest next time: it stays in the queue
+            if sweep == 1:
+                again = _place(now + SECOND_SWEEP, token)
+                self._tables.put(Key(self._partition, again), {"token": token, "sweep": 2})
+            self._tables.delete(Key(self._partition, place))
+            finished += 1
+        return finished
+
+    def waiting(self) -> Iterator[Token]:
+        """All queued tokens, due or not."""
+        start = b""
+        while True:
+            page = self._tables.query(self._partition, start=start)
+            for _, item in page.items:
+                yield Token(str(item["token"]))
+            if not page.more:
+                return
+            start = page.items[-1][0] + b"\0"
+
+    def _due(self, now: float, limit: int) -> list[tuple[bytes, Token, int]]:
+        page = self._tables.query(self._partition, end=_place(now, Token("")), limit=limit)
+        return [(place, Token(str(item["token"])), int(str(item["sweep"]))) for place, item in page.items]
+
+
+def _place(time: float, token: Token) -> bytes:
+    return int(time * 1000).to_bytes(8, "big") + token.encode()
