@@ -90,5 +90,5 @@ def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int) -> TreeStore:
 
 def default_scratch() -> Path:
     """A folder in memory if this system has one, else the one for temporary files."""
-    memory = Path("/dev/shm")  # noqa: S108 - a well-known place, and the files get names of their own
+    memory = Path("/dev/shm")
     return memory if memory.is_dir() else Path(gettempdir())

@@ -1,4 +1,4 @@
-"""Building one tree in several processes: each builds the tree of a key interval, a join makes them one (law F1: the same one)."""
+"""Building one tree in several processes: each builds the tree of an interval of keys, a join makes them one (law F1)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -39,7 +39,7 @@ _DATA: Final = "/data/"
 _NAME_CHARS: Final = 20
 
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(list[int | bytes | str | dict[str, str] | None]).decode
+_unpack = msgspec.msgpack.Decoder(list).decode
 
 
 def encode_key(path: str) -> bytes:
@@ -161,6 +161,10 @@ def _data_name(path: str) -> bytes | None:
 
 def _data_path(name: bytes) -> str:
     """The inverse of :func:`_data_name`."""
-    number = int.from_bytes(name, "big")
-    digits = "".join(["0123456789abcdefghijklmnopqrstuv"[number >> shift & 31] for shift in range(195, -1, -5)])
+    digits = base32(int.from_bytes(name, "big"), 2 * _NAME_CHARS)
     return f"{digits[:_NAME_CHARS]}/{digits[_NAME_CHARS:]}"
+
+
+def base32(number: int, digits: int) -> str:
+    """The lowest ``5 * digits`` bits of a number, in the alphabet ``0-9a-v``, which sorts like the numbers."""
+    return "".join(["0123456789abcdefghijklmnopqrstuv"[number >> shift & 31] for shift in range(5 * digits - 5, -1, -5)])

@@ -95,13 +95,11 @@ class Table:
         try:
             metaindex, index = _footer(data)
             _verify(data, *metaindex)
-            for handle in _handles_of(_entries(_block(data, *metaindex), 0)):
+            for value in _entries(_block(data, *metaindex), 0)[1]:
+                handle, _ = _handle(value, 0)
                 _verify(data, *handle)
             _verify(data, *index)
-            entries = _entries(_block(data, *index), 0)
-            self._bounds: list[bytes] = entries[0]
-            """For each block a key that is not below its last one, and below the next block's first one."""
-            self._handles = _handles_of(entries)
+            self._bounds, self._handles = _index(_block(data, *index))
             for handle in self._handles:
                 _verify(data, *handle)
         except (IndexError, StructError, ValueError) as error:
@@ -151,11 +149,9 @@ def _footer(data: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
         raise MalformedTableError("does not end like a table (truncated, or another kind of file)")
     if version != _FORMAT_VERSION or footer[0] != _XXH3:
         raise MalformedTableError(f"has table format {version} with checksum type {footer[0]}, which is not ours")
-    offset, at = _varint(footer, 1)
-    size, at = _varint(footer, at)
-    index_offset, at = _varint(footer, at)
-    index_size, at = _varint(footer, at)
-    return (offset, size), (index_offset, index_size)
+    metaindex, at = _handle(footer, 1)
+    index, _ = _handle(footer, at)
+    return metaindex, index
 
 
 def _verify(data: bytes, offset: int, size: int) -> None:
@@ -264,10 +260,29 @@ def _search(block: bytes, key: bytes) -> bytes | None:
     return None
 
 
-def _handles_of(entries: Records) -> list[tuple[int, int]]:
-    handles = []
-    for value in entries[1]:
-        offset, at = _varint(value, 0)
-        size, _ = _varint(value, at)
-        handles.append((offset, size))
-    return handles
+def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
+    """A block's offset and size, and where the bytes that say so end."""
+    offset, at = _varint(data, at)
+    size, at = _varint(data, at)
+    return (offset, size), at
+
+
+def _index(block: bytes) -> tuple[list[bytes], list[tuple[int, int]]]:
+    """For each block of records: a key that is not below its last and below the next block's first one, and its handle.
+
+    Entries of an index have no value length, and every one is a restart point.
+    """
+    _, end = _restarts(block)
+    bounds, handles = [], []
+    at = 0
+    while at < end:
+        shared, at = _varint(block, at)
+        unshared, at = _varint(block, at)
+        bounds.append(block[at : at + unshared])
+        handle, at = _handle(block, at + unshared)
+        handles.append(handle)
+        if shared:
+            raise MalformedTableError("the index shares parts of its keys, which ours never do")
+    if at != end:
+        raise MalformedTableError("the index does not end where its restart array begins")
+    return bounds, handles
