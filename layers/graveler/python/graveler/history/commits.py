@@ -1,0 +1,363 @@
+"""Commit records: their bytes, their IDs, and where they are kept.
+
+**ID.** ``H`` is SHA-256, and ``f(x)`` frames a field: its length as 8 bytes, big endian, then its bytes. ::
+
+    commit ID := H( f("graveler commit 1")
+                    f(parents: 32 raw bytes each, in order)
+                    f(metarange ID: 32 raw bytes, none for the tree without objects)
+                    f(committer) f(message)                         (UTF-8)
+                    f(creation time: 8 bytes, big endian, signed; Unix seconds)
+                    f(metadata: f(key) f(value) for each pair, in order of the keys' bytes)
+                    f(operation id) )
+
+So no two different commits share the bytes that are hashed. The generation and the part of the metarange's name that pins
+addresses follow from, or add to, what the ID covers, and are not in it.
+
+**Record.** A JSON object without white space, its fields in the order of :class:`_Record` and metadata in order of the keys:
+the same commit always has the same bytes. It is kept twice, in the table and as ``_graveler/commits/<id>`` in the object store.
+
+**Item.** Partition ``<repository uid>/commit/<first digit>``, sort key the ID's 64 digits. Attributes: ``record``; ``line``, the
+raw IDs of the next 32 ancestors along first parents, nearest first; ``expired`` (Unix seconds) once no ref may be pointed at
+the commit any more. The line only tells a walk what to read next. It is never believed: what a walk follows are the records.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from graveler.errors import CorruptError, InvalidError, RefNotFoundError
+from graveler.model import Commit, CommitID, MetarangeID, MetarangeName, RepositoryUID
+from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables
+
+RECORD_VERSION: Final = 1
+ID_DIGITS: Final = 64
+MIN_PREFIX_DIGITS: Final = 4
+"""A shorter beginning of an ID names no commit."""
+
+LINE_LENGTH: Final = 32
+"""How many first-parent ancestors an item names."""
+
+MAX_RECORD_BYTES: Final = MAX_ITEM_BYTES - 8_000
+"""Longest record: the item also holds the line, the key and its attributes' names."""
+
+READ_BATCH: Final = 100
+"""How many items the tables give for one request."""
+
+_TAG: Final = b"graveler commit 1"
+_DIGITS: Final = frozenset("0123456789abcdef")
+_RAW: Final = 32
+
+
+class _Record(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the JSON says, in this order."""
+
+    version: int
+    parents: tuple[str, ...]
+    metarange: str
+    committer: str
+    message: str
+    created: int
+    generation: int
+    operation: str
+    metadata: dict[str, str]
+
+
+class _Version(Struct, frozen=True):
+    version: int
+
+
+_encode = msgspec.json.Encoder().encode
+_decode_record = msgspec.json.Decoder(_Record).decode
+_decode_version = msgspec.json.Decoder(_Version).decode
+
+
+def is_hex(text: str) -> bool:
+    """Whether ``text`` is lower-case hex digits only."""
+    return _DIGITS.issuperset(text)
+
+
+def is_commit_id(text: str) -> bool:
+    """Whether ``text`` has the form of a whole commit ID."""
+    return len(text) == ID_DIGITS and is_hex(text)
+
+
+def commit_id(
+    *,
+    parents: Sequence[CommitID],
+    metarange_id: MetarangeID,
+    committer: str,
+    message: str,
+    created: int,
+    metadata: Mapping[str, str],
+    operation: str,
+) -> CommitID:
+    """The ID of the commit that says this (the bytes hashed stand above). ``created`` in Unix seconds. No request.
+
+    Raises :class:`InvalidError` for text that is no UTF-8, IDs that are no digests and times beyond 64 bits.
+    """
+    try:
+        pairs = [part for pair in sorted((k.encode(), v.encode()) for k, v in metadata.items()) for part in pair]
+        fields = (
+            _TAG,
+            b"".join([_raw(parent) for parent in parents]),
+            _raw(metarange_id) if metarange_id else b"",
+            committer.encode(),
+            message.encode(),
+            created.to_bytes(8, "big", signed=True),
+            _framed(pairs),
+            operation.encode(),
+        )
+    except UnicodeEncodeError as error:
+        raise InvalidError(f"a commit's text cannot be written as UTF-8: {error.object!r}, {error.reason}") from None
+    except OverflowError:
+        raise InvalidError(f"creation time {created} is out of range; it is Unix time in seconds") from None
+    return CommitID(sha256(_framed(fields)).hexdigest())
+
+
+def new_commit(
+    parents: Sequence[Commit],
+    metarange: MetarangeName,
+    committer: str,
+    message: str,
+    created: int,
+    metadata: Mapping[str, str],
+    operation: str,
+) -> Commit:
+    """A commit on top of ``parents`` (none for the first one), its generation one more than the highest of theirs.
+
+    ``created`` in Unix seconds; ``operation`` names the one run that makes this commit, so that equal contents still are two
+    commits. No request. Raises :class:`InvalidError` as :func:`commit_id` does, for a parent named twice, and for message
+    and metadata that do not fit an item of the table.
+    """
+    ids = tuple(parent.id for parent in parents)
+    if len(set(ids)) != len(ids):
+        raise InvalidError(f"commit {ids[0][:16]} is given as a parent twice")
+    commit = Commit(
+        id=commit_id(
+            parents=ids,
+            metarange_id=MetarangeID(metarange.partition("-")[0]),
+            committer=committer,
+            message=message,
+            created=created,
+            metadata=metadata,
+            operation=operation,
+        ),
+        parents=ids,
+        metarange=metarange,
+        committer=committer,
+        message=message,
+        created=created,
+        generation=1 + max((parent.generation for parent in parents), default=0),
+        operation=operation,
+        metadata=dict(sorted(metadata.items())),
+    )
+    size = len(encode_commit(commit))
+    if size > MAX_RECORD_BYTES:
+        raise InvalidError(
+            f"the commit's record has {size} bytes, at most {MAX_RECORD_BYTES} are allowed; shorten its message or metadata"
+        )
+    return commit
+
+
+def encode_commit(commit: Commit) -> bytes:
+    """The record: what the table and the object store hold of ``commit``. The same bytes every time."""
+    return _encode(
+        _Record(
+            version=RECORD_VERSION,
+            parents=commit.parents,
+            metarange=commit.metarange,
+            committer=commit.committer,
+            message=commit.message,
+            created=commit.created,
+            generation=commit.generation,
+            operation=commit.operation,
+            metadata=dict(sorted(commit.metadata.items())),
+        )
+    )
+
+
+def decode_commit(cid: CommitID, record: bytes) -> Commit:
+    """The commit of a record that was kept as ``cid``. Some 10 µs, no request.
+
+    Raises :class:`CorruptError` that names the commit if the bytes are no record, of another version, or of another commit.
+    """
+    try:
+        said = _decode_record(record)
+    except msgspec.MsgspecError as error:
+        raise CorruptError(_unreadable(cid, record, error)) from None
+    if said.version != RECORD_VERSION:
+        raise CorruptError(_other_version(cid, said.version))
+    parents = tuple(map(CommitID, said.parents))
+    metarange = MetarangeName(said.metarange)
+    try:
+        actual = commit_id(
+            parents=parents,
+            metarange_id=MetarangeID(said.metarange.partition("-")[0]),
+            committer=said.committer,
+            message=said.message,
+            created=said.created,
+            metadata=said.metadata,
+            operation=said.operation,
+        )
+    except InvalidError as error:
+        raise CorruptError(f"the record of commit {cid} cannot be read: {error}") from None
+    if actual != cid:
+        raise CorruptError(f"the record of commit {cid} is damaged: what it says has the ID {actual}")
+    if (said.generation == 1) != (not parents) or said.generation < 1:
+        raise CorruptError(
+            f"the record of commit {cid} is damaged: generation {said.generation}, {len(parents)} parents"
+        )
+    return Commit(
+        cid,
+        parents,
+        metarange,
+        said.committer,
+        said.message,
+        said.created,
+        said.generation,
+        said.operation,
+        said.metadata,
+    )
+
+
+class KeptCommit(Struct, frozen=True):
+    """A commit and its item's line (see the module's docstring)."""
+
+    commit: Commit
+    line: bytes
+
+    def ancestors(self) -> list[CommitID]:
+        """IDs of probably the next ancestors along first parents, nearest first."""
+        digits = self.line.hex()
+        return [CommitID(digits[at : at + ID_DIGITS]) for at in range(0, len(digits), ID_DIGITS)]
+
+
+class CommitStore:
+    """The commits of one repository in the table, with the last ``capacity`` or so of them in memory.
+
+    Records never change, so the memory needs no protocol. It proves what a commit says, not that the commit is alive: a ref
+    is pointed at an existing commit only with :meth:`alive_check` in the same transaction. Safe to share between threads.
+    """
+
+    def __init__(self, tables: Tables, uid: RepositoryUID, capacity: int = 16_384) -> None:
+        self._tables, self._uid = tables, uid
+        # Two halves: what is used moves to the new one, and when that is full the old one is dropped. Near enough to
+        # "least recently used", and every step is one dict operation, so threads need no lock.
+        self._half = max(1, capacity // 2)
+        self._new: dict[CommitID, KeptCommit] = {}
+        self._old: dict[CommitID, KeptCommit] = {}
+
+    def key(self, cid: CommitID) -> Key:
+        """Where the commit's item is."""
+        return Key(f"{self._uid}/commit/{cid[0]}", cid.encode())
+
+    def get(self, cid: CommitID) -> Commit:
+        """The commit. One request, none if it is in memory. :class:`RefNotFoundError` if there is none,
+        :class:`CorruptError` if its record is damaged."""
+        return self.get_many([cid])[0]
+
+    def get_many(self, ids: Sequence[CommitID]) -> list[Commit]:
+        """The commits, in the order of ``ids``. One request for each 100 that are not in memory. Errors as :meth:`get`."""
+        kept = {cid: self.in_memory(cid) for cid in ids}
+        kept.update(self.read([cid for cid, found in kept.items() if found is None]))
+        commits = []
+        for cid in ids:
+            found = kept[cid]
+            if found is None:
+                raise RefNotFoundError(cid, "no commit has this ID")
+            commits.append(found.commit)
+        return commits
+
+    def in_memory(self, cid: CommitID) -> KeptCommit | None:
+        """The commit if no request is needed for it."""
+        found = self._new.get(cid)
+        if found is None:
+            found = self._old.get(cid)
+            if found is not None:
+                self._remember(found)
+        return found
+
+    def read(self, ids: Sequence[CommitID]) -> dict[CommitID, KeptCommit]:
+        """Those of ``ids`` (distinct) that exist, from the table and into memory. One request for each 100."""
+        if not ids:
+            return {}
+        items = self._tables.get_many([self.key(cid) for cid in ids])
+        return {cid: self.decode(cid, item) for cid, item in zip(ids, items, strict=True) if item is not None}
+
+    def decode(self, cid: CommitID, item: Item) -> KeptCommit:
+        """What the item at :meth:`key` says, for callers that read it together with others. Remembered; no request."""
+        record, line = item.get("record"), item.get("line", b"")
+        if not isinstance(record, bytes) or not isinstance(line, bytes):
+            raise CorruptError(f"the item of commit {cid} has no record")
+        kept = KeptCommit(decode_commit(cid, record), line[: len(line) // _RAW * _RAW])
+        self._remember(kept)
+        return kept
+
+    def find_prefix(self, prefix: str, limit: int = 8) -> list[CommitID]:
+        """IDs of commits that begin with ``prefix`` (4 to 64 lower-case hex digits), at most ``limit``, in order; more than one
+        means that the prefix is ambiguous. One request. :class:`InvalidError` for any other prefix."""
+        if not MIN_PREFIX_DIGITS <= len(prefix) <= ID_DIGITS or not is_hex(prefix):
+            raise InvalidError(
+                f"{prefix!r} is no prefix of a commit ID: give {MIN_PREFIX_DIGITS} to {ID_DIGITS} of 0-9, a-f"
+            )
+        start = prefix.encode()
+        page = self._tables.query(f"{self._uid}/commit/{prefix[0]}", start=start, end=start + b"g", limit=limit)
+        return [CommitID(sort.decode()) for sort, _ in page.items]
+
+    def put_write(self, commit: Commit) -> Put:
+        """The write of a transaction that adds ``commit``, on condition that its ID is new.
+
+        No request when the first parent is in memory, as it is for whoever just built on it; one otherwise.
+        :class:`RefNotFoundError` if that parent does not exist.
+        """
+        line = b""
+        if commit.parents:
+            first = commit.parents[0]
+            parent = self.in_memory(first) or self.read([first]).get(first)
+            if parent is None:
+                raise RefNotFoundError(
+                    first, f"commit {commit.id[:16]} names it as its parent, and no commit has this ID"
+                )
+            line = (_raw(first) + parent.line)[: LINE_LENGTH * _RAW]
+        return Put(self.key(commit.id), {"record": encode_commit(commit), "line": line}, Absent())
+
+    def alive_check(self, cid: CommitID) -> Check:
+        """The part of a transaction that lets it fail unless the commit exists and has not expired."""
+        return Check(self.key(cid), Matches({"expired": None}))
+
+    def _remember(self, kept: KeptCommit) -> None:
+        if len(self._new) >= self._half:
+            self._old, self._new = self._new, {}
+        self._new[kept.commit.id] = kept
+
+
+def _framed(fields: Iterable[bytes]) -> bytes:
+    return b"".join([part for field in fields for part in (len(field).to_bytes(8, "big"), field)])
+
+
+def _raw(digest: str) -> bytes:
+    """The 32 bytes that 64 hex digits stand for."""
+    if not is_commit_id(digest):
+        raise InvalidError(f"{digest!r} is no ID: 64 lower-case hex digits are expected")
+    return bytes.fromhex(digest)
+
+
+def _unreadable(cid: CommitID, record: bytes, error: Exception) -> str:
+    """Why a record cannot be decoded; a newer version is the likeliest reason, and has a remedy."""
+    try:
+        version = _decode_version(record).version
+    except msgspec.MsgspecError:
+        version = RECORD_VERSION
+    if version != RECORD_VERSION:
+        return _other_version(cid, version)
+    return f"the record of commit {cid} cannot be read: {error}"
+
+
+def _other_version(cid: CommitID, version: int) -> str:
+    return (
+        f"the record of commit {cid} has format version {version}, and this graveler reads version {RECORD_VERSION}; "
+        "use a newer graveler"
+    )

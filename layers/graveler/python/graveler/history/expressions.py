@@ -1,0 +1,180 @@
+"""Ref expressions: from what a user writes to a commit.
+
+::
+
+    expression := base [ "@" ] step*
+    base       := name of a branch | name of a tag | commit ID | the first digits (4 or more) of one commit ID
+    step       := "~" | "~N" | "^" | "^N"
+
+Of several things that a base may mean the first in this order counts. ``@`` stands only after a branch and means its commit,
+without its uncommitted changes. ``~N`` is N steps along first parents, ``^N`` the N-th parent; without N, 1; with 0, the commit
+itself.
+"""
+
+from typing import Final, Literal, NoReturn
+
+from msgspec import Struct
+
+from graveler.errors import AmbiguousRefError, InvalidError, RefNotFoundError
+from graveler.history.commits import ID_DIGITS, MIN_PREFIX_DIGITS, CommitStore, is_commit_id, is_hex
+from graveler.history.graph import first_parent_ancestor
+from graveler.history.names import broken_tag_rule, is_branch
+from graveler.history.refs import BranchState, Refs
+from graveler.model import CommitID
+from graveler.storage.tables import Key
+
+_STEPS: Final = "~^"
+_MAX_DIGITS: Final = 9
+_DECIMAL: Final = frozenset("0123456789")
+
+
+class Step(Struct, frozen=True):
+    """``~number`` or ``^number``."""
+
+    kind: Literal["~", "^"]
+    number: int
+
+
+class RefExpression(Struct, frozen=True):
+    """A parsed expression. ``at``: a ``@`` follows the base."""
+
+    base: str
+    at: bool = False
+    steps: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        return self.base + "@" * self.at + "".join(f"{step.kind}{step.number}" for step in self.steps)
+
+
+class Resolved(Struct, frozen=True):
+    """The commit that an expression means. ``branch`` is set if it is a branch's plain name: then the branch's uncommitted
+    changes are to be seen too."""
+
+    commit_id: CommitID
+    branch: BranchState | None = None
+
+
+def parse(text: str) -> RefExpression:
+    """The expression that ``text`` is. No request. :class:`InvalidError` with the position (from 1) of what is wrong."""
+    end = min((at for at in map(text.find, _STEPS) if at >= 0), default=len(text))
+    at = text[:end].endswith("@")
+    base = text[: end - at]
+    if not base:
+        _refuse(text, 0, "a branch, a tag or a commit ID must stand here")
+    broken = broken_tag_rule(base)  # branches and commit IDs keep these rules too
+    if broken is not None:
+        _refuse(text, 0, f"{base[:80]!r} is no name of a branch, tag or commit: {broken}")
+    if at and not is_branch(base):
+        _refuse(text, end - 1, "'@' stands only after the name of a branch")
+    steps = []
+    position = end
+    while position < len(text):
+        kind = text[position]
+        digits = position + 1
+        after = digits
+        while after < len(text) and text[after] in _DECIMAL:
+            after += 1
+        if after - digits > _MAX_DIGITS:
+            _refuse(text, digits, f"the number has more than {_MAX_DIGITS} digits")
+        number = int(text[digits:after]) if after > digits else 1
+        if kind == "~":
+            steps.append(Step("~", number))
+        elif kind == "^":
+            steps.append(Step("^", number))
+        else:
+            _refuse(text, position, f"only '~' and '^', each with or without a number, follow here, not {kind!r}")
+        position = after
+    return RefExpression(base, at, tuple(steps))
+
+
+def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -> Resolved:
+    """The commit that ``expression`` means.
+
+    Requests: one for a branch, a tag or a whole commit ID (all that the base may be is read at once); two for a prefix; in
+    addition, unless in memory, one for each further 32 steps along first parents begun, and one for each ``^N`` from 2 on.
+    The commit that is meant is not read.
+
+    Raises :class:`RefNotFoundError` and says what is missing, :class:`AmbiguousRefError` for a prefix of several commits,
+    :class:`InvalidError` for what is no expression, and what :meth:`CommitStore.get` raises for damaged records.
+    """
+    text = expression if isinstance(expression, str) else str(expression)
+    if isinstance(expression, str):
+        expression = parse(expression)
+    base = _resolve_base(text, expression, refs, commits)
+    if not expression.steps:
+        return Resolved(base.commit_id) if expression.at else base
+    commit_id = base.commit_id
+    done = expression.base + "@" * expression.at
+    straight = 0  # steps along first parents that were not walked yet
+    for step in expression.steps:
+        if step.kind == "~" or step.number <= 1:
+            straight += step.number
+            continue
+        commit_id = _walk(text, commits, done, commit_id, straight)
+        done, straight = _tilde(done, straight), 0
+        parents = commits.get(commit_id).parents
+        if len(parents) < step.number:
+            count = f"{len(parents)} parent{'s' if len(parents) != 1 else ''}"
+            raise RefNotFoundError(text, f"{done} is commit {commit_id[:16]}, which has {count}")
+        commit_id = parents[step.number - 1]
+        done += f"^{step.number}"
+    return Resolved(_walk(text, commits, done, commit_id, straight))
+
+
+def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: CommitStore) -> Resolved:
+    base = expression.base
+    if expression.at:
+        branch = refs.branch(base)
+        if branch is None:
+            raise RefNotFoundError(
+                text, f"no branch is called {base!r}, and '@' stands only after the name of a branch"
+            )
+        return Resolved(branch.commit_id, branch)
+    keys: list[Key] = [refs.tag_key(base)]
+    if is_branch(base):
+        keys.append(refs.branch_key(base))
+    whole = CommitID(base) if is_commit_id(base) else None
+    if whole is not None:
+        keys.append(commits.key(whole))
+    items = dict(zip(keys, refs.read_many(keys), strict=True))
+    if is_branch(base):
+        branch = refs.decode_branch(base, items[refs.branch_key(base)])
+        if branch is not None:
+            return Resolved(branch.commit_id, branch)
+    tag = refs.decode_tag(base, items[keys[0]])
+    if tag is not None:
+        return Resolved(tag.commit_id)
+    if whole is not None:
+        item = items[commits.key(whole)]
+        if item is not None:
+            return Resolved(commits.decode(whole, item).commit.id)
+    if is_hex(base) and len(base) < MIN_PREFIX_DIGITS:
+        raise RefNotFoundError(
+            text,
+            f"no branch or tag has this name, and a commit is named by at least {MIN_PREFIX_DIGITS} digits of its ID",
+        )
+    candidates = commits.find_prefix(base) if is_hex(base) and len(base) < ID_DIGITS else []
+    if len(candidates) > 1:
+        raise AmbiguousRefError(text, candidates)
+    if not candidates:
+        what = "has this name" if base == text else f"is called {base!r}"
+        raise RefNotFoundError(text, f"no branch, tag or commit {what}")
+    return Resolved(candidates[0])
+
+
+def _walk(text: str, commits: CommitStore, done: str, start: CommitID, distance: int) -> CommitID:
+    reached, seen = first_parent_ancestor(commits, start, distance)
+    if reached is None:
+        raise RefNotFoundError(
+            text, f"the history of {done} has only {seen} commit{'s' if seen != 1 else ''} along first parents"
+        )
+    return reached
+
+
+def _tilde(done: str, distance: int) -> str:
+    return f"{done}~{distance}" if distance else done
+
+
+def _refuse(text: str, position: int, why: str) -> NoReturn:
+    shown = repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
+    raise InvalidError(f"{shown} is no ref expression, at character {position + 1}: {why}")

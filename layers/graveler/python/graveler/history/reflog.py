@@ -1,0 +1,106 @@
+"""The reference log: who moved which branch or tag from where to where, and by which operation.
+
+Each ref has a partition of its own, ``<repository uid>/reflog/<kind>/<name>``, in order of time. A row is written in the very
+transaction that changes the ref, so the log has no gaps and tells of nothing that did not happen. Rows expire (attribute
+``expires``, Unix seconds) some time after they were written; a table that removes expired items may take its time.
+"""
+
+from hashlib import sha256
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from graveler.errors import CorruptError, InvalidError
+from graveler.model import CommitID, RepositoryUID
+from graveler.storage.tables import Item, Key, Put, Tables
+
+RefKind: TypeAlias = Literal["branch", "tag"]
+
+KEEP_SECONDS: Final = 90 * 24 * 3600
+"""How long a row is kept unless told otherwise."""
+
+_PAGE: Final = 1000
+
+
+class Event(Struct, frozen=True):
+    """What changes a ref. ``time_ns`` is Unix time in nanoseconds, ``operation`` a verb (``commit``, ``merge``, …),
+    ``operation_id`` names the one run of it, ``by`` is the user."""
+
+    time_ns: int
+    operation: str
+    operation_id: str
+    by: str
+
+
+class LogEntry(Struct, frozen=True):
+    """One row: ``event`` moved the ref from ``old`` (None: it was created) to ``new`` (None: it was deleted). Equal ones say
+    that only uncommitted changes went."""
+
+    event: Event
+    old: CommitID | None
+    new: CommitID | None
+
+
+class RefLog:
+    """The reference log of one repository; ``keep_seconds`` is how long a row stays."""
+
+    def __init__(self, tables: Tables, uid: RepositoryUID, keep_seconds: int = KEEP_SECONDS) -> None:
+        self._tables, self._uid, self._keep = tables, uid, keep_seconds
+
+    def put_write(self, kind: RefKind, name: str, entry: LogEntry) -> Put:
+        """The write that adds ``entry`` to the log of a ref. No request.
+
+        The row's key is the time (8 bytes, big endian) and 8 bytes of the SHA-256 of the row: two operations at the same
+        nanosecond do not overwrite each other, and a transaction that is repeated writes its row once. Raises
+        :class:`InvalidError` for a time before 1970.
+        """
+        event = entry.event
+        if not 0 <= event.time_ns < 1 << 63:
+            raise InvalidError(f"time {event.time_ns} ns of {event.operation} is not between 1970 and 2262")
+        item: dict[str, str | int] = {
+            "operation": event.operation,
+            "operation_id": event.operation_id,
+            "by": event.by,
+            "expires": event.time_ns // 1_000_000_000 + self._keep,
+        }
+        if entry.old is not None:
+            item["old"] = entry.old
+        if entry.new is not None:
+            item["new"] = entry.new
+        said = "\0".join([event.operation_id, event.operation, event.by, entry.old or "", entry.new or ""])
+        sort = event.time_ns.to_bytes(8, "big") + sha256(said.encode("utf-8", "surrogatepass")).digest()[:8]
+        return Put(Key(self._partition(kind, name), sort), item)
+
+    def entries(self, kind: RefKind, name: str, limit: int = 100) -> list[LogEntry]:
+        """The newest ``limit`` rows of a ref, newest first; also of a ref that does not exist any more. One request for each
+        1,000 rows. Raises :class:`CorruptError` for a row that cannot be read."""
+        found: list[LogEntry] = []
+        end: bytes | None = None
+        while len(found) < limit:
+            page = self._tables.query(
+                self._partition(kind, name), end=end, limit=min(limit - len(found), _PAGE), descending=True
+            )
+            found += [_decode(kind, name, sort, item) for sort, item in page.items]
+            if not page.more or not page.items:
+                break
+            end = page.items[-1][0]
+        return found
+
+    def _partition(self, kind: RefKind, name: str) -> str:
+        return f"{self._uid}/reflog/{kind}/{name}"
+
+
+def _decode(kind: RefKind, name: str, sort: bytes, item: Item) -> LogEntry:
+    operation, operation_id, by = item.get("operation"), item.get("operation_id"), item.get("by")
+    old, new = item.get("old"), item.get("new")
+    if not (
+        len(sort) == 16
+        and isinstance(operation, str)
+        and isinstance(operation_id, str)
+        and isinstance(by, str)
+        and isinstance(old, str | None)
+        and isinstance(new, str | None)
+    ):
+        raise CorruptError(f"row {sort.hex()} in the reference log of {kind} {name!r} cannot be read")
+    event = Event(int.from_bytes(sort[:8], "big"), operation, operation_id, by)
+    return LogEntry(event, None if old is None else CommitID(old), None if new is None else CommitID(new))

@@ -1,0 +1,217 @@
+"""Branches and tags: read them, list them, and make the writes that change them.
+
+Items lie in 16 partitions for each kind, ``<repository uid>/<kind>/<shard>``, by the xxh64 of the name modulo 16, under the
+name in UTF-8. A branch's attributes: ``commit``, ``open`` (the open token), and where they apply ``sealed`` (sealed tokens, the
+oldest first) and ``hidden``. A tag's: ``commit``.
+
+Nothing here changes a ref by itself. The ``…_writes`` functions return the writes of a transaction, **the ref's own first**,
+then the row of the reference log: every change of a ref is one transaction with its row (CONCURRENCY, C1 and C2). The caller
+adds what else belongs to it, such as :meth:`graveler.history.commits.CommitStore.alive_check` for a ref that is pointed at a
+commit which existed before.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from msgspec import Struct
+from xxhash import xxh64_intdigest
+
+from graveler.errors import CorruptError, InvalidError
+from graveler.history.names import MAX_REF_BYTES, check_branch, check_tag
+from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
+from graveler.model import CommitID, Page, RepositoryUID, Tag, Token
+from graveler.storage.tables import Absent, Delete, Item, Key, Matches, Put, Tables, Value, Write
+
+SHARDS: Final = 16
+
+
+class BranchState(Struct, frozen=True):
+    """A branch as the table has it: the commit it points at, the token that new changes go to, and the tokens that a commit
+    has sealed but not published yet, the oldest first. ``hidden`` ones are left out of listings."""
+
+    name: str
+    commit_id: CommitID
+    open: Token
+    sealed: tuple[Token, ...] = ()
+    hidden: bool = False
+
+
+NamedRef = TypeVar("NamedRef", BranchState, Tag)
+
+
+class Refs:
+    """The branches and tags of one repository."""
+
+    def __init__(self, tables: Tables, uid: RepositoryUID, log: RefLog | None = None) -> None:
+        self._tables, self._uid = tables, uid
+        self._log = log or RefLog(tables, uid)
+
+    def branch_key(self, name: str) -> Key:
+        """Where the branch's item is. :class:`InvalidError` if no branch can be called so."""
+        return self._key("branch", check_branch(name))
+
+    def tag_key(self, name: str) -> Key:
+        """Where the tag's item is. :class:`InvalidError` if no tag can be called so."""
+        return self._key("tag", check_tag(name))
+
+    def branch(self, name: str) -> BranchState | None:
+        """The branch, or None. One request. :class:`InvalidError` if no branch can be called so."""
+        return self.decode_branch(name, self._tables.get(self.branch_key(name)))
+
+    def tag(self, name: str) -> Tag | None:
+        """The tag, or None. One request. :class:`InvalidError` if no tag can be called so."""
+        return self.decode_tag(name, self._tables.get(self.tag_key(name)))
+
+    def read_many(self, keys: Sequence[Key]) -> list[Item | None]:
+        """Items that a caller wants to read together, such as a branch and a tag. One request for each 100."""
+        return self._tables.get_many(keys)
+
+    def decode_branch(self, name: str, item: Item | None) -> BranchState | None:
+        """What the item at :meth:`branch_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
+        sense."""
+        if item is None:
+            return None
+        commit, opened = item.get("commit"), item.get("open")
+        sealed, hidden = item.get("sealed", []), item.get("hidden", False)
+        if not (
+            isinstance(commit, str)
+            and isinstance(opened, str)
+            and isinstance(sealed, list)
+            and isinstance(hidden, bool)
+        ):
+            raise CorruptError(f"the table's item of branch {name!r} cannot be read")
+        return BranchState(name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden)
+
+    def decode_tag(self, name: str, item: Item | None) -> Tag | None:
+        """What the item at :meth:`tag_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
+        sense."""
+        if item is None:
+            return None
+        commit = item.get("commit")
+        if not isinstance(commit, str):
+            raise CorruptError(f"the table's item of tag {name!r} cannot be read")
+        return Tag(name, CommitID(commit))
+
+    def list_branches(
+        self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False
+    ) -> Page[BranchState]:
+        """Up to ``amount`` (at least 1) branches whose name begins with ``prefix`` and comes after ``after``, in order of the
+        names' bytes.
+
+        At least one request for each of the 16 shards, and about one more for a shard that holds far more of the page than
+        its share. Reads little more than the page, never more than 16 × (``amount`` + 1) items that are shown.
+        :class:`InvalidError` for an ``amount`` below 1 or text that is no UTF-8.
+        """
+
+        def decode(name: str, item: Item) -> BranchState | None:
+            branch = self.decode_branch(name, item)
+            return None if branch is None or (branch.hidden and not show_hidden) else branch
+
+        return self._list("branch", decode, prefix, after, amount)
+
+    def list_tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
+        """Up to ``amount`` (at least 1) tags, as :meth:`list_branches` does it."""
+        return self._list("tag", self.decode_tag, prefix, after, amount)
+
+    def create_branch_writes(self, state: BranchState, event: Event) -> list[Write]:
+        """Create a branch, on condition that none has its name. Two writes, no request."""
+        write = Put(self.branch_key(state.name), _branch_item(state), Absent())
+        return [write, self._row("branch", state.name, event, None, state.commit_id)]
+
+    def move_branch_writes(self, old: BranchState, new: BranchState, event: Event | None) -> list[Write]:
+        """Replace ``old`` by ``new``, on condition that the branch still is exactly as ``old`` says. Two writes, no request.
+
+        ``event`` is None when no ref changes: a seal opens a token and leaves the commit as it was. Then it is one write
+        without a row. ``ValueError`` if the names differ, or the commits do and ``event`` is None.
+        """
+        if old.name != new.name or (event is None and old.commit_id != new.commit_id):
+            raise ValueError(f"{old} cannot become {new} like this")
+        writes: list[Write] = [Put(self.branch_key(old.name), _branch_item(new), _unchanged(old))]
+        if event is not None:
+            writes.append(self._row("branch", old.name, event, old.commit_id, new.commit_id))
+        return writes
+
+    def delete_branch_writes(self, old: BranchState, event: Event) -> list[Write]:
+        """Delete a branch, on condition that it still is exactly as ``old`` says. Two writes, no request."""
+        write = Delete(self.branch_key(old.name), _unchanged(old))
+        return [write, self._row("branch", old.name, event, old.commit_id, None)]
+
+    def create_tag_writes(self, tag: Tag, event: Event) -> list[Write]:
+        """Create a tag, on condition that none has its name. Two writes, no request."""
+        write = Put(self.tag_key(tag.name), {"commit": tag.commit_id}, Absent())
+        return [write, self._row("tag", tag.name, event, None, tag.commit_id)]
+
+    def delete_tag_writes(self, old: Tag, event: Event) -> list[Write]:
+        """Delete a tag, on condition that it still names the same commit. Two writes, no request."""
+        write = Delete(self.tag_key(old.name), Matches({"commit": old.commit_id}))
+        return [write, self._row("tag", old.name, event, old.commit_id, None)]
+
+    def _key(self, kind: RefKind, name: str) -> Key:
+        sort = name.encode()
+        return Key(self._partition(kind, xxh64_intdigest(sort) % SHARDS), sort)
+
+    def _partition(self, kind: RefKind, shard: int) -> str:
+        return f"{self._uid}/{kind}/{shard:x}"
+
+    def _row(self, kind: RefKind, name: str, event: Event, old: CommitID | None, new: CommitID | None) -> Put:
+        return self._log.put_write(kind, name, LogEntry(event, old, new))
+
+    def _list(
+        self,
+        kind: RefKind,
+        decode: Callable[[str, Item], NamedRef | None],
+        prefix: str,
+        after: str,
+        amount: int,
+    ) -> Page[NamedRef]:
+        if amount < 1:
+            raise InvalidError(f"amount is {amount}; ask for at least 1")
+        try:
+            first, passed = prefix.encode(), after.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidError(f"{error.object!r} cannot be written as UTF-8") from None
+        if len(first) > MAX_REF_BYTES:
+            return Page(())
+        # No name has more bytes than MAX_REF_BYTES, so what follows in ``after`` does not matter, and would not fit a key.
+        start = max(first, passed[: MAX_REF_BYTES + 1] + b"\0") if passed else first
+        end = first[:-1] + bytes([first[-1] + 1]) if first else None  # 255 is no byte of UTF-8
+        wanted = amount + 1  # one more, to see whether the page is the last
+        # Names are spread evenly: a shard holds a 16th of the page and some. Asking all for the whole page would read it
+        # 16 times.
+        share = min(wanted, wanted // SHARDS * 5 // 4 + 8)
+        found: list[tuple[bytes, NamedRef]] = []
+        unread: dict[int, bytes] = dict.fromkeys(range(SHARDS), start)  # shard → where it goes on
+        while unread:
+            for shard, begin in list(unread.items()):
+                page = self._tables.query(self._partition(kind, shard), start=begin, end=end, limit=share)
+                for sort, item in page.items:
+                    ref = decode(sort.decode(), item)
+                    if ref is not None:
+                        found.append((sort, ref))
+                if page.more and page.items:
+                    unread[shard] = page.items[-1][0] + b"\0"
+                else:
+                    del unread[shard]
+            found.sort(key=lambda pair: pair[0])
+            del found[wanted:]
+            if len(found) == wanted:
+                last = found[-1][0]
+                unread = {shard: begin for shard, begin in unread.items() if begin <= last}
+        results = tuple(ref for _, ref in found[:amount])
+        return Page(results, results[-1].name if len(found) == wanted else None)
+
+
+def _branch_item(state: BranchState) -> dict[str, Value]:
+    item: dict[str, Value] = {"commit": state.commit_id, "open": state.open}
+    if state.sealed:
+        item["sealed"] = list(state.sealed)
+    if state.hidden:
+        item["hidden"] = True
+    return item
+
+
+def _unchanged(old: BranchState) -> Matches:
+    """All four attributes as they were read: what does not apply is not there."""
+    expected: dict[str, Value | None] = {"sealed": None, "hidden": None}
+    expected.update(_branch_item(old))
+    return Matches(expected)
