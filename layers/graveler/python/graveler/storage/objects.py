@@ -2,7 +2,8 @@
 
 Keys are ``/``-separated, relative to the namespace, without empty, ``.`` or ``..`` components. Every call is one request
 unless its docstring says otherwise; tests count them per method. Errors: :class:`ObjectMissingError`,
-:class:`ObjectConditionError`, and :class:`graveler.errors.UnavailableError` for what the store itself cannot do now
+:class:`ObjectConditionError`, :class:`UploadMissingError`, :class:`graveler.errors.InvalidError` for what no store takes
+(a bad key, parts out of order), and :class:`graveler.errors.UnavailableError` for what the store itself cannot do now
 (disk full, no permission, network).
 """
 
@@ -29,6 +30,16 @@ class ObjectConditionError(PreconditionError):
     def __init__(self, namespace: str, key: str, condition: str) -> None:
         self.namespace, self.key, self.condition = namespace, key, condition
         super().__init__(f"{namespace.rstrip('/')}/{key}: not so any more: {condition}")
+
+
+class UploadMissingError(NotFoundError):
+    """No upload in parts has this ID for this key: it was never begun, or is completed or aborted."""
+
+    def __init__(self, namespace: str, key: str, upload_id: str) -> None:
+        self.namespace, self.key, self.upload_id = namespace, key, upload_id
+        super().__init__(
+            f"{namespace.rstrip('/')}/{key} has no upload {upload_id!r} under way; it was completed or aborted, or begin one"
+        )
 
 
 class StoredObject(Struct, frozen=True):

@@ -1,0 +1,177 @@
+"""A bounded cache of immutable files in a folder, shared by threads and processes, also by machines (EFS).
+
+The file system is the only thing that they share: a file's modification time says when its contents were last known to be
+in the store, its access time when it was last used, and nobody keeps an index. Files may vanish at any time. A cache never
+makes an operation fail: what it cannot do, it leaves undone, counts and logs.
+"""
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+from threading import Lock
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+
+_log = logging.getLogger(__name__)
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
+_TEMPORARY: Final = ".writing-"
+_LEFTOVER_AGE: Final = 3600
+_USE_STEP: Final = 60.0
+"""Seconds: the least recently used are told apart by steps of this. Writing down each use would make reading expensive."""
+
+
+class CachedFile(Struct, frozen=True):
+    """A cached copy. ``due``: it is so old that somebody should look whether the store still has the file."""
+
+    data: bytes
+    due: bool
+
+
+class FileCache:
+    """At most ``max_bytes`` of files in ``folder``, which is made when needed; the least recently used go first.
+
+    Each process looks at the whole folder only after it has added a sixteenth of ``max_bytes``, so n processes may exceed the
+    bound by n - 1 sixteenths for a moment. ``clock`` gives Unix seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        max_bytes: int,
+        recheck_after_seconds: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if max_bytes < 1:
+            raise InvalidError(f"a cache of {max_bytes} bytes; give it 1 or more, or use none")
+        self._folder = Path(folder).absolute()
+        self._max_bytes = max_bytes
+        self._recheck_after = recheck_after_seconds
+        self._clock = clock
+        self._lock = Lock()
+        self._room_left = 0
+        self.failures = 0
+        """How often this object could not read, write or remove something, and went on without."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FileCache, (self._folder, self._max_bytes, self._recheck_after, self._clock)
+
+    def get(self, name: str) -> CachedFile | None:
+        """The copy of this name, or None. Cost: one open, one read."""
+        path = self._path(name)
+        now = self._clock()
+        try:
+            with path.open("rb", buffering=0) as file:
+                status = os.fstat(file.fileno())
+                data = file.read(status.st_size + 1)
+                if abs(now - status.st_atime) >= _USE_STEP:
+                    os.utime(file.fileno(), ns=(_ns(now), status.st_mtime_ns))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._failed("read", name, error)
+            return None
+        return CachedFile(data, abs(now - status.st_mtime) > self._recheck_after)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep a copy that the store is known to have now. Replaces one of this name."""
+        path = self._path(name)
+        temporary = self._folder / f"{_TEMPORARY}{token_hex(8)}"
+        try:
+            if not self._reserve(len(data)):
+                return
+            try:
+                # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums.
+                try:
+                    temporary.write_bytes(data)
+                except FileNotFoundError:
+                    self._folder.mkdir(parents=True, exist_ok=True)
+                    temporary.write_bytes(data)
+                now = _ns(self._clock())
+                os.utime(temporary, ns=(now, now))
+                temporary.rename(path)
+            except BaseException:
+                with suppress(OSError):  # it is removed as a leftover later
+                    temporary.unlink()
+                raise
+        except OSError as error:
+            self._failed("write", name, error)
+
+    def confirm(self, name: str) -> None:
+        """Note that the store was seen to have this file just now."""
+        now = _ns(self._clock())
+        try:
+            os.utime(self._path(name), ns=(now, now))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._failed("touch", name, error)
+
+    def drop(self, name: str) -> None:
+        """Remove the copy of this name; none is success."""
+        try:
+            self._path(name).unlink(missing_ok=True)
+        except OSError as error:
+            self._failed("remove", name, error)
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise InvalidError(f"{name!r} cannot name a cached file: 1 to 200 letters, digits, '.', '_' or '-'")
+        return self._folder / name
+
+    def _failed(self, doing: str, name: str, error: OSError) -> None:
+        self.failures += 1
+        _log.warning(
+            "cache %s: cannot %s %s (%s); going on without it", self._folder, doing, name, error.strerror or error
+        )
+
+    def _reserve(self, size: int) -> bool:
+        """Make room for ``size`` more bytes; False if that file is too large to be kept."""
+        if size > self._max_bytes:
+            return False
+        with self._lock:
+            if size > self._room_left:
+                total = self._evict(size)
+                # What may be added before the next look, by this process and, as often, by others.
+                self._room_left = min(self._max_bytes - total, max(size, self._max_bytes // 16))
+            self._room_left -= size
+            return True
+
+    def _evict(self, size: int) -> int:
+        """Look at the folder; if ``size`` more and a sixteenth do not fit, remove the least recently used until a quarter is
+        free. Returns the bytes that stay."""
+        now = self._clock()
+        files: list[tuple[float, int, str]] = []
+        try:
+            with os.scandir(self._folder) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):
+                        status = entry.stat()
+                        leftover = entry.name.startswith(_TEMPORARY) and now - status.st_mtime > _LEFTOVER_AGE
+                        files.append((float("-inf") if leftover else status.st_atime, status.st_size, entry.name))
+        except FileNotFoundError:
+            return 0
+        total = sum(length for _, length, _ in files)
+        if total + size + self._max_bytes // 16 > self._max_bytes:
+            files.sort()
+            for _, length, name in files:
+                if total + size <= self._max_bytes * 3 // 4 or total == 0:
+                    break
+                try:
+                    (self._folder / name).unlink(missing_ok=True)
+                except OSError as error:
+                    self._failed("remove", name, error)
+                    continue
+                total -= length
+        return total
+
+
+def _ns(seconds: float) -> int:
+    return int(seconds * 1_000_000_000)

@@ -1,0 +1,93 @@
+"""The immutable files of a tree (ranges and metaranges) in the object store, behind a cache of copies.
+
+A name pins a file's contents, so a copy is never out of date. What a copy cannot tell is whether the store still has the
+file: after half the grace of garbage collection it is asked.
+"""
+
+import time
+from collections.abc import Callable
+from hashlib import sha256
+
+from graveler.errors import InvalidError
+from graveler.storage.cache import FileCache
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
+
+FOLDER = "_graveler"
+KINDS = frozenset(("ranges", "metaranges"))
+
+
+class ImmutableFiles:
+    """Files ``_graveler/<kind>/<name>`` of ``objects``, where ``kind`` is ``ranges`` or ``metaranges``.
+
+    ``grace_seconds`` is that of garbage collection: no file younger than it is swept. Give ``cache`` half of it as
+    ``recheck_after_seconds``. ``clock`` gives Unix seconds, and agrees with the store's clock to within the skew that the
+    grace allows for.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        cache: FileCache | None,
+        grace_seconds: float = 86400,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._objects = objects
+        self._cache = cache
+        self._grace = grace_seconds
+        self._clock = clock
+        # Copies of several namespaces may lie in one cache, and one may lack what another has.
+        self._cached_as = sha256(objects.namespace.encode()).hexdigest()[:12]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ImmutableFiles, (self._objects, self._cache, self._grace, self._clock)
+
+    def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
+        """The file's bytes; with ``fresh`` from the store itself, and the cached copy is replaced.
+
+        Raises ObjectMissingError. Cost: nothing if cached; one head if the copy is due for a look; else one object read.
+        """
+        key = self._key(kind, name)
+        if self._cache is None:
+            return self._objects.get(key)
+        entry = f"{self._cached_as}-{kind}-{name}"
+        if fresh:
+            self._cache.drop(entry)
+        else:
+            copy = self._cache.get(entry)
+            if copy is not None and not copy.due:
+                return copy.data
+            if copy is not None:
+                try:
+                    self._objects.head(key)
+                except ObjectMissingError:
+                    self._cache.drop(entry)
+                    raise
+                self._cache.confirm(entry)
+                return copy.data
+        data = self._objects.get(key)
+        self._cache.put(entry, data)
+        return data
+
+    def put(self, kind: str, name: str, data: bytes) -> None:
+        """Make the file durable under this name. One that is there stays, and is made young if it was older than half the
+        grace, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it was there; a second
+        write if it was old."""
+        key = self._key(kind, name)
+        try:
+            self._objects.put(key, data, if_absent=True)
+        except ObjectConditionError:
+            if not self._is_young(key):
+                self._objects.put(key, data)
+        if self._cache is not None:
+            self._cache.put(f"{self._cached_as}-{kind}-{name}", data)
+
+    def _is_young(self, key: str) -> bool:
+        try:
+            return self._clock() - self._objects.head(key).modified <= self._grace / 2
+        except ObjectMissingError:
+            return False  # swept since we found it there
+
+    def _key(self, kind: str, name: str) -> str:
+        if kind not in KINDS or not name or "/" in name:
+            raise InvalidError(f"no file of the tree is called {kind}/{name}; the kinds are {', '.join(sorted(KINDS))}")
+        return f"{FOLDER}/{kind}/{name}"

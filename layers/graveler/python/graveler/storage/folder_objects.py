@@ -1,0 +1,509 @@
+"""The objects port on a folder: a key is the path of a plain file below the root.
+
+Any number of threads and processes may use one folder. What holds, also through ``kill -9`` and a power cut:
+
+- A put writes and syncs a temporary file, gives it its name in one step, and syncs the folders that changed. So an object
+  is there as a whole or not at all, and an old one stays until the new one is complete.
+- Put-if-absent is ``link(2)``: the file system lets one of many win.
+- Overwriting and deleting take a lock of the key, so that a conditional delete never hits a newer object than it looked at.
+- Temporary files lie in the folder :data:`HIDDEN`, which no key can name and no listing shows. What a crashed writer left
+  there is removed a day later by whoever writes next.
+
+Bound to a file system, it has two limits that S3 has not: ``x`` and ``x/y`` cannot both be objects, and a part of a key
+between two slashes is at most 255 bytes in most file systems. ETags need time stamps in nanoseconds (ext4, XFS, Btrfs,
+APFS, NFS 4 and EFS have them).
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from secrets import randbelow, token_hex
+from shutil import rmtree
+from zlib import crc32
+
+from graveler.errors import InvalidError, UnavailableError
+from graveler.storage.folders import make_folder, sync_folder, unavailable
+from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
+from graveler.storage.objects import (
+    ObjectConditionError,
+    ObjectMissingError,
+    StoredObject,
+    UploadMissingError,
+)
+from graveler.storage.presigned import sign_url, verify_url
+
+HIDDEN = ".graveler-tmp"
+"""Folder in the root for temporary files, parts of uploads, and locks. No component of a key may be called so."""
+
+_PIECE = 1 << 20
+_WRITE_LEFTOVER_AGE = 24 * 3600
+_UPLOAD_LEFTOVER_AGE = 7 * 24 * 3600
+_LOCK_STRIPES = 64
+_LOCK_WAIT = 30.0
+_ATTEMPTS = 100
+_MAX_SETTLED = 10_000
+_ABSENT = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR))
+
+
+class FolderObjects:
+    """Objects as files below ``root``, which need not exist before the first put.
+
+    ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With ``base_url`` and ``secret``,
+    :meth:`presign` makes URLs below ``base_url`` for a server that checks them by :meth:`verify_presigned`.
+    """
+
+    def __init__(self, root: Path, namespace: str = "", base_url: str | None = None, secret: bytes = b"") -> None:
+        self._root = Path(root).absolute()
+        self._namespace = namespace.rstrip("/") or f"file://{self._root}".rstrip("/")
+        self._base_url = base_url
+        self._secret = secret
+        self._hidden = self._root / HIDDEN
+        # Folders whose own name this process knows to be durable, with device and inode.
+        self._settled: dict[Path, tuple[int, int]] = {}
+        self._swept_by = 0
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FolderObjects, (self._root, self._namespace, self._base_url, self._secret)
+
+    def __repr__(self) -> str:
+        return f"FolderObjects({str(self._root)!r}, {self._namespace!r})"
+
+    @property
+    def namespace(self) -> str:
+        """URL of the namespace, without a trailing slash."""
+        return self._namespace
+
+    # Reading
+
+    def get(self, key: str) -> bytes:
+        """The whole object. Cost: one open, one read."""
+        with self._open(key) as file:
+            return file.readall()
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Up to ``length`` bytes from ``start``, which counts from the end if negative."""
+        return b"".join(self.stream(key, start, length))
+
+    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """The object, or a part of it, in pieces of 1 MiB. The file is opened when the first piece is asked for."""
+        check_byte_range(start, length)
+        with self._open(key) as file:
+            size = os.fstat(file.fileno()).st_size
+            left = size if length is None else length
+            file.seek(start if start >= 0 else max(0, size + start))
+            while left > 0:
+                piece = file.read(min(left, _PIECE))
+                if not piece:
+                    return
+                left -= len(piece)
+                yield piece
+
+    def head(self, key: str) -> StoredObject:
+        """Size, ETag and time."""
+        path = self._path(key)
+        with self._explained("reading", key):
+            return _described(key, self._status(path, key))
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
+        """Objects in the order of their keys' bytes. Reads the folders that it comes through, one at a time and not ahead.
+
+        Follows symbolic links, except back into a folder that it is in. InvalidError at a file whose name is not UTF-8.
+        """
+        folder, _, begin = prefix.rpartition("/")
+        components = folder.split("/") if folder else []
+        if (prefix and not folder and prefix.startswith("/")) or any(
+            component in ("", ".", "..", HIDDEN) or "\0" in component for component in components
+        ):
+            return  # no key begins like this
+        yield from self._walk(self._root.joinpath(*components), folder + "/" if folder else "", begin, after, ())
+
+    # Writing
+
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+        """Write an object, durably. Cost: one file written and synced, and its folder; a new folder costs a sync more."""
+        path = self._path(key)
+        self._sweep_once()
+        if if_absent and path.is_file():
+            self._refuse_taken(key, path)
+        temporary, status = self._write_temporary(key, [data] if isinstance(data, bytes) else _pieces_of_file(data))
+        return self._publish(key, path, temporary, status, if_absent)
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        """Remove an object, durably, and the folders above it that became empty."""
+        path = self._path(key)
+        with self._explained("deleting", key):
+            try:
+                with self._locked(key):
+                    found = _described(key, self._status(path, key))
+                    if if_match is not None and found.etag != if_match:
+                        raise ObjectConditionError(self._namespace, key, f"its ETag is {found.etag}, not {if_match}")
+                    path.unlink()
+            except (ObjectMissingError, FileNotFoundError):
+                if if_match is not None:
+                    raise ObjectMissingError(self._namespace, key) from None
+                return
+            self._prune(path.parent)
+
+    def sweep_leftovers(self, now: float | None = None) -> int:
+        """Remove what crashed writers left: temporary files older than a day, uploads untouched for a week. Returns how
+        many. Called once by each process that writes; ``now`` in Unix seconds."""
+        moment = time.time() if now is None else now
+        removed = 0
+        for path in _children(self._hidden / "writes"):
+            with suppress(OSError):  # another process sweeps too
+                if path.stat().st_mtime < moment - _WRITE_LEFTOVER_AGE:
+                    path.unlink()
+                    removed += 1
+        for path in _children(self._hidden / "uploads"):
+            with suppress(OSError):
+                if path.stat().st_mtime < moment - _UPLOAD_LEFTOVER_AGE:
+                    rmtree(path)
+                    removed += 1
+        return removed
+
+    # Presigned URLs
+
+    def presign(self, key: str, method: str, expires_in: int) -> str:
+        """A URL for ``GET`` or ``PUT`` of this key; UnavailableError without ``base_url`` and ``secret``."""
+        self._path(key)
+        if expires_in < 1:
+            raise InvalidError(f"a presigned URL for {expires_in} seconds; ask for 1 or more")
+        base_url, secret = self._signing()
+        return sign_url(base_url, secret, self._namespace, key, method, int(time.time()) + expires_in)
+
+    def verify_presigned(self, url: str, method: str, now: float | None = None) -> str:
+        """The key that a requested ``url`` of :meth:`presign` allows ``method`` on; ForbiddenError if it does not.
+
+        ``url`` still quoted, with or without scheme and host; ``now`` in Unix seconds.
+        """
+        base_url, secret = self._signing()
+        key = verify_url(url, base_url, secret, self._namespace, method, time.time() if now is None else now)
+        self._path(key)
+        return key
+
+    # Uploads in parts
+
+    def create_multipart(self, key: str) -> str:
+        """Begin an upload. Its ID holds a checksum of the key, so that parts cannot end in another object."""
+        self._path(key)
+        self._sweep_once()
+        upload_id = f"{crc32(key.encode()):08x}-{token_hex(16)}"
+        with self._explained("beginning an upload of", key):
+            make_folder(self._root)
+            (self._hidden / "uploads" / upload_id).mkdir(parents=True)
+        return upload_id
+
+    def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
+        """Write one part, durably."""
+        check_part_number(number)
+        folder = self._upload(key, upload_id)
+        temporary, status = self._write_temporary(key, [data])
+        with self._explained("writing a part of", key), _removed_after(temporary):
+            try:
+                temporary.rename(folder / str(number))
+            except FileNotFoundError:
+                raise UploadMissingError(self._namespace, key, upload_id) from None
+            sync_folder(folder)
+        return _described(key, status).etag
+
+    def complete_multipart(
+        self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
+    ) -> StoredObject:
+        """Put the parts together and give the object its name. Cost: every byte is read and written once more."""
+        check_parts(parts)
+        path = self._path(key)
+        folder = self._upload(key, upload_id)
+        for number, etag in parts:
+            try:
+                found = _described(key, (folder / str(number)).stat()).etag
+            except OSError:
+                found = ""
+            if found != etag:
+                raise InvalidError(
+                    f"part {number} of the upload of {key!r} is not there with ETag {etag}; upload it again"
+                )
+        pieces = (piece for number, _ in parts for piece in _pieces_of_file(folder / str(number)))
+        temporary, status = self._write_temporary(key, pieces)
+        stored = self._publish(key, path, temporary, status, if_absent)
+        rmtree(folder, ignore_errors=True)  # the object is complete; what stays is swept in a week
+        return stored
+
+    def abort_multipart(self, key: str, upload_id: str) -> None:
+        """Forget an upload and its parts."""
+        with suppress(UploadMissingError), self._explained("aborting an upload of", key):
+            rmtree(self._upload(key, upload_id))
+
+    # How it is done
+
+    def _path(self, key: str) -> Path:
+        check_object_key(key)
+        if HIDDEN in key.split("/"):
+            raise InvalidError(
+                f"object key {key!r}: the name {HIDDEN} is reserved for temporary files; choose another one"
+            )
+        return self._root / key
+
+    @contextmanager
+    def _explained(self, doing: str, key: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise unavailable(error, f"{doing} {self._namespace}/{key}") from error
+
+    def _status(self, path: Path, key: str) -> os.stat_result:
+        try:
+            status = path.stat()
+        except OSError as error:
+            if error.errno in _ABSENT:
+                raise ObjectMissingError(self._namespace, key) from None
+            raise
+        if not stat.S_ISREG(status.st_mode):
+            raise ObjectMissingError(self._namespace, key)
+        return status
+
+    @contextmanager
+    def _open(self, key: str) -> Iterator[FileIO]:
+        path = self._path(key)
+        with self._explained("reading", key):
+            try:
+                # Not to wait for a writer, should somebody have put a named pipe there.
+                descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno in _ABSENT:
+                    raise ObjectMissingError(self._namespace, key) from None
+                raise
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.close(descriptor)
+                raise ObjectMissingError(self._namespace, key)
+            with FileIO(descriptor) as file:
+                yield file
+
+    def _walk(
+        self, folder: Path, above: str, begin: str, after: str, inside: tuple[tuple[int, int], ...]
+    ) -> Iterator[StoredObject]:
+        """Objects in ``folder``, whose keys begin with ``above``; only names that begin with ``begin``."""
+        names: list[tuple[str, bool]] = []
+        with self._explained("listing", above):
+            try:
+                status = folder.stat()
+                if (status.st_dev, status.st_ino) in inside:
+                    return
+                inside = (*inside, (status.st_dev, status.st_ino))
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.name.startswith(begin) and entry.name != HIDDEN:
+                            is_folder = entry.is_dir()
+                            names.append((entry.name + "/" if is_folder else entry.name, is_folder))
+            except OSError as error:
+                if error.errno in _ABSENT:
+                    return  # removed meanwhile, or no folder
+                raise
+        # A folder sorts as its name with the slash, as its keys do: "a-b" < "a/b" < "a0". Code points of texts have the
+        # order of their UTF-8 bytes.
+        names.sort()
+        for name, is_folder in names:
+            key = above + name
+            if is_folder:
+                if key > after or after.startswith(key):
+                    yield from self._walk(folder / name, key, "", after, inside)
+            elif key > after:
+                try:
+                    check_object_key(key)
+                    with self._explained("listing", key):
+                        stored = _described(key, self._status(folder / name, key))
+                except ObjectMissingError:
+                    continue  # deleted since the folder was read, or no plain file
+                yield stored
+
+    def _write_temporary(self, key: str, pieces: Iterable[bytes]) -> tuple[Path, os.stat_result]:
+        """A new file with these bytes, durable (though not yet its name), and its status."""
+        path = self._hidden / "writes" / f"{os.getpid()}-{token_hex(8)}"
+        with self._explained("writing", key):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            try:
+                descriptor = os.open(path, flags, 0o666)
+            except FileNotFoundError:
+                make_folder(self._root)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(path, flags, 0o666)
+            try:
+                for piece in pieces:
+                    rest = memoryview(piece)
+                    while rest:
+                        rest = rest[os.write(descriptor, rest) :]
+                # The time is part of the ETag. The system's own stamp has steps of milliseconds, in which a file could
+                # be replaced twice and get its first inode again; this one has chance in its last digits.
+                moment = time.time_ns()
+                moment += randbelow(1000) - moment % 1000
+                os.utime(descriptor, ns=(moment, moment))
+                os.fsync(descriptor)
+                return path, os.fstat(descriptor)
+            except BaseException:
+                with suppress(OSError):  # the first error is the one to tell; the file is swept later
+                    path.unlink()
+                raise
+            finally:
+                os.close(descriptor)
+
+    def _publish(self, key: str, path: Path, temporary: Path, status: os.stat_result, if_absent: bool) -> StoredObject:
+        """Give a complete temporary file its name, durably."""
+        with self._explained("writing", key), _removed_after(temporary):
+            for _ in range(_ATTEMPTS):
+                try:
+                    if if_absent:
+                        os.link(temporary, path)
+                    else:
+                        with self._locked(key):
+                            temporary.rename(path)
+                    break
+                except FileNotFoundError:  # a new folder, or a delete pruned it since
+                    with suppress(FileExistsError):
+                        path.parent.mkdir(parents=True, exist_ok=True)
+                        continue
+                    raise self._clash(key) from None
+                except NotADirectoryError:
+                    raise self._clash(key) from None
+                except (FileExistsError, IsADirectoryError):
+                    if not path.is_dir():
+                        self._refuse_taken(key, path)
+                    try:
+                        path.rmdir()  # an empty folder is no object, and in nobody's way
+                    except OSError as error:
+                        if error.errno == errno.ENOTEMPTY:
+                            raise self._clash(key) from None
+                        if error.errno != errno.ENOENT:
+                            raise
+            else:
+                raise UnavailableError(f"writing {self._namespace}/{key} failed: others keep removing its folder")
+            self._settle(path.parent)
+        return _described(key, status)
+
+    def _clash(self, key: str) -> InvalidError:
+        return InvalidError(
+            f"object key {key!r} runs through, or is the folder of, another object; in a folder 'x' and 'x/y' cannot both "
+            "be objects, choose another key"
+        )
+
+    def _refuse_taken(self, key: str, path: Path) -> None:
+        # Whoever is told that the object is there builds on it. Its writer may have died before it synced the folder.
+        with self._explained("writing", key):
+            self._settle(path.parent)
+        raise ObjectConditionError(self._namespace, key, "it exists already")
+
+    def _settle(self, folder: Path) -> None:
+        """Make the names in ``folder`` durable, and its own, and so on upwards as far as this process has not done so.
+
+        Not only the one who made a folder does this: that process may be about to, or have died.
+        """
+        fresh: list[tuple[Path, tuple[int, int]]] = []
+        try:
+            identity = sync_folder(folder)
+            while folder != self._root and self._settled.get(folder) != identity:
+                fresh.append((folder, identity))
+                folder = folder.parent
+                identity = sync_folder(folder)
+        except FileNotFoundError:
+            return  # deleted by another process already, with the object in it
+        if len(self._settled) > _MAX_SETTLED:
+            self._settled.clear()
+        self._settled.update(fresh)
+
+    def _prune(self, folder: Path) -> None:
+        """Remove ``folder`` and those above it as far as they are empty; make durable what stays."""
+        while folder != self._root:
+            try:
+                folder.rmdir()
+            except FileNotFoundError:  # another process pruned it
+                pass
+            except OSError:  # not empty, as a rule; an empty one that stays does no harm
+                break
+            self._settled.pop(folder, None)
+            folder = folder.parent
+        with suppress(FileNotFoundError):
+            sync_folder(folder)
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        """Exclude other overwriting puts and deletes of ``key``, in all processes, for some microseconds."""
+        path = self._hidden / "locks" / f"{crc32(key.encode()) % _LOCK_STRIPES:02}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except FileNotFoundError:
+            self._hidden.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
+            descriptor = os.open(path, flags, 0o666)
+        try:
+            deadline = time.monotonic() + _LOCK_WAIT
+            pause = 0.0005
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise UnavailableError(
+                            f"changing {self._namespace}/{key} failed: another process has held its lock for "
+                            f"{_LOCK_WAIT:.0f} s; is it stopped?"
+                        ) from None
+                    time.sleep(pause)
+                    pause = min(2 * pause, 0.02)
+            yield
+        finally:
+            os.close(descriptor)  # which releases the lock, as the death of the process does
+
+    def _sweep_once(self) -> None:
+        if self._swept_by != os.getpid():
+            self._swept_by = os.getpid()
+            self.sweep_leftovers()
+
+    def _upload(self, key: str, upload_id: str) -> Path:
+        self._path(key)
+        folder = self._hidden / "uploads" / upload_id
+        begin, _, rest = upload_id.partition("-")
+        if begin != f"{crc32(key.encode()):08x}" or not rest.isalnum() or not folder.is_dir():
+            raise UploadMissingError(self._namespace, key, upload_id)
+        return folder
+
+    def _signing(self) -> tuple[str, bytes]:
+        if self._base_url is None or not self._secret:
+            raise UnavailableError(
+                f"{self._namespace} is a folder: presigned URLs need a server in front of it; start `graveler serve`"
+            )
+        return self._base_url, self._secret
+
+
+def _described(key: str, status: os.stat_result) -> StoredObject:
+    etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+    return StoredObject(key, status.st_size, etag, status.st_mtime)
+
+
+def _pieces_of_file(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb", buffering=0) as file:
+            while piece := file.read(_PIECE):
+                yield piece
+    except OSError as error:
+        raise unavailable(error, f"reading {path}") from error
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+@contextmanager
+def _removed_after(temporary: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # renamed into place, or swept later
+            temporary.unlink()

@@ -1,0 +1,55 @@
+"""What the adapters on a file system share: names that survive a power cut, and its errors in plain words."""
+
+import errno
+import os
+from pathlib import Path
+
+from graveler.errors import UnavailableError
+
+_WHY = {
+    errno.ENOSPC: "the disk is full; free some space, then try again",
+    errno.EDQUOT: "the disk quota is used up; free some space or raise the quota, then try again",
+    errno.EFBIG: "the file would be larger than the file system or this process may write; see `ulimit -f`",
+    errno.EACCES: "no permission; give this user the right to it",
+    errno.EPERM: "the operation is not permitted; give this user the right to it",
+    errno.EROFS: "the file system is read-only; mount it writable",
+    errno.ENAMETOOLONG: "the name is too long for this file system (most take 255 bytes between two slashes)",
+    errno.EMFILE: "this process has too many open files; see `ulimit -n`",
+    errno.ENFILE: "this machine has too many open files",
+    errno.EIO: "the disk reports an input/output error; check it",
+    errno.EXDEV: "it lies on another file system than the namespace's own folder; keep a namespace on one",
+    errno.ELOOP: "symbolic links on the way lead round in a circle",
+}
+
+
+def unavailable(error: OSError, doing: str) -> UnavailableError:
+    """The error to raise for ``error``, which came while ``doing`` (as in "writing x")."""
+    return UnavailableError(f"{doing} failed: {_WHY.get(error.errno or 0) or error.strerror or error}")
+
+
+def sync_folder(folder: Path) -> tuple[int, int]:
+    """Make the names in ``folder`` durable. Returns device and inode, which tell this folder from a later one of its name."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if (
+                error.errno != errno.EINVAL
+            ):  # EINVAL: a file system that knows no such thing, its names are durable at once
+                raise
+    finally:
+        os.close(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def make_folder(folder: Path) -> None:
+    """Make ``folder`` and those above it, durably; one that is there already is success."""
+    missing: list[Path] = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for child in reversed(missing):
+        child.mkdir(exist_ok=True)
+        sync_folder(child.parent)

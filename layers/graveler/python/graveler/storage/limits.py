@@ -1,0 +1,207 @@
+"""What every adapter of a port refuses, and how it judges a condition: one place, so that no adapter is laxer than another.
+
+The limits of the tables are DynamoDB's. What a laptop accepts, the cloud accepts too.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from graveler.errors import CorruptError, InvalidError
+from graveler.storage.tables import (
+    MAX_ITEM_BYTES,
+    MAX_SORT_KEY_BYTES,
+    MAX_TRANSACTION_WRITES,
+    Absent,
+    Condition,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Value,
+    Write,
+)
+
+MAX_OBJECT_KEY_BYTES = 1024
+MAX_PARTS = 10_000
+MAX_PARTITION_BYTES = 2048
+MAX_TRANSACTION_BYTES = 4_000_000
+
+_NO_COMPONENTS = frozenset(("", ".", ".."))
+_ATOMS = frozenset((str, bytes, int, bool))
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
+
+
+def check_object_key(key: str) -> None:
+    """Raise InvalidError unless ``key`` can name an object: UTF-8 of 1 to 1,024 bytes, no NUL, no empty, ``.`` or ``..``
+    component."""
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise InvalidError(
+            f"object key {key!r} is not valid Unicode; choose a key that can be written as UTF-8"
+        ) from None
+    if not 0 < size <= MAX_OBJECT_KEY_BYTES:
+        raise InvalidError(f"object key {key[:80]!r} has {size} bytes; a key has 1 to {MAX_OBJECT_KEY_BYTES:,}")
+    if "\0" in key or not _NO_COMPONENTS.isdisjoint(key.split("/")):
+        raise InvalidError(
+            f"object key {key!r} holds a NUL, or an empty, '.' or '..' component; name each folder between two slashes"
+        )
+
+
+def check_byte_range(start: int, length: int | None) -> None:
+    """Raise InvalidError for a range of negative length."""
+    if length is not None and length < 0:
+        raise InvalidError(f"cannot read {length} bytes from offset {start}; ask for 0 or more")
+
+
+def check_part_number(number: int) -> None:
+    """Raise InvalidError unless a part of an upload can have this number."""
+    if not 1 <= number <= MAX_PARTS:
+        raise InvalidError(f"part number {number} is not between 1 and {MAX_PARTS:,}")
+
+
+def check_parts(parts: Sequence[tuple[int, str]]) -> None:
+    """Raise InvalidError unless an upload can be completed from these parts: at least one, numbers ascending."""
+    if not parts:
+        raise InvalidError("an upload in parts needs at least one part; put the empty object instead")
+    for number, _ in parts:
+        check_part_number(number)
+    if any(left[0] >= right[0] for left, right in itertools.pairwise(parts)):
+        raise InvalidError("the parts of an upload must be given once each, in ascending order of their numbers")
+
+
+def check_key(key: Key) -> None:
+    """Raise InvalidError unless an item can have this key."""
+    if not 0 < len(key.sort) <= MAX_SORT_KEY_BYTES:
+        raise InvalidError(f"sort key {key.sort[:40]!r} has {len(key.sort)} bytes; it has 1 to {MAX_SORT_KEY_BYTES:,}")
+    check_partition(key.partition)
+
+
+def check_partition(partition: str) -> None:
+    """Raise InvalidError unless ``partition`` can be a partition key."""
+    if not 0 < len(partition) <= MAX_PARTITION_BYTES or (
+        not partition.isascii() and _utf8_length(partition) > MAX_PARTITION_BYTES
+    ):
+        raise InvalidError(f"partition key {partition[:80]!r} must have 1 to {MAX_PARTITION_BYTES:,} bytes")
+
+
+def check_query(partition: str, limit: int) -> None:
+    """Raise InvalidError for a query that can have no answer."""
+    check_partition(partition)
+    if limit < 1:
+        raise InvalidError(f"a query's limit is {limit}; it must be 1 or more")
+
+
+def check_transaction(writes: Sequence[Write]) -> None:
+    """Raise InvalidError unless these writes can be one transaction: at most 100, of distinct valid keys."""
+    if len(writes) > MAX_TRANSACTION_WRITES:
+        raise InvalidError(
+            f"a transaction of {len(writes)} writes; at most {MAX_TRANSACTION_WRITES} fit, cut it in parts"
+        )
+    check_distinct(writes)
+
+
+def check_batch(writes: Sequence[Put | Delete]) -> None:
+    """Raise InvalidError unless these writes can be a batch: distinct valid keys, no conditions."""
+    for write in writes:
+        if write.condition is not None:
+            raise InvalidError(f"a batch cannot check a condition (item {write.key}); write it in a transaction")
+    check_distinct(writes)
+
+
+def check_distinct(writes: Sequence[Write]) -> None:
+    """Raise InvalidError unless the keys are valid and distinct."""
+    keys = [write.key for write in writes]
+    for key in keys:
+        check_key(key)
+    if len(set(keys)) != len(keys):
+        raise InvalidError("two writes of one request have the same key; send one write for each item")
+
+
+def encode_item(key: Key, item: Item) -> bytes:
+    """The item as a MessagePack map; InvalidError if it is too large or holds what is no :data:`Value`."""
+    for name, value in item.items():
+        if type(value) not in _ATOMS and not (isinstance(value, list) and all(type(text) is str for text in value)):
+            raise InvalidError(
+                f"attribute {name!r} of item {key} is of type {type(value).__name__}; "
+                "an attribute is text, bytes, a whole number, a truth value or a list of texts"
+            )
+    try:
+        body = _encode(item)
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise InvalidError(f"item {key} cannot be stored: {error}") from None
+    # DynamoDB counts an item's bytes differently, but never three times as many as MessagePack: most items skip the count.
+    if 3 * (len(body) + MAX_SORT_KEY_BYTES + MAX_PARTITION_BYTES) > MAX_ITEM_BYTES:
+        size = item_bytes(key, item)
+        if size > MAX_ITEM_BYTES:
+            raise InvalidError(f"item {key} has {size:,} bytes; at most {MAX_ITEM_BYTES:,} fit, store less in it")
+    return body
+
+
+def encode_transaction(writes: Sequence[Write]) -> list[bytes]:
+    """Body of each put among ``writes``, empty for the others; InvalidError if they are no transaction."""
+    check_transaction(writes)
+    bodies = [encode_item(write.key, write.item) if isinstance(write, Put) else b"" for write in writes]
+    if 3 * sum(map(len, bodies)) > MAX_TRANSACTION_BYTES:
+        size = sum(item_bytes(write.key, write.item) for write in writes if isinstance(write, Put))
+        if size > MAX_TRANSACTION_BYTES:
+            raise InvalidError(
+                f"a transaction of {size:,} bytes; at most {MAX_TRANSACTION_BYTES:,} fit, cut it in parts"
+            )
+    return bodies
+
+
+def decode_item(key: Key, body: bytes) -> Item:
+    """Inverse of :func:`encode_item`; CorruptError if these are not its bytes."""
+    try:
+        return _decode(body)
+    except msgspec.MsgspecError as error:
+        raise CorruptError(f"item {key} of the table is damaged ({error}); restore the table from a copy") from None
+
+
+def item_bytes(key: Key, item: Item) -> int:
+    """Size of an item as DynamoDB counts it (names and values, plus one-letter names of the two key attributes)."""
+    return (
+        2
+        + _utf8_length(key.partition)
+        + len(key.sort)
+        + sum(_utf8_length(n) + _value_bytes(v) for n, v in item.items())
+    )
+
+
+def holds(condition: Condition | None, item: Item | None) -> bool:
+    """Whether ``condition`` is true of what stands at a key. Values of different types are never equal (1 is not True)."""
+    if condition is None:
+        return True
+    if isinstance(condition, Absent):
+        return item is None
+    if item is None:
+        return False
+    for name, wanted in condition.attributes.items():
+        value = item.get(name)
+        if type(value) is not type(wanted) or value != wanted:
+            return False
+    return True
+
+
+def _value_bytes(value: Value) -> int:
+    if isinstance(value, bool):
+        return 1
+    if isinstance(value, int):
+        return (len(str(abs(value))) + 1) // 2 + 2
+    if isinstance(value, str):
+        return _utf8_length(value)
+    if isinstance(value, bytes):
+        return len(value)
+    return 3 + sum(1 + _utf8_length(text) for text in value)
+
+
+def _utf8_length(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidError(f"{text[:80]!r} is not valid Unicode") from None

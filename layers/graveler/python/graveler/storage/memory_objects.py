@@ -1,0 +1,159 @@
+"""The objects port in the memory of one process, for tests. Same semantics as a real store, and no limits of a folder's."""
+
+import sys
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from threading import RLock
+
+from graveler.errors import InvalidError
+from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, StoredObject, UploadMissingError
+from graveler.storage.presigned import sign_url, verify_url
+
+_PIECE = 1 << 20
+_PAGE = 1000
+_BASE_URL = "http://memory.invalid"
+_SECRET = b"memory"
+
+
+class MemoryObjects:
+    """Objects in a dict. ``clock`` gives the time of a write in Unix seconds. Cannot be pickled: a copy in another process
+    would be another store."""
+
+    def __init__(self, namespace: str = "mem://objects", clock: Callable[[], float] = time.time) -> None:
+        self._namespace = namespace.rstrip("/")
+        self._clock = clock
+        self._lock = RLock()
+        self._objects: dict[str, tuple[bytes, StoredObject]] = {}
+        self._keys: list[str] = []
+        self._uploads: dict[tuple[str, str], dict[int, tuple[str, bytes]]] = {}
+        self._serial = count(1)
+
+    @property
+    def namespace(self) -> str:
+        """URL of the namespace, without a trailing slash."""
+        return self._namespace
+
+    def get(self, key: str) -> bytes:
+        """The whole object."""
+        return self._find(key)[0]
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Up to ``length`` bytes from ``start``, which counts from the end if negative."""
+        check_byte_range(start, length)
+        data = self.get(key)
+        begin = start if start >= 0 else max(0, len(data) + start)
+        return data[begin : begin + min(length, len(data))]
+
+    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """The object, or a part of it, in pieces of 1 MiB."""
+        check_byte_range(start, length)
+        data = self.get_range(key, start, sys.maxsize if length is None else length)
+        for begin in range(0, len(data), _PIECE):
+            yield data[begin : begin + _PIECE]
+
+    def head(self, key: str) -> StoredObject:
+        """Size, ETag and time."""
+        return self._find(key)[1]
+
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+        """Write an object."""
+        check_object_key(key)
+        contents = data if isinstance(data, bytes) else data.read_bytes()
+        with self._lock:
+            if key not in self._objects:
+                insort(self._keys, key)
+            elif if_absent:
+                raise ObjectConditionError(self._namespace, key, "it exists already")
+            stored = StoredObject(key, len(contents), f"{next(self._serial):x}", self._clock())
+            self._objects[key] = contents, stored
+            return stored
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        """Remove an object."""
+        check_object_key(key)
+        with self._lock:
+            if if_match is not None:
+                etag = self.head(key).etag
+                if etag != if_match:
+                    raise ObjectConditionError(self._namespace, key, f"its ETag is {etag}, not {if_match}")
+            if self._objects.pop(key, None) is not None:
+                self._keys.remove(key)
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
+        """Objects in the order of their keys, read in pages of 1,000 as a real store is."""
+        while True:
+            with self._lock:
+                # Code points of texts have the order of their UTF-8 bytes.
+                begin = max(bisect_left(self._keys, prefix), bisect_right(self._keys, after))
+                page = [self._objects[key][1] for key in self._keys[begin : begin + _PAGE] if key.startswith(prefix)]
+            yield from page
+            if len(page) < _PAGE:
+                return
+            after = page[-1].key
+
+    def presign(self, key: str, method: str, expires_in: int) -> str:
+        """A URL that :meth:`verify_presigned` accepts; no server answers it."""
+        check_object_key(key)
+        if expires_in < 1:
+            raise InvalidError(f"a presigned URL for {expires_in} seconds; ask for 1 or more")
+        return sign_url(_BASE_URL, _SECRET, self._namespace, key, method, int(self._clock()) + expires_in)
+
+    def verify_presigned(self, url: str, method: str, now: float | None = None) -> str:
+        """The key that ``url`` allows ``method`` on; ForbiddenError if it does not."""
+        return verify_url(url, _BASE_URL, _SECRET, self._namespace, method, self._clock() if now is None else now)
+
+    def create_multipart(self, key: str) -> str:
+        """Begin an upload."""
+        check_object_key(key)
+        with self._lock:
+            upload_id = f"upload-{next(self._serial)}"
+            self._uploads[key, upload_id] = {}
+            return upload_id
+
+    def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
+        """Write one part."""
+        check_part_number(number)
+        with self._lock:
+            etag = f"{next(self._serial):x}"
+            self._upload(key, upload_id)[number] = etag, data
+            return etag
+
+    def complete_multipart(
+        self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
+    ) -> StoredObject:
+        """Put the parts together."""
+        check_parts(parts)
+        with self._lock:
+            there = self._upload(key, upload_id)
+            for number, etag in parts:
+                if number not in there or there[number][0] != etag:
+                    raise InvalidError(
+                        f"part {number} of the upload of {key!r} is not there with ETag {etag}; upload it again"
+                    )
+            stored = self.put(key, b"".join(there[number][1] for number, _ in parts), if_absent=if_absent)
+            del self._uploads[key, upload_id]
+            return stored
+
+    def abort_multipart(self, key: str, upload_id: str) -> None:
+        """Forget an upload."""
+        check_object_key(key)
+        with self._lock:
+            self._uploads.pop((key, upload_id), None)
+
+    def _find(self, key: str) -> tuple[bytes, StoredObject]:
+        check_object_key(key)
+        found = self._objects.get(key)
+        if found is None:
+            raise ObjectMissingError(self._namespace, key)
+        return found
+
+    def _upload(self, key: str, upload_id: str) -> dict[int, tuple[str, bytes]]:
+        check_object_key(key)
+        upload = self._uploads.get((key, upload_id))
+        if upload is None:
+            raise UploadMissingError(self._namespace, key, upload_id)
+        return upload

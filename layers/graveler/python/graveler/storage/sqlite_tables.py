@@ -1,0 +1,367 @@
+"""The tables port on SQLite: one file, any number of threads and processes.
+
+WAL mode with ``synchronous=FULL``: a write is durable when its call returns, readers never wait for a writer, and writers take
+turns. Conditions are judged inside the write transaction, which holds the file's one write lock.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Final
+
+from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+from graveler.storage.folders import make_folder, unavailable
+from graveler.storage.limits import (
+    check_batch,
+    check_key,
+    check_query,
+    decode_item,
+    encode_item,
+    encode_transaction,
+    holds,
+)
+from graveler.storage.tables import (
+    Condition,
+    ConditionFailedError,
+    Delete,
+    Item,
+    Key,
+    Put,
+    QueryPage,
+    Write,
+)
+
+APPLICATION_ID: Final = 0x67726176
+"""``grav``: marks the file as ours, also for file(1)."""
+FORMAT_VERSION: Final = 1
+
+_CREATE = (
+    "CREATE TABLE items (partition TEXT NOT NULL, sort BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (partition, sort)) \
+WITHOUT ROWID"
+)
+_GET = "SELECT body FROM items WHERE partition = ? AND sort = ?"
+_PUT = "INSERT INTO items VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET body = excluded.body"
+_DELETE = "DELETE FROM items WHERE partition = ? AND sort = ?"
+_BATCH = 10_000
+_WAL_BYTES = 64 << 20
+_BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
+_DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_REFUSED = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space, then try again",
+    sqlite3.SQLITE_READONLY: "the file or its folder is read-only; give this user the right to write there",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; see whether its folder exists and this user may write there",
+    sqlite3.SQLITE_PERM: "no permission; give this user the right to it",
+    sqlite3.SQLITE_IOERR: "the disk reports an input/output error, or has no room; check it",
+}
+
+
+class _Connections:
+    """The open connections of one process. Each is used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.idle: list[sqlite3.Connection] = []
+        self.all: set[sqlite3.Connection] = set()
+        self.writing = Lock()
+        self.file: tuple[int, int] | None = None
+
+
+_INHERITED: list[_Connections] = []
+"""Connections of a parent process. Using or closing one here could break the parent's locks, so they are kept unused."""
+
+
+class SqliteTables:
+    """Tables in the SQLite file ``path``, made when it is first used (``create=False``: it must be there).
+
+    Waits up to ``busy_seconds`` for other writers, then BusyError. May be pickled, and used after a fork: each process opens
+    its own connections. :meth:`close` lets go of them; later calls open new ones.
+    """
+
+    def __init__(self, path: Path, *, create: bool = True, busy_seconds: float = 30.0) -> None:
+        self._path = Path(path).absolute()
+        self._create = create
+        self._busy_seconds = busy_seconds
+        self._connections = _Connections()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self._path, self._create, self._busy_seconds)
+
+    def __repr__(self) -> str:
+        return f"SqliteTables({str(self._path)!r})"
+
+    def __enter__(self) -> "SqliteTables":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that no thread is using."""
+        connections = self._of_this_process()
+        while connections.idle:
+            self._discard(connections, connections.idle.pop())
+
+    def get(self, key: Key) -> Item | None:
+        """The item, or None. Cost: one look-up in the file."""
+        check_key(key)
+        with _Borrowed(self) as connection:
+            row = connection.execute(_GET, (key.partition, key.sort)).fetchone()
+        return None if row is None else decode_item(key, row[0])
+
+    def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
+        """The items, in the order of ``keys``, all from one moment. Cost: one look-up each."""
+        for key in keys:
+            check_key(key)
+        with _Borrowed(self) as connection:
+            connection.execute("BEGIN")
+            rows = [connection.execute(_GET, (key.partition, key.sort)).fetchone() for key in keys]
+            connection.execute("COMMIT")
+        return [None if row is None else decode_item(key, row[0]) for key, row in zip(keys, rows, strict=True)]
+
+    def query(
+        self,
+        partition: str,
+        *,
+        start: bytes = b"",
+        end: bytes | None = None,
+        limit: int = 1000,
+        descending: bool = False,
+    ) -> QueryPage:
+        """Items of one partition with ``start <= sort key < end``, all from one moment."""
+        check_query(partition, limit)
+        arguments: list[str | bytes | int] = [partition, start]
+        statement = "SELECT sort, body FROM items WHERE partition = ? AND sort >= ?"
+        if end is not None:
+            statement += " AND sort < ?"
+            arguments.append(end)
+        statement += " ORDER BY sort DESC LIMIT ?" if descending else " ORDER BY sort LIMIT ?"
+        arguments.append(limit + 1)
+        with _Borrowed(self) as connection:
+            rows = connection.execute(statement, arguments).fetchall()
+        items = [(sort, decode_item(Key(partition, sort), body)) for sort, body in rows[:limit]]
+        return QueryPage(items, len(rows) > limit)
+
+    def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
+        """Replace or create one item, durably. Cost: one transaction, one sync of the disk."""
+        self.transact([Put(key, item, condition)])
+
+    def delete(self, key: Key, condition: Condition | None = None) -> None:
+        """Remove one item, durably. Cost: one transaction, one sync of the disk."""
+        self.transact([Delete(key, condition)])
+
+    def write_many(self, writes: Sequence[Put | Delete]) -> None:
+        """Many unconditional writes of distinct keys. Cost: one transaction, one sync, for each 10,000."""
+        check_batch(writes)
+        # All is encoded before the first is written: one bad item refuses the whole call.
+        puts = [(w.key.partition, w.key.sort, encode_item(w.key, w.item)) for w in writes if isinstance(w, Put)]
+        deletes = [(w.key.partition, w.key.sort) for w in writes if isinstance(w, Delete)]
+        for statement, rows in ((_PUT, puts), (_DELETE, deletes)):
+            for begin in range(0, len(rows), _BATCH):
+                with self._writing() as connection:
+                    connection.executemany(statement, rows[begin : begin + _BATCH])
+
+    def transact(self, writes: Sequence[Write]) -> None:
+        """All of the writes or none, durably. Cost: one transaction, one sync of the disk, one look-up for each condition."""
+        bodies = encode_transaction(writes)
+        if not writes:
+            return
+        with self._writing() as connection:
+            failures: dict[int, Item | None] = {}
+            for position, write in enumerate(writes):
+                if write.condition is not None:
+                    row = connection.execute(_GET, (write.key.partition, write.key.sort)).fetchone()
+                    item = None if row is None else decode_item(write.key, row[0])
+                    if not holds(write.condition, item):
+                        failures[position] = item
+            if failures:
+                raise ConditionFailedError(failures)
+            for write, body in zip(writes, bodies, strict=True):
+                if isinstance(write, Put):
+                    connection.execute(_PUT, (write.key.partition, write.key.sort, body))
+                elif isinstance(write, Delete):
+                    connection.execute(_DELETE, (write.key.partition, write.key.sort))
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction with the write lock; committed at the end, rolled back by an exception."""
+        connections = self._of_this_process()
+        # SQLite's waiting is by polling. Threads of one process queue here instead, and wake up at once.
+        if not connections.writing.acquire(timeout=self._busy_seconds):
+            raise self._busy()
+        try:
+            with _Borrowed(self) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                self._check_in_place(connections)
+                yield connection
+                connection.execute("COMMIT")
+        finally:
+            connections.writing.release()
+
+    def _check_in_place(self, connections: _Connections) -> None:
+        """What is written to a file that somebody deleted or replaced meanwhile would be acknowledged and lost (C1)."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            status = None
+        if status is None or (status.st_dev, status.st_ino) != connections.file:
+            self._connections = _Connections()
+            for connection in list(connections.idle):
+                connections.idle.remove(connection)
+                self._discard(connections, connection)
+            raise UnavailableError(
+                f"the table {self._path} was removed or replaced while it was open; nothing was written. See that the right "
+                "file is in its place, then try again"
+            )
+
+    def _of_this_process(self) -> _Connections:
+        connections = self._connections
+        if connections.process != os.getpid():
+            _INHERITED.append(connections)
+            connections = self._connections = _Connections()
+        return connections
+
+    def _discard(self, connections: _Connections, connection: sqlite3.Connection) -> None:
+        connections.all.discard(connection)
+        with suppress(sqlite3.Error):  # what it could still tell has been told, or was committed long ago
+            connection.close()
+
+    def _connect(self, connections: _Connections) -> sqlite3.Connection:
+        if not self._path.exists():
+            if not self._create:
+                raise UnavailableError(f"the table {self._path} does not exist; see whether this is the right folder")
+            try:
+                make_folder(self._path.parent)
+            except OSError as error:
+                raise unavailable(error, f"making the folder of the table {self._path}") from error
+        connection = sqlite3.connect(
+            self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._prepare(connection)
+            status = self._path.stat()
+        except OSError as error:
+            connection.close()
+            raise unavailable(error, f"opening the table {self._path}") from error
+        except BaseException:
+            connection.close()
+            raise
+        connections.file = status.st_dev, status.st_ino
+        connections.all.add(connection)
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Make the table if the file is new; refuse a file that is not ours, or of a newer version."""
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        if not self._is_ours(connection):
+            self._enter_wal(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            if not self._is_ours(connection):  # nobody else made it meanwhile
+                connection.execute(_CREATE)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+            connection.execute("COMMIT")
+        self._enter_wal(connection)
+
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file holds our table; False if it is empty. InvalidError if it holds something else."""
+        # One statement, hence one moment: another process may be making the table.
+        application, version, tables = connection.execute(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) "
+            "FROM pragma_application_id, pragma_user_version"
+        ).fetchone()
+        if application == 0 and version == 0 and tables == 0:
+            return False
+        if application != APPLICATION_ID:
+            raise InvalidError(f"{self._path} is an SQLite file of another program; choose another file for the table")
+        if version > FORMAT_VERSION:
+            raise InvalidError(
+                f"the table {self._path} has format version {version}, this graveler knows {FORMAT_VERSION} at most; "
+                "use a newer graveler"
+            )
+        return True
+
+    def _enter_wal(self, connection: sqlite3.Connection) -> None:
+        # Changing the mode does not wait for others as other statements do.
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+                continue
+            if mode != "wal":
+                raise UnavailableError(
+                    f"the table {self._path} lies on a file system without shared memory; use a local disk"
+                )
+            return
+
+    def _explained(self, error: sqlite3.Error) -> GravelerError | None:
+        """What to raise for an error of SQLite; None for one that is a mistake of ours."""
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+        if code in _BUSY:
+            return self._busy()
+        if code in _DAMAGED:
+            return CorruptError(f"the table {self._path} is damaged, or no table ({error}); restore it from a copy")
+        if code in _REFUSED:
+            return UnavailableError(f"the table {self._path} cannot be used now: {_REFUSED[code]} ({error})")
+        return None
+
+    def _busy(self) -> BusyError:
+        return BusyError(
+            f"the table {self._path} was busy for {self._busy_seconds:g} s with the writes of others; nothing was written, "
+            "try again"
+        )
+
+
+class _Borrowed:
+    """A connection out of the pool for one call; translates SQLite's errors. (A class, since it is faster than a generator.)"""
+
+    __slots__ = ("_connection", "_connections", "_tables")
+
+    def __init__(self, tables: SqliteTables) -> None:
+        self._tables = tables
+
+    def __enter__(self) -> sqlite3.Connection:
+        tables = self._tables
+        connections = self._connections = tables._of_this_process()
+        try:
+            self._connection = connections.idle.pop()
+        except IndexError:
+            try:
+                self._connection = tables._connect(connections)
+            except sqlite3.Error as error:
+                explained = tables._explained(error)
+                if explained is None:
+                    raise
+                raise explained from error
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, ConditionFailedError):
+            self._connection.execute("ROLLBACK")
+            error = None
+        if error is None and self._connections is self._tables._connections:
+            self._connections.idle.append(self._connection)
+            return
+        # Closing rolls back. After a failure of the disk, or an interrupt, nothing is assumed about the connection.
+        self._tables._discard(self._connections, self._connection)
+        if isinstance(error, sqlite3.Error):
+            explained = self._tables._explained(error)
+            if explained is not None:
+                raise explained from error
+
+
+def _restore(path: Path, create: bool, busy_seconds: float) -> SqliteTables:
+    return SqliteTables(path, create=create, busy_seconds=busy_seconds)
