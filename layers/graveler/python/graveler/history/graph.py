@@ -9,17 +9,20 @@ Generations (1 for a root, else one more than the highest parent's) bound every 
 
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
-from graveler.errors import CorruptError, RefNotFoundError
-from graveler.history.commits import READ_BATCH, CommitStore, KeptCommit
+from graveler.errors import CorruptError, InvalidError, RefNotFoundError
+from graveler.history.commits import READ_BATCH, CommitStore, KeptCommit, is_commit_id
 from graveler.model import Commit, CommitID, Page
 
 _LEFT: Final = 1
 _RIGHT: Final = 2
 _BOTH: Final = 3
 _STALE: Final = 4
+
+_MAX_FRONTIER: Final = 16
+"""How many IDs a log's position may carry, so that it fits a URL."""
 
 
 def merge_base(commits: CommitStore, left: CommitID, right: CommitID) -> CommitID | None:
@@ -132,52 +135,131 @@ def log(
     the one with the higher generation, then with the smaller ID. Each once.
 
     ``first_parent`` follows no other parents; ``since`` (Unix seconds) leaves out commits created before, and what only they
-    reach; ``stop_at`` is the last commit shown; ``limit`` is how many are shown at most. Requests: about one for each 32 shown
-    in a linear history, up to one for each that is shown in the worst. Errors as :meth:`CommitStore.get`, from the iterator.
+    reach; ``stop_at`` is the last commit shown; ``limit`` is how many are shown at most. Requests: one for each 32 shown in a
+    linear history, fewer in one with merges, up to one for each shown in the worst. Errors as :meth:`CommitStore.get`, from
+    the iterator.
     """
-    reader = _Reader(commits, first_parent=first_parent)
-    queue: list[tuple[int, int, CommitID, Commit]] = []
-    seen = {start}
-    arriving: Sequence[CommitID] = [start]
+    walk = _LogWalk(commits, [start], first_parent=first_parent, since=since)
     shown = 0
     while limit is None or shown < limit:
-        for commit in reader.take(arriving, READ_BATCH if limit is None else limit - shown):
-            if since is None or commit.created >= since:
-                heappush(queue, (-commit.created, -commit.generation, commit.id, commit))
-        if not queue:
+        commit = walk.next(READ_BATCH if limit is None else limit - shown)
+        if commit is None:
             return
-        commit = heappop(queue)[3]
         yield commit
         shown += 1
         if commit.id == stop_at:
             return
-        arriving = [cid for cid in _followed(commit, first_parent) if cid not in seen]
-        seen.update(arriving)
 
 
 def log_page(
     commits: CommitStore,
     start: CommitID,
-    after: CommitID | None,
+    after: str | None,
     amount: int,
     *,
     first_parent: bool = False,
     since: int | None = None,
     stop_at: CommitID | None = None,
 ) -> Page[Commit]:
-    """Up to ``amount`` commits of :func:`log`, from the one that follows ``after``.
+    """Up to ``amount`` (at least 1) commits of :func:`log`, from the one that follows ``after``: a page's ``next_after``, or the
+    ID of any commit in the log.
 
-    Where a page begins depends on all before it, so the walk begins at ``start`` again: requests as for a log of everything up
-    to the page's end, none for what is in memory. :class:`RefNotFoundError` if ``after`` is not in that log.
+    ``next_after`` is the ID of the last commit shown, and then, each after a dot, the IDs with which the walk goes on: so a
+    page costs as many requests as a log of its length. An ID alone, or creation times that rise towards the past, make the
+    walk begin at ``start`` again: requests as for a log of all up to the page's end.
+
+    Raises :class:`InvalidError` for an ``after`` that is none and an ``amount`` below 1, :class:`RefNotFoundError` if the log
+    does not contain it, and what :func:`log` raises.
     """
-    limit = amount + 1 if after is None else None
-    walk = log(commits, start, first_parent=first_parent, since=since, stop_at=stop_at, limit=limit)
-    if after is not None and not any(commit.id == after for commit in walk):
-        raise RefNotFoundError(after, f"the log of {start[:16]} does not contain it; begin again from the first page")
-    results = tuple(islice(walk, amount + 1))
-    more = len(results) > amount
-    results = results[:amount]
-    return Page(results, results[-1].id if more and results else None)
+    if amount < 1:
+        raise InvalidError(f"amount is {amount}; ask for at least 1")
+    whole = _LogWalk(commits, [start], first_parent=first_parent, since=since)
+    if after is None:
+        return _page(whole, amount, stop_at)
+    position = after.split(".")
+    if not all(map(is_commit_id, position)):
+        raise InvalidError(f"{after[:80]!r} is no position in a log; pass what the page before gave, or a commit ID")
+    last, *frontier = map(CommitID, position)
+    if last == stop_at:
+        return Page(())
+    if frontier:
+        resumed = _LogWalk(commits, frontier, first_parent=first_parent, since=since, passed=last)
+        page = _page(resumed, amount, stop_at)
+        if resumed.ordered:
+            return page
+    while (commit := whole.next()) is not None:
+        if commit.id == last:
+            return _page(whole, amount, stop_at)
+    raise RefNotFoundError(last, f"the log of {start[:16]} does not contain it; begin again from the first page")
+
+
+def _page(walk: "_LogWalk", amount: int, stop_at: CommitID | None) -> Page[Commit]:
+    results: list[Commit] = []
+    while len(results) < amount and (not results or results[-1].id != stop_at):
+        commit = walk.next(amount + 1 - len(results))
+        if commit is None:
+            return Page(tuple(results))
+        results.append(commit)
+    last = results[-1].id
+    frontier = walk.frontier()
+    if last == stop_at or walk.next(0) is None:
+        return Page(tuple(results))
+    resumable = walk.ordered and len(frontier) <= _MAX_FRONTIER
+    return Page(tuple(results), ".".join([last, *frontier]) if resumable else last)
+
+
+class _LogWalk:
+    """A walk in the order of :func:`log`, from ``seeds``; ``passed`` is the last commit that an earlier walk showed, whose
+    frontier the seeds are.
+
+    ``ordered``: no commit came that sorts before one shown earlier. As long as that holds, what was shown sorts before what
+    was not, so a walk from the frontier alone cannot meet it again. It stops to hold when a commit is younger than its child.
+    """
+
+    def __init__(
+        self,
+        commits: CommitStore,
+        seeds: Sequence[CommitID],
+        *,
+        first_parent: bool,
+        since: int | None,
+        passed: CommitID | None = None,
+    ) -> None:
+        self._reader = _Reader(commits, first_parent=first_parent)
+        self._first_parent, self._since, self._passed = first_parent, since, passed
+        self._queue: list[tuple[int, int, CommitID, Commit]] = []
+        self._arriving: Sequence[CommitID] = seeds
+        self._seen = set(seeds)
+        self._last: tuple[int, int, CommitID] | None = None
+        self.ordered = True
+
+    def next(self, ahead: int = READ_BATCH) -> Commit | None:
+        """The next commit, None at the end. At most one request for 100 parents of the one before; it may bring ``ahead``
+        more."""
+        if self._passed is not None:
+            passed, *_ = self._reader.take([self._passed, *self._arriving], ahead)
+            self._last, self._passed = _log_order(passed), None
+        for commit in self._reader.take(self._arriving, ahead):
+            if self._since is None or commit.created >= self._since:
+                heappush(self._queue, (*_log_order(commit), commit))
+        self._arriving = ()
+        if not self._queue:
+            return None
+        commit = heappop(self._queue)[3]
+        place = _log_order(commit)
+        self.ordered = self.ordered and (self._last is None or self._last < place)
+        self._last = place
+        self._arriving = [cid for cid in _followed(commit, self._first_parent) if cid not in self._seen]
+        self._seen.update(self._arriving)
+        return commit
+
+    def frontier(self) -> list[CommitID]:
+        """Where the walk would go on."""
+        return [*(cid for _, _, cid, _ in self._queue), *self._arriving]
+
+
+def _log_order(commit: Commit) -> tuple[int, int, CommitID]:
+    return -commit.created, -commit.generation, commit.id
 
 
 class _Reader:
