@@ -91,8 +91,8 @@ class StagedChanges:
             start = chunk.complete_upto + b"\0"
 
     def remove(self, token: Token, limit: int = PAGE) -> bool:
-        """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when nothing
-        is left."""
+        """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when
+        nothing is left."""
         done = True
         for partition in self._partitions(token):
             page = self._tables.query(partition, limit=limit)

@@ -11,7 +11,7 @@ from typing import Final
 
 from graveler.model import RepositoryUID, Token
 from graveler.staging.changes import StagedChanges
-from graveler.storage.tables import Delete, Key, Put, Tables
+from graveler.storage.tables import Key, Put, Tables
 
 LONGEST_REQUEST: Final = 15 * 60
 """Seconds after which no reader can still hold an older state of a branch: the longest life of a function."""

@@ -1,8 +1,9 @@
 """Tokens: names for one generation of uncommitted changes, and what became of it.
 
-A token's item in the table says ``sealed`` while a commit works on it, with the commit's operation id and a lease, and afterwards what
-happened: ``published`` in a commit, ``dropped`` since nothing in it was a change, ``reset``, or ``deleted`` with its branch. It is written
-in the very transaction that does it, so whoever loses a race or an answer reads here what is true.
+A token's item in the table says ``sealed`` while a commit works on it, with the commit's operation id and a lease, and
+afterwards what happened: ``published`` in a commit, ``dropped`` since nothing in it was a change, ``reset``, or ``deleted``
+with its branch. It is written in the very transaction that does it, so whoever loses a race or an answer reads here what is
+true. A lease only keeps others from doing the same work at the same time; no promise depends on it, nor on any clock.
 """
 
 from enum import Enum
@@ -43,7 +44,8 @@ class TokenState(str, Enum):
 
 
 class TokenOutcome(Struct, frozen=True):
-    """A token's item. ``lease`` is when the owner's claim ends (Unix seconds); ``commit_id`` where the changes are, if published."""
+    """A token's item. ``lease`` is when the owner's claim ends (Unix seconds); ``commit_id`` where the changes went, if
+    published."""
 
     state: TokenState
     owner: str
@@ -71,9 +73,9 @@ class Outcomes:
         """Claims a token that is being sealed; part of that transaction."""
         return Put(self.key(token), _sealed(owner, lease), Absent())
 
-    def adopt_write(self, token: Token, seen: TokenOutcome, owner: str, lease: float) -> Put:
-        """Takes over a sealed token whose lease ran out, on condition that nobody else did meanwhile."""
-        return Put(self.key(token), _sealed(owner, lease), Matches({**_sealed(seen.owner, seen.lease)}))
+    def renew_write(self, token: Token, owner: str, lease: float) -> Put:
+        """Prolongs the owner's claim, on condition that the token is still its own and undecided."""
+        return Put(self.key(token), _sealed(owner, lease), Matches({"state": TokenState.SEALED.value, "owner": owner}))
 
     def decide_write(self, token: Token, state: TokenState, owner: str, now: float, commit_id: CommitID | None) -> Put:
         """Says what became of a token; part of the transaction that takes it from its branch."""

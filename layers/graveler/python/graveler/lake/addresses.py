@@ -1,0 +1,63 @@
+"""Names for new objects, which prove for what they were handed out.
+
+A data name is ``data/<20 chars>/<20 chars>``, 2 × 100 bits in base 32 (``0-9a-v``). The first part begins with the time,
+reversed, so that a listing yields new objects first, and goes on at random; the second is an HMAC over repository, branch,
+path and the first part. So an address inside the namespace shows for which path it was made, and when, without any record of it.
+"""
+
+import hmac
+from hashlib import sha256
+from secrets import randbits
+from typing import Final
+
+from graveler.errors import InvalidError
+from graveler.model import RepositoryUID
+from graveler.tree.record import base32
+
+_CHARS: Final = 20
+_BITS: Final = 100
+_TIME_BITS: Final = 42  # milliseconds until the year 2109
+_LAST_TIME: Final = (1 << _TIME_BITS) - 1
+
+
+class DataNames:
+    """Makes and checks the data names of one repository. ``secret`` is the repository's own, from its item in the table."""
+
+    def __init__(self, uid: RepositoryUID, secret: bytes, lifetime: float) -> None:
+        self._uid = uid
+        self._secret = secret
+        self._lifetime = lifetime
+
+    def new(self, branch: str, path: str, now: float) -> str:
+        """A fresh key below the namespace, for this path on this branch."""
+        time = _LAST_TIME - (int(now * 1000) & _LAST_TIME)
+        first = base32(time << (_BITS - _TIME_BITS) | randbits(_BITS - _TIME_BITS), _CHARS)
+        return f"data/{first}/{self._proof(branch, path, first)}"
+
+    def check(self, key: str, branch: str, path: str, now: float) -> None:
+        """:class:`InvalidError` unless ``key`` was made for this path on this branch, not longer ago than the lifetime."""
+        parts = key.split("/")
+        if (
+            len(parts) != 3
+            or parts[0] != "data"
+            or len(parts[1]) != _CHARS
+            or not set(parts[1]) <= set("0123456789abcdefghijklmnopqrstuv")
+        ):
+            raise InvalidError(
+                f"address {key!r} is not one that graveler handed out; ask for an address for {path!r} first"
+            )
+        if not hmac.compare_digest(self._proof(branch, path, parts[1]).encode(), parts[2].encode()):
+            raise InvalidError(
+                f"address {key!r} was not handed out for {path!r} on branch {branch!r}; ask for a new one"
+            )
+        age = now - (_LAST_TIME - (int(parts[1], 32) >> (_BITS - _TIME_BITS))) / 1000
+        if age > self._lifetime:
+            raise InvalidError(
+                f"address {key!r} was handed out {age / 3600:.0f} hours ago and is too old; ask for a new one and upload again"
+            )
+
+    def _proof(self, branch: str, path: str, first: str) -> str:
+        fields = [field.encode() for field in (self._uid, branch, path, first)]
+        message = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
+        digest = hmac.digest(self._secret, message, sha256)
+        return base32(int.from_bytes(digest[:13], "big") >> 4, _CHARS)

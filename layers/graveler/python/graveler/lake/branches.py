@@ -1,0 +1,139 @@
+"""Branches and tags: reading their state, creating, listing and deleting them."""
+
+from collections.abc import Sequence
+from secrets import token_hex
+
+from graveler.errors import AlreadyExistsError, BusyError, ForbiddenError, RefNotFoundError
+from graveler.history.commits import CommitStore
+from graveler.history.reflog import Event
+from graveler.history.refs import BranchState, Refs
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.repositories import check_same, repository_key
+from graveler.model import Branch, CommitID, Page, Repository, Tag, Token
+from graveler.staging.cleanup import CleanupQueue
+from graveler.staging.tokens import Outcomes, TokenState, new_token
+from graveler.storage.tables import Check, ConditionFailedError, Matches, Tables, Write
+
+
+class Branches:
+    """The branches and tags of one repository."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        tables: Tables,
+        refs: Refs,
+        commits: CommitStore,
+        outcomes: Outcomes,
+        cleanup: CleanupQueue,
+        clock: Clock,
+    ) -> None:
+        self._repository = repository
+        self._tables = tables
+        self._refs = refs
+        self._commits = commits
+        self._outcomes = outcomes
+        self._cleanup = cleanup
+        self._clock = clock
+
+    def find(self, name: str) -> BranchState | None:
+        """The branch, or None. One table read, of branch and repository together, so that nobody works on one that was
+        deleted, or created again under its name."""
+        branch, repository = self._tables.get_many([self._refs.branch_key(name), repository_key(self._repository.name)])
+        check_same(self._repository.uid, self._repository.name, repository)
+        return self._refs.decode_branch(name, branch)
+
+    def state(self, name: str) -> BranchState:
+        """The branch. One table read. :class:`RefNotFoundError`."""
+        state = self.find(name)
+        if state is None:
+            raise RefNotFoundError(name, "no branch has this name")
+        return state
+
+    def create(self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False) -> Branch:
+        """Point a new branch at an existing commit. One transaction; nothing is copied.
+
+        :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError` if the commit is expired.
+        """
+        state = BranchState(name, commit_id, new_token(), (), hidden)
+        writes = self._refs.create_branch_writes(state, self.event("create branch", by))
+        self._create("branch", name, commit_id, writes)
+        return Branch(name, commit_id)
+
+    def delete(self, name: str, by: str) -> None:
+        """Remove a branch and its uncommitted changes. One table read, one transaction.
+
+        :class:`ForbiddenError` for the default branch.
+        """
+        if name == self._repository.default_branch:
+            raise ForbiddenError(
+                f"branch {name!r} is the default branch of repository {self._repository.name!r} and cannot be deleted"
+            )
+        backoff = Backoff(self._clock)
+        while True:
+            state = self.state(name)
+            event = self.event("delete branch", by)
+            writes = self._refs.delete_branch_writes(state, event)
+            for token in (*state.sealed, state.open):
+                writes += self.drop_token_writes(token, TokenState.DELETED, event.operation_id)
+            try:
+                self._tables.transact(writes)
+                return
+            except ConditionFailedError:
+                if not backoff.wait():
+                    raise busy(name) from None
+
+    def drop_token_writes(
+        self, token: Token, outcome: TokenState, operation: str, commit_id: CommitID | None = None
+    ) -> list[Write]:
+        """The part of a transaction that takes a token from its branch: what became of it, and its place in the clean-up."""
+        now = self._clock.now()
+        return [
+            self._outcomes.decide_write(token, outcome, operation, now, commit_id),
+            self._cleanup.add_write(token, now),
+        ]
+
+    def page(self, prefix: str, after: str, amount: int, *, show_hidden: bool = False) -> Page[Branch]:
+        """Branches by name. About one table read for each of 16 shards."""
+        page = self._refs.list_branches(prefix, after, amount, show_hidden=show_hidden)
+        return Page(tuple(Branch(state.name, state.commit_id) for state in page.results), page.next_after)
+
+    def create_tag(self, name: str, commit_id: CommitID, by: str) -> Tag:
+        """Name a commit, for good. One transaction. Errors as for a branch."""
+        tag = Tag(name, commit_id)
+        self._create("tag", name, commit_id, self._refs.create_tag_writes(tag, self.event("create tag", by)))
+        return tag
+
+    def delete_tag(self, name: str, by: str) -> None:
+        """Remove a tag. One table read, one transaction. :class:`RefNotFoundError`."""
+        tag = self._refs.tag(name)
+        if tag is None:
+            raise RefNotFoundError(name, "no tag has this name")
+        try:
+            self._tables.transact(self._refs.delete_tag_writes(tag, self.event("delete tag", by)))
+        except ConditionFailedError:
+            raise RefNotFoundError(name, "no tag has this name any more") from None
+
+    def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
+        """Tags by name. About one table read for each of 16 shards."""
+        return self._refs.list_tags(prefix, after, amount)
+
+    def event(self, operation: str, by: str, operation_id: str = "") -> Event:
+        """What the reference log shall say of a change made now."""
+        return Event(int(self._clock.now() * 1e9), operation, operation_id or token_hex(16), by)
+
+    def _create(self, kind: str, name: str, commit_id: CommitID, writes: Sequence[Write]) -> None:
+        here = Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid}))
+        try:
+            self._tables.transact([self._commits.alive_check(commit_id), here, *writes])
+        except ConditionFailedError as error:
+            if 1 in error.failures:
+                check_same(self._repository.uid, self._repository.name, error.failures[1])
+            if 0 in error.failures:
+                raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
+            raise AlreadyExistsError(kind, name) from None
+
+
+def busy(branch: str) -> BusyError:
+    """The error for a branch that too many change at once."""
+    return BusyError(f"branch {branch!r} is being changed by too many others at once; nothing was changed, try again")

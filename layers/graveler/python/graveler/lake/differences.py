@@ -1,0 +1,74 @@
+"""Differences for users: between two commits, and of what is not committed yet. In key order, paged, rolled up by a delimiter."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from graveler.lake.merge import changes_anything
+from graveler.model import Change, ChangeType, Page
+from graveler.staging.changes import StagedRecord
+from graveler.tree.diff import Difference
+from graveler.tree.listing import prefix_end
+from graveler.tree.record import RecordCodec
+from graveler.tree.tree import Tree
+
+Differences = Callable[[bytes, bytes | None], Iterator[Difference]]
+"""``(start, end)`` → the differences with ``start <= key < end``, in key order."""
+
+
+def uncommitted(tree: Tree, staged: Callable[[bytes, bytes | None], Iterable[StagedRecord]]) -> Differences:
+    """What a branch's staged records change in its head's tree. Opens the ranges that they touch."""
+
+    def differences(start: bytes, end: bytes | None) -> Iterator[Difference]:
+        for key, packed in staged(start, end):
+            committed = tree.get(key)
+            if changes_anything(committed, packed):
+                yield key, committed, packed
+
+    return differences
+
+
+def page_of_changes(
+    differences: Differences,
+    codec: RecordCodec,
+    *,
+    prefix: str = "",
+    after: str = "",
+    delimiter: str = "",
+    amount: int = 100,
+) -> Page[Change]:
+    """At most ``amount`` changes of paths that begin with ``prefix`` and are greater than ``after``.
+
+    With a ``delimiter``, all that differs behind one common prefix becomes one ``prefix_changed``, and is jumped over.
+    """
+    first, mark = prefix.encode(), delimiter.encode()
+    end = prefix_end(first)
+    start = first
+    if after:
+        start = max(first, after.encode() + b"\0")
+        if mark and after.startswith(prefix) and after.endswith(delimiter):
+            start = prefix_end(after.encode()) or start
+    found: list[Change] = []
+    while end is None or start < end:
+        for key, before, now in differences(start, end):
+            if len(found) == amount:
+                return Page(tuple(found), found[-1].path if found else None)
+            at = key.find(mark, len(first)) if mark else -1
+            if at >= 0:
+                common = key[: at + len(mark)]
+                found.append(Change(ChangeType.PREFIX_CHANGED, common.decode()))
+                start = prefix_end(common) or common + b"\xff"
+                break
+            found.append(change(codec, key, before, now))
+        else:
+            break
+    return Page(tuple(found))
+
+
+def change(codec: RecordCodec, key: bytes, before: bytes | None, after: bytes | None) -> Change:
+    """A difference as a user sees it."""
+    kind = ChangeType.ADDED if before is None else ChangeType.REMOVED if after is None else ChangeType.CHANGED
+    return Change(
+        kind,
+        key.decode(),
+        None if before is None else codec.decode(key, before),
+        None if after is None else codec.decode(key, after),
+    )

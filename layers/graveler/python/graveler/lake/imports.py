@@ -1,0 +1,138 @@
+"""Import: take over objects that exist elsewhere, without copying them, as one commit.
+
+What an import lists replaces all that lies under its destination, and nothing else: ``data/file1`` is not ``data/file10``, and
+``collections/`` is not ``collections-old/``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from secrets import token_hex
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+from graveler.history.commits import CommitStore, new_commit
+from graveler.lake.branches import busy
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.merge import CleanHeads
+from graveler.lake.publish import AlreadyDoneError, HeadMovedError, Publisher
+from graveler.model import Commit, SplitParameters
+from graveler.tree.apply import Interval
+from graveler.tree.tree import Tree, Trees
+from graveler.tree.writer import TreeWriter, build
+
+Listing = Callable[[], Iterable[tuple[bytes, bytes]]]
+"""Called once; gives records (key and packed bytes) in ascending order of their keys, all under the destination."""
+
+
+class ImportSource(Struct, frozen=True):
+    """``records`` replace what is at ``destination``: one object, or (``is_prefix``) all whose key begins with it."""
+
+    destination: bytes
+    is_prefix: bool
+    records: Listing
+
+
+class Importer:
+    """Imports into branches of one repository."""
+
+    def __init__(
+        self,
+        split: SplitParameters,
+        commits: CommitStore,
+        heads: CleanHeads,
+        publisher: Publisher,
+        trees: Trees,
+        clock: Clock,
+    ) -> None:
+        self._split = split
+        self._commits = commits
+        self._heads = heads
+        self._publisher = publisher
+        self._trees = trees
+        self._clock = clock
+
+    def run(
+        self,
+        branch: str,
+        sources: Sequence[ImportSource],
+        message: str,
+        committer: str,
+        metadata: Mapping[str, str],
+        *,
+        request_id: str = "",
+    ) -> Commit:
+        """See :meth:`graveler.lake.repository.OpenRepository.import_folder`."""
+        done = self._publisher.done_before(request_id)
+        if done is not None:
+            return self._commits.get(done)
+        operation = token_hex(16)
+        sources = sorted(sources, key=lambda source: source.destination)
+        _refuse_overlaps(sources)
+        what = "importing into it"
+        self._heads.wait_for(branch, what)  # before the long part, so that a dirty branch is told at once
+        store = self._trees.empty().store
+        imported = [(source, build(store, self._split, _inside(source))) for source in sources]
+        backoff = Backoff(self._clock)
+        while True:
+            state, head, before = self._heads.wait_for(branch, what)
+            tree = self._replace(before, imported)
+            name = self._trees.save(tree)
+            when = int(self._clock.now())
+            commit = new_commit([head], name, committer, message or "Import objects", when, metadata, operation)
+            try:
+                self._publisher.publish(state, commit, "import", request_id=request_id)
+                return commit
+            except AlreadyDoneError as error:
+                return self._commits.get(error.commit_id)
+            except HeadMovedError:
+                if not backoff.wait():
+                    raise busy(branch) from None
+
+    def _replace(self, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
+        """``before`` with each destination's interval replaced. Takes whole ranges by reference on both sides of a seam."""
+        writer = TreeWriter(before.store, self._split, known=(before, *(tree for _, tree in imported)))
+        after: bytes | None = None
+        for source, tree in imported:
+            below, upto = _interval(source)
+            if below is not None:
+                writer.copy(before, after, below)
+            writer.take(tree)
+            after = upto
+            if upto is None:
+                return writer.finish()
+        writer.copy(before, after, None)
+        return writer.finish()
+
+
+def _interval(source: ImportSource) -> Interval:
+    """The keys that an import replaces: above the first bound, up to and including the second.
+
+    UTF-8 has no byte 0xff, so a key with one added is above all that begin with it, and below whatever comes next.
+    """
+    at = source.destination
+    if not at:
+        return None, None
+    below = at[:-1] + (bytes([at[-1] - 1]) + b"\xff" if at[-1] else b"")
+    return below, at + b"\xff" if source.is_prefix else at
+
+
+def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
+    if not sources:
+        raise InvalidError("nothing to import: name at least one source")
+    for one, other in pairwise(sources):
+        same = one.destination == other.destination
+        if same or (one.is_prefix and other.destination.startswith(one.destination)):
+            raise InvalidError(
+                f"two imports have destinations that overlap: {one.destination.decode()!r} and {other.destination.decode()!r}; "
+                "import them one after the other, or to different places"
+            )
+
+
+def _inside(source: ImportSource) -> Iterator[tuple[bytes, bytes]]:
+    """The source's records; :class:`InvalidError` for one that is not under the destination."""
+    for key, packed in source.records():
+        inside = key.startswith(source.destination) if source.is_prefix else key == source.destination
+        if not inside:
+            raise InvalidError(f"import to {source.destination.decode()!r} lists {key!r}, which lies outside of it")
+        yield key, packed

@@ -1,0 +1,109 @@
+"""A lake: the repositories of one table, and the object stores that they name."""
+
+from collections.abc import Callable
+from pathlib import Path
+from secrets import token_hex
+
+from graveler.errors import AlreadyExistsError
+from graveler.history.commits import CommitStore, encode_commit, new_commit
+from graveler.history.names import check_branch, check_repository
+from graveler.history.reflog import Event
+from graveler.history.refs import BranchState, Refs
+from graveler.lake.clock import Clock, SystemClock
+from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.repositories import KnownRepository, Repositories, new_repository
+from graveler.lake.repository import GRACE, OpenRepository
+from graveler.model import MetarangeName, Page, Repository, SplitParameters
+from graveler.staging.tokens import new_token
+from graveler.storage.cache import FileCache
+from graveler.storage.files import ImmutableFiles
+from graveler.storage.namespaces import locate
+from graveler.storage.objects import Objects
+from graveler.storage.tables import ConditionFailedError, Tables
+from graveler.tree.files import TreeStore
+
+FIRST_MESSAGE = "Repository created"
+
+
+class Lake:
+    """Repositories over one table. ``open_objects`` turns a storage namespace (a URL) into its objects.
+
+    ``cache`` keeps copies of immutable files near; ``scratch`` is where RocksDB may write meanwhile, best in memory.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        open_objects: Callable[[str], Objects],
+        *,
+        clock: Clock | None = None,
+        cache: FileCache | None = None,
+        scratch: Path | None = None,
+        outside: Callable[[str], tuple[Objects, str]] = locate,
+    ) -> None:
+        self._tables = tables
+        self._open_objects = open_objects
+        self._clock = clock or SystemClock()
+        self._cache = cache
+        self._scratch = scratch
+        self._outside = outside
+        self._repositories = Repositories(tables)
+
+    def create_repository(
+        self,
+        name: str,
+        namespace: str,
+        *,
+        default_branch: str = "main",
+        split: SplitParameters | None = None,
+        by: str = "",
+    ) -> OpenRepository:
+        """Make a repository with one branch, which points at a first, empty commit.
+
+        Cost: one table read, two object writes, one transaction. :class:`AlreadyExistsError` for the name;
+        :class:`InvalidError` for names, parameters, and a namespace that belongs to another repository.
+        """
+        check_repository(name)
+        check_branch(default_branch)
+        now = self._clock.now()
+        known = new_repository(name, namespace.rstrip("/"), default_branch, int(now), split or SplitParameters())
+        repository = known.repository
+        if self._repositories.exists(name):
+            raise AlreadyExistsError("repository", name)
+        objects = self._open_objects(repository.namespace)
+        self._repositories.claim(repository, objects, now)
+        operation = token_hex(16)
+        commit = new_commit([], MetarangeName(""), by, FIRST_MESSAGE, int(now), {}, operation)
+        refs, commits = Refs(self._tables, repository.uid), CommitStore(self._tables, repository.uid)
+        branch = BranchState(default_branch, commit.id, new_token())
+        event = Event(int(now * 1e9), "create repository", operation, by)
+        try:
+            objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))
+            self._tables.transact(
+                [
+                    *self._repositories.create_writes(known),
+                    commits.put_write(commit),
+                    *refs.create_branch_writes(branch, event),
+                ]
+            )
+        except ConditionFailedError:
+            self._repositories.release(repository, objects)
+            raise AlreadyExistsError("repository", name) from None
+        return self._open(known)
+
+    def repository(self, name: str) -> OpenRepository:
+        """The repository of this name. Cost: one table read. :class:`RepositoryNotFoundError`."""
+        return self._open(self._repositories.get(name))
+
+    def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
+        """Repositories by name. Cost: one table read."""
+        return self._repositories.page(prefix, after, amount)
+
+    def delete_repository(self, name: str) -> None:
+        """Forget a repository; its objects stay where they are. Cost: one table read, one transaction."""
+        self._repositories.delete(name, self._clock.now())
+
+    def _open(self, known: KnownRepository) -> OpenRepository:
+        objects = self._open_objects(known.repository.namespace)
+        store = TreeStore(ImmutableFiles(objects, self._cache, GRACE), scratch=self._scratch)
+        return OpenRepository(known, self._tables, objects, store, self._clock, self._outside)

@@ -1,0 +1,117 @@
+"""The one moment at which a commit appears: a transaction that moves the branch (promise C2)."""
+
+import msgspec
+
+from graveler.errors import UnavailableError
+from graveler.history.commits import CommitStore, encode_commit
+from graveler.history.refs import BranchState, Refs
+from graveler.lake.branches import Branches
+from graveler.model import Commit, CommitID, RepositoryUID, Token
+from graveler.staging.tokens import TokenState
+from graveler.storage.objects import Objects
+from graveler.storage.tables import Absent, ConditionFailedError, Key, Put, Tables, Write
+
+COMMITS_FOLDER = "_graveler/commits"
+MAX_TOKENS = 40
+"""How many tokens one commit takes: each needs two writes of a transaction's hundred."""
+
+REQUEST_TTL = 7 * 86_400
+"""Seconds for which the result of a request with an id is kept."""
+
+
+class AlreadyDoneError(Exception):
+    """The request's id has a result already: this commit. For the verbs of this room only; no caller of theirs sees it."""
+
+    def __init__(self, commit_id: CommitID) -> None:
+        self.commit_id = commit_id
+        super().__init__(commit_id)
+
+
+class HeadMovedError(Exception):
+    """The branch is not as it was when the work began: read it again. For the verbs of this room only."""
+
+
+class Publisher:
+    """Publishes commits of one repository."""
+
+    def __init__(
+        self,
+        uid: RepositoryUID,
+        tables: Tables,
+        objects: Objects,
+        refs: Refs,
+        commits: CommitStore,
+        branches: Branches,
+    ) -> None:
+        self._uid = uid
+        self._tables = tables
+        self._objects = objects
+        self._refs = refs
+        self._commits = commits
+        self._branches = branches
+
+    def done_before(self, request_id: str) -> CommitID | None:
+        """The commit that a request with this id has made already (promise C4). One table read, none without an id."""
+        if not request_id:
+            return None
+        item = self._tables.get(self._request_key(request_id))
+        return None if item is None else CommitID(str(item["commit"]))
+
+    def publish(
+        self,
+        state: BranchState,
+        commit: Commit,
+        verb: str,
+        *,
+        applied: tuple[Token, ...] = (),
+        request_id: str = "",
+    ) -> None:
+        """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it.
+
+        One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
+        the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
+        :class:`AlreadyDoneError` if another try of the same request was faster. A lost answer is resolved by looking whether
+        the commit is in the table, not by repeating.
+        """
+        assert state.sealed[: len(applied)] == applied
+        self._objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))
+        event = self._branches.event(verb, commit.committer, commit.operation)
+        after = msgspec.structs.replace(state, commit_id=commit.id, sealed=state.sealed[len(applied) :])
+        writes: list[Write] = [*self._refs.move_branch_writes(state, after, event), self._commits.put_write(commit)]
+        for token in applied:
+            writes += self._branches.drop_token_writes(token, TokenState.PUBLISHED, commit.operation, commit.id)
+        if request_id:
+            expires = commit.created + REQUEST_TTL
+            writes.append(Put(self._request_key(request_id), {"commit": commit.id, "expires": expires}, Absent()))
+        try:
+            self._tables.transact(writes)
+        except ConditionFailedError as error:
+            if request_id and len(writes) - 1 in error.failures:
+                item = error.failures[len(writes) - 1]
+                assert item is not None
+                raise AlreadyDoneError(CommitID(str(item["commit"]))) from None
+            if self._published(commit):
+                return  # a repeated request of the adapter found its own first try
+            raise HeadMovedError from None
+        except UnavailableError:
+            if self._published(commit):
+                return
+            raise
+
+    def drop(self, state: BranchState, applied: tuple[Token, ...], operation: str) -> None:
+        """Take tokens from the branch in which nothing was a change. One transaction. :class:`HeadMovedError`."""
+        after = msgspec.structs.replace(state, sealed=state.sealed[len(applied) :])
+        writes = self._refs.move_branch_writes(state, after, None)
+        for token in applied:
+            writes += self._branches.drop_token_writes(token, TokenState.DROPPED, operation)
+        try:
+            self._tables.transact(writes)
+        except ConditionFailedError:
+            raise HeadMovedError from None
+
+    def _published(self, commit: Commit) -> bool:
+        """Did the transaction happen whose answer is unknown? Its commit item says so: the ID holds this operation's id."""
+        return bool(self._commits.read([commit.id]))
+
+    def _request_key(self, request_id: str) -> Key:
+        return Key(f"{self._uid}/request/{request_id}", b"result")

@@ -1,0 +1,487 @@
+"""One repository, open: a method for each verb that a user knows."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import md5
+from pathlib import Path
+from typing import Final
+
+from graveler.errors import InvalidError, ObjectNotFoundError, RefNotFoundError, UnavailableError
+from graveler.history import graph
+from graveler.history.commits import CommitStore
+from graveler.history.expressions import resolve
+from graveler.history.reflog import LogEntry, RefLog
+from graveler.history.refs import Refs
+from graveler.lake.addresses import DataNames
+from graveler.lake.branches import Branches
+from graveler.lake.clock import Clock
+from graveler.lake.commit import Committer
+from graveler.lake.differences import Differences, page_of_changes, uncommitted
+from graveler.lake.folder_listing import FolderListing, Progress, no_progress
+from graveler.lake.imports import Importer, ImportSource
+from graveler.lake.merge import CleanHeads, Merger
+from graveler.lake.publish import Publisher
+from graveler.lake.repositories import KnownRepository
+from graveler.lake.snapshot import Snapshot
+from graveler.lake.stage import Stager
+from graveler.model import (
+    DEFAULT_CONTENT_TYPE,
+    Branch,
+    Change,
+    Commit,
+    CommitID,
+    CommonPrefix,
+    MergeStrategy,
+    ObjectEntry,
+    Page,
+    Repository,
+    Tag,
+)
+from graveler.staging.changes import StagedChanges
+from graveler.staging.cleanup import CleanupQueue
+from graveler.staging.tokens import Outcomes
+from graveler.storage.objects import Objects
+from graveler.storage.tables import Tables
+from graveler.tree.diff import diff
+from graveler.tree.files import TreeStore
+from graveler.tree.listing import list_page
+from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.tree import Tree, Trees
+
+GRACE: Final = 86_400.0
+"""Seconds for which garbage collection leaves young files alone."""
+
+_PIECE: Final = 1 << 20
+_PAGE: Final = 1000
+
+
+class OpenRepository:
+    """A repository's verbs. Cheap to make; safe to share between threads.
+
+    Paths and refs are ``str``. A *ref* is a branch, a tag, a commit ID or the beginning of one, and any chain of ``~``, ``~N``,
+    ``^``, ``^N`` behind it; a branch's name alone means the branch with its uncommitted changes, ``branch@`` without.
+
+    The cost of each verb is given in requests: table reads and writes, object reads and writes. *Resolving* a ref is one table
+    read for a branch, a tag or a whole ID; commits and trees that were used lately cost nothing, others one read each.
+    """
+
+    def __init__(
+        self,
+        known: KnownRepository,
+        tables: Tables,
+        objects: Objects,
+        store: TreeStore,
+        clock: Clock,
+        outside: Callable[[str], tuple[Objects, str]],
+    ) -> None:
+        self.repository: Repository = known.repository
+        self._objects = objects
+        self._clock = clock
+        self._outside = outside
+        uid, split = known.repository.uid, known.repository.split
+        self._names = DataNames(uid, known.secret, GRACE / 2)
+        self._codec = RecordCodec(known.repository.namespace)
+        self._trees = Trees(store)
+        self._commits = CommitStore(tables, uid)
+        self._reflog = RefLog(tables, uid)
+        self._refs = Refs(tables, uid, self._reflog)
+        self._staged = StagedChanges(tables, uid)
+        self._cleanup = CleanupQueue(tables, uid)
+        outcomes = Outcomes(tables, uid)
+        self._branches = Branches(known.repository, tables, self._refs, self._commits, outcomes, self._cleanup, clock)
+        self._stager = Stager(self._branches, self._staged, clock)
+        heads = CleanHeads(self._branches, self._commits, self._staged, outcomes, self._trees, clock)
+        publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
+        self._committer = Committer(
+            split,
+            tables,
+            self._refs,
+            self._commits,
+            self._branches,
+            self._staged,
+            outcomes,
+            publisher,
+            self._trees,
+            clock,
+        )
+        self._merger = Merger(split, self._commits, self._codec, heads, publisher, self._trees, clock)
+        self._importer = Importer(split, self._commits, heads, publisher, self._trees, clock)
+
+    # Refs
+
+    def commit_of(self, ref: str) -> Commit:
+        """The commit that a ref points at, without uncommitted changes. Cost: resolving, one commit."""
+        return self._commits.get(resolve(ref, self._refs, self._commits).commit_id)
+
+    def create_branch(self, name: str, source: str, *, by: str = "", hidden: bool = False) -> Branch:
+        """Point a new branch at the commit of ``source``. Cost: resolving and one transaction, whatever the lake's size.
+
+        :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError`.
+        """
+        commit_id = resolve(source, self._refs, self._commits).commit_id
+        return self._branches.create(name, commit_id, by, hidden=hidden)
+
+    def delete_branch(self, name: str, *, by: str = "") -> None:
+        """Remove a branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
+        default branch."""
+        self._branches.delete(name, by)
+
+    def branch(self, name: str) -> Branch:
+        """The branch. Cost: one table read. :class:`RefNotFoundError`."""
+        state = self._branches.state(name)
+        return Branch(state.name, state.commit_id)
+
+    def branches(
+        self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False
+    ) -> Page[Branch]:
+        """Branches by name. Cost: about one table read for each of 16 shards."""
+        return self._branches.page(prefix, after, amount, show_hidden=show_hidden)
+
+    def create_tag(self, name: str, ref: str, *, by: str = "") -> Tag:
+        """Name the commit of ``ref``. Cost and errors as :meth:`create_branch`."""
+        return self._branches.create_tag(name, resolve(ref, self._refs, self._commits).commit_id, by)
+
+    def delete_tag(self, name: str, *, by: str = "") -> None:
+        """Remove a tag. Cost: one table read, one transaction. :class:`RefNotFoundError`."""
+        self._branches.delete_tag(name, by)
+
+    def tag(self, name: str) -> Tag:
+        """The tag. Cost: one table read. :class:`RefNotFoundError`."""
+        tag = self._refs.tag(name)
+        if tag is None:
+            raise RefNotFoundError(name, "no tag has this name")
+        return tag
+
+    def tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
+        """Tags by name. Cost: about one table read for each of 16 shards."""
+        return self._branches.page_of_tags(prefix, after, amount)
+
+    def reflog(self, branch: str, amount: int = 100) -> list[LogEntry]:
+        """Where a branch pointed before, and what moved it, newest first; also of a deleted one. Cost: one table read."""
+        return self._reflog.entries("branch", branch, amount)
+
+    # Reading
+
+    def stat(self, ref: str, path: str) -> ObjectEntry:
+        """What the lake knows of an object. Cost: resolving, one table read if something may be staged, one range at most.
+
+        :class:`ObjectNotFoundError`.
+        """
+        key = encode_key(path)
+        packed = self._snapshot(ref).get(key)
+        if packed is None:
+            raise ObjectNotFoundError(path, ref)
+        return self._codec.decode(key, packed)
+
+    def list_objects(
+        self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[ObjectEntry | CommonPrefix]:
+        """Objects whose path begins with ``prefix`` and is greater than ``after``, in the order of their UTF-8 bytes.
+
+        With a ``delimiter``, paths that hold it behind the prefix are rolled up into :class:`CommonPrefix`. Cost: resolving, the
+        ranges that the page spans (none of those that a common prefix jumps over), one table read for each thousand staged.
+        """
+        page = list_page(
+            self._snapshot(ref).chunk,
+            prefix=prefix.encode(),
+            after=after.encode(),
+            delimiter=delimiter.encode(),
+            amount=_at_least_one(amount),
+        )
+        results = tuple(
+            CommonPrefix(item.key.decode()) if item.packed is None else self._codec.decode(item.key, item.packed)
+            for item in page.results
+        )
+        return Page(results, results[-1].path if page.more and results else None)
+
+    def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
+        """All objects whose path begins with ``prefix``. Streaming. Give a commit ID to read one state: of a branch, each
+        thousand is read as it is then."""
+        after = ""
+        while True:
+            page = self.list_objects(ref, prefix=prefix, after=after, amount=_PAGE)
+            for item in page.results:
+                if isinstance(item, ObjectEntry):
+                    yield item
+            if page.next_after is None:
+                return
+            after = page.next_after
+
+    def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """The bytes of an object, in pieces; ``length`` bytes from ``start``. Cost: :meth:`stat` and one object read."""
+        entry = self.stat(ref, path)
+        objects, key = self._locate(entry.address)
+        return objects.stream(key, start, length)
+
+    def read(self, ref: str, path: str) -> bytes:
+        """The whole object. Cost: :meth:`stat` and one object read."""
+        return b"".join(self.stream(ref, path))
+
+    # Uncommitted changes
+
+    def upload(
+        self,
+        branch: str,
+        path: str,
+        data: bytes | Path,
+        *,
+        content_type: str = DEFAULT_CONTENT_TYPE,
+        metadata: Mapping[str, str] | None = None,
+    ) -> ObjectEntry:
+        """Write an object's bytes and stage it; readers of the branch see it at once (promise C3).
+
+        ``data`` is the bytes, or a file. Cost: one object write, and :meth:`link`.
+        """
+        key = encode_key(path)
+        self._branches.state(branch)  # before any byte is written
+        name = self._names.new(branch, path, self._clock.now())
+        size, checksum = _digest(data)
+        self._objects.put(name, data)
+        entry = ObjectEntry(
+            path,
+            f"{self.repository.namespace}/{name}",
+            size,
+            checksum,
+            int(self._clock.now()),
+            content_type,
+            metadata or {},
+        )
+        self._stager.stage(branch, [(key, self._codec.encode(entry))])
+        return entry
+
+    def new_address(self, branch: str, path: str) -> str:
+        """A physical address to write an object's bytes to, for :meth:`link` afterwards. Cost: one table read."""
+        encode_key(path)
+        self._branches.state(branch)
+        return f"{self.repository.namespace}/{self._names.new(branch, path, self._clock.now())}"
+
+    def link(self, branch: str, entry: ObjectEntry) -> None:
+        """Stage an object whose bytes are at ``entry.address`` already.
+
+        An address inside the namespace must be one that :meth:`new_address` gave for this path and branch, and not be older
+        than half a day; outside, any address goes. Cost: one table write, one table read (once more on the first use of a
+        branch). :class:`InvalidError`.
+        """
+        key = encode_key(entry.path)
+        inside = self.repository.namespace + "/"
+        if entry.address.startswith(inside):
+            self._names.check(entry.address.removeprefix(inside), branch, entry.path, self._clock.now())
+        self._stager.stage(branch, [(key, self._codec.encode(entry))])
+
+    def delete(self, branch: str, paths: Iterable[str]) -> None:
+        """Remove objects from the branch; a path that is not there is no error. Their bytes stay, for older commits.
+
+        Cost: one table write for one path, one for each 25 of several, one table read for each thousand.
+        """
+        keys = sorted({encode_key(path) for path in paths})
+        for at in range(0, len(keys), _PAGE):
+            self._stager.stage(branch, [(key, None) for key in keys[at : at + _PAGE]])
+
+    def uncommitted(
+        self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[Change]:
+        """What is staged on a branch and differs from its last commit, in key order. Cost: resolving, one table read for each
+        thousand staged, the ranges that they touch."""
+        state = self._branches.state(branch)
+        tree = self._tree(state.commit_id)
+        tokens = (state.open, *state.sealed[::-1])
+        differences = uncommitted(tree, lambda start, end: self._staged.scan(tokens, start, end))
+        return self._page_of_changes(differences, prefix, after, delimiter, amount)
+
+    # Commits
+
+    def commit(
+        self,
+        branch: str,
+        message: str,
+        *,
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        allow_empty: bool = False,
+        created: int | None = None,
+    ) -> Commit:
+        """Make the branch's uncommitted changes a commit: all at once, or not at all (promise C2).
+
+        With a ``request_id``, a repeated request returns the first one's commit (promise C4). ``created`` (Unix seconds)
+        overrides the time. Cost: t ranges read, those that differ written, the metarange and the commit record written; two
+        transactions, and one table read for each thousand staged. :class:`NoChangesError`, :class:`BusyError`.
+        """
+        commit = self._committer.commit(
+            branch,
+            message,
+            committer,
+            metadata or {},
+            request_id=request_id,
+            allow_empty=allow_empty,
+            created=created,
+        )
+        self._sweep()
+        return commit
+
+    def merge(
+        self,
+        source: str,
+        destination: str,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        strategy: MergeStrategy = MergeStrategy.NONE,
+        request_id: str = "",
+    ) -> Commit:
+        """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
+
+        Uncommitted changes of the source stay out. Cost: the three metaranges, the ranges that both sides changed, the ranges
+        that are new written; one transaction. :class:`MergeConflictError` lists all conflicts, in key order, and nothing was
+        changed; :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
+        """
+        commit_id = resolve(source, self._refs, self._commits).commit_id
+        return self._merger.merge(
+            source,
+            commit_id,
+            destination,
+            message,
+            committer,
+            metadata or {},
+            strategy,
+            request_id=request_id,
+        )
+
+    def import_folder(
+        self,
+        branch: str,
+        folder: Path,
+        destination: str = "",
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+    ) -> Commit:
+        """Take over the files of a folder, where they lie, as one commit. They replace all that is under ``destination``.
+
+        ``destination`` is a prefix, empty or ending with ``/``. Each file is read once, for its MD5. Cost: n/r ranges, a
+        metarange and a commit record written; seams read; one transaction. :class:`DirtyBranchError`,
+        :class:`InvalidError`, :class:`UnavailableError`.
+        """
+        if destination and not destination.endswith("/"):
+            raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
+        listing = FolderListing(folder, destination, self._codec, progress)
+        return self.import_sources(
+            branch,
+            [ImportSource(destination.encode(), True, listing)],
+            message or f"Import {folder}",
+            committer=committer,
+            metadata=metadata,
+            request_id=request_id,
+        )
+
+    def import_sources(
+        self,
+        branch: str,
+        sources: Sequence[ImportSource],
+        message: str,
+        *,
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+    ) -> Commit:
+        """As :meth:`import_folder`, of several sorted listings to destinations that do not overlap."""
+        return self._importer.run(branch, sources, message, committer, metadata or {}, request_id=request_id)
+
+    # History
+
+    def log(
+        self, ref: str, *, after: CommitID | None = None, amount: int = 100, first_parent: bool = False
+    ) -> Page[Commit]:
+        """Commits that a ref can reach, newest first. Cost: resolving, about one table read for each 32 commits."""
+        start = resolve(ref, self._refs, self._commits).commit_id
+        return graph.log_page(self._commits, start, after, _at_least_one(amount), first_parent=first_parent)
+
+    def merge_base(self, left: str, right: str) -> Commit | None:
+        """The best common ancestor of two refs, as git's; None if they share no history."""
+        ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
+        base = graph.merge_base(self._commits, *ids)
+        return None if base is None else self._commits.get(base)
+
+    def diff(
+        self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[Change]:
+        """What turns the commit of ``left`` into that of ``right`` (two dots), in key order.
+
+        Cost: resolving both, two metaranges, the ranges that differ.
+        """
+        ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
+        return self._page_of_changes(self._differences(*ids), prefix, after, delimiter, amount)
+
+    def compare(
+        self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[Change]:
+        """What ``right`` changed since its common base with ``left`` (three dots): what merging it into ``left`` would bring.
+
+        Cost: as :meth:`diff`, and finding the base. :class:`InvalidError` without a common history.
+        """
+        ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
+        base = graph.merge_base(self._commits, *ids)
+        if base is None:
+            raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
+        return self._page_of_changes(self._differences(base, ids[1]), prefix, after, delimiter, amount)
+
+    def _differences(self, left: CommitID, right: CommitID) -> Differences:
+        return partial(diff, self._tree(left), self._tree(right))
+
+    def _page_of_changes(
+        self, differences: Differences, prefix: str, after: str, delimiter: str, amount: int
+    ) -> Page[Change]:
+        return page_of_changes(
+            differences,
+            self._codec,
+            prefix=prefix,
+            after=after,
+            delimiter=delimiter,
+            amount=_at_least_one(amount),
+        )
+
+    def _tree(self, commit_id: CommitID) -> Tree:
+        return self._trees.load(self._commits.get(commit_id).metarange)
+
+    def _snapshot(self, ref: str) -> Snapshot:
+        resolved = resolve(ref, self._refs, self._commits)
+        state = resolved.branch
+        tokens = () if state is None else (state.open, *state.sealed[::-1])
+        return Snapshot(self._tree(resolved.commit_id), self._staged, tokens)
+
+    def _locate(self, address: str) -> tuple[Objects, str]:
+        inside = self.repository.namespace + "/"
+        if address.startswith(inside):
+            return self._objects, address.removeprefix(inside)
+        return self._outside(address)
+
+    def _sweep(self) -> None:
+        """Take the occasion to clean up after commits of long ago. What fails here fails again at the next one, and harms nobody
+        but the table's size, so it must not fail a commit that was made."""
+        try:
+            self._cleanup.sweep(self._staged, self._clock.now())
+        except UnavailableError:
+            return
+
+
+def _at_least_one(amount: int) -> int:
+    if amount < 1:
+        raise InvalidError(f"amount is {amount}; ask for at least 1")
+    return amount
+
+
+def _digest(data: bytes | Path) -> tuple[int, str]:
+    """Size and MD5."""
+    if isinstance(data, bytes):
+        return len(data), md5(data, usedforsecurity=False).hexdigest()
+    digest = md5(usedforsecurity=False)
+    size = 0
+    with data.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+    return size, digest.hexdigest()

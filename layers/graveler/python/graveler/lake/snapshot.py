@@ -1,0 +1,97 @@
+"""One state of a ref, for reading: a commit's tree, and over it what is staged on a branch."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from graveler.model import Token
+from graveler.staging.changes import StagedChanges, StagedChunk
+from graveler.tree.sstable import Records
+from graveler.tree.tree import Tree
+
+
+class Snapshot:
+    """Reads records of one state. ``tokens`` from the newest on; none for a committed state, or a branch without changes.
+
+    Valid as long as a request may last (``staging.cleanup``); what takes longer takes a new one and goes on after its last key.
+    """
+
+    def __init__(self, tree: Tree, staged: StagedChanges, tokens: Sequence[Token] = ()) -> None:
+        self.tree = tree
+        self._staged = staged
+        self._tokens = tuple(tokens)
+        self._buffer = StagedChunk([], [], None)
+        self._buffer_start: bytes | None = None
+        self._buffer_end: bytes | None = None
+
+    def get(self, key: bytes) -> bytes | None:
+        """The packed record, or None. One table read (none without tokens), and at most one range."""
+        if self._tokens:
+            staged = self._staged.get(self._tokens, key)
+            if staged is not None:
+                return staged.packed
+        return self.tree.get(key)
+
+    def chunk(self, start: bytes, end: bytes | None) -> Records:
+        """Some records with ``start <= key < end``, in order; empty when there are none."""
+        if not self._tokens:
+            return self.tree.chunk(start, end)
+        while True:
+            staged = self._staged_from(start, end)
+            keys, packed = self.tree.chunk(start, end)
+            upto = _smaller(keys[-1] if keys else None, staged.complete_upto)
+            low = bisect_left(staged.keys, start)
+            high = len(staged.keys) if upto is None else bisect_right(staged.keys, upto)
+            if upto is not None and keys and keys[-1] > upto:
+                cut = bisect_right(keys, upto)
+                keys, packed = keys[:cut], packed[:cut]
+            if low < high:
+                keys, packed = _overlay(keys, packed, staged.keys[low:high], staged.packed[low:high])
+            if keys or upto is None:
+                return keys, packed
+            start = upto + b"\0"
+
+    def records(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """All records with ``start <= key < end``, in order."""
+        while True:
+            keys, packed = self.chunk(start, end)
+            if not keys:
+                return
+            yield from zip(keys, packed, strict=True)
+            start = keys[-1] + b"\0"
+
+    def _staged_from(self, start: bytes, end: bytes | None) -> StagedChunk:
+        """Staged records from ``start`` on, from the table only when those of the last read do not reach there."""
+        covered = (
+            self._buffer_start is not None
+            and self._buffer_start <= start
+            and self._buffer_end == end
+            and (self._buffer.complete_upto is None or start <= self._buffer.complete_upto)
+        )
+        if not covered:
+            self._buffer = self._staged.chunk(self._tokens, start, end)
+            self._buffer_start, self._buffer_end = start, end
+        return self._buffer
+
+
+def _smaller(a: bytes | None, b: bytes | None) -> bytes | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return min(a, b)
+
+
+def _overlay(
+    keys: list[bytes], packed: list[bytes], staged_keys: Sequence[bytes], staged: Sequence[bytes | None]
+) -> Records:
+    """Committed records with staged ones over them; tombstones hide."""
+    merged_keys: list[bytes] = []
+    merged: list[bytes] = []
+    done = 0
+    for key, value in zip(staged_keys, staged, strict=True):
+        at = bisect_left(keys, key, done)
+        merged_keys += keys[done:at]
+        merged += packed[done:at]
+        done = at + 1 if at < len(keys) and keys[at] == key else at
+        if value is not None:
+            merged_keys.append(key)
+            merged.append(value)
+    return merged_keys + keys[done:], merged + packed[done:]

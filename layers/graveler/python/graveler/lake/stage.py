@@ -1,0 +1,47 @@
+"""Staging: putting changes where the next commit finds them.
+
+The order of the calls keeps promise C1: put the item, *then* read the branch and repository again; only when the token is still
+the open one is the change acknowledged. A late item stays where it is, since taking it back could lose an older,
+acknowledged value that it replaced.
+"""
+
+from collections.abc import Sequence
+
+from graveler.lake.branches import Branches, busy
+from graveler.lake.clock import Backoff, Clock
+from graveler.model import Token
+from graveler.staging.changes import StagedChanges, StagedRecord
+
+
+class Stager:
+    """Stages records on branches of one repository. Remembers open tokens between calls, and never believes them unchecked."""
+
+    def __init__(self, branches: Branches, staged: StagedChanges, clock: Clock) -> None:
+        self._branches = branches
+        self._staged = staged
+        self._clock = clock
+        self._open: dict[str, Token] = {}
+
+    def stage(self, branch: str, records: Sequence[StagedRecord]) -> None:
+        """Stage records of distinct keys; None for the packed bytes writes a tombstone.
+
+        One table write for one record, one for each 25 of several; then one table read. Before that another read, if this process
+        did not know the branch's open token; if it turns out to be sealed, once more from the start.
+        """
+        token = self._open.get(branch)
+        if token is None:
+            token = self._branches.state(branch).open
+        backoff = Backoff(self._clock)
+        while True:
+            if len(records) == 1:
+                self._staged.put(token, *records[0])
+            else:
+                self._staged.put_many(token, records)
+            self._open.pop(branch, None)
+            state = self._branches.state(branch)
+            self._open[branch] = state.open
+            if state.open == token:
+                return
+            token = state.open
+            if not backoff.wait():
+                raise busy(branch)
