@@ -1,0 +1,95 @@
+"""What the tests run in processes of their own (importable, so that ``spawn`` finds it)."""
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from itertools import count
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from graveler.storage.cache import FileCache
+from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError
+from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches, Put
+
+
+def run_all(function: Callable[..., None], arguments: Sequence[tuple[object, ...]]) -> None:
+    """Run ``function`` in one process for each of ``arguments``, all at once; AssertionError if one fails."""
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=function, args=each) for each in arguments]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    codes = [process.exitcode for process in processes]
+    for process in processes:
+        process.close()
+    assert codes == [0] * len(codes)
+
+
+def count_up(path: Path, times: int) -> None:
+    """Add one to a counter, by compare-and-set."""
+    key = Key("counter", b"n")
+    with SqliteTables(path) as tables:
+        done = 0
+        while done < times:
+            item = tables.get(key)
+            number = 0 if item is None else item["n"]
+            assert isinstance(number, int)
+            try:
+                tables.put(key, {"n": number + 1}, Absent() if item is None else Matches({"n": number}))
+            except ConditionFailedError:
+                continue
+            done += 1
+
+
+def transact_until_killed(path: Path, acknowledgements: Connection) -> None:
+    """Write the same number to twenty items, again and again, and tell each number that is acknowledged."""
+    with SqliteTables(path) as tables:
+        there = tables.get(Key("all", b"00"))
+        first = 0 if there is None else there["round"]
+        assert isinstance(first, int)
+        for number in count(first + 1):
+            tables.transact([Put(Key("all", b"%02d" % place), {"round": number}) for place in range(20)])
+            acknowledgements.send(number)
+
+
+def put_if_absent(objects: FolderObjects, name: str, folder: Path, times: int) -> None:
+    """Try to create keys that others try to create too; write down which were won."""
+    won = []
+    for number in range(times):
+        try:
+            objects.put(f"contested/{number}/k", f"{name} {number}".encode(), if_absent=True)
+        except ObjectConditionError:
+            continue
+        won.append(str(number))
+    (folder / name).write_text("\n".join(won))
+
+
+def replace_and_sweep(objects: FolderObjects, times: int) -> None:
+    """Put a key again, as a writer does; then remove what another one wrote, by the ETag seen, as a sweep does."""
+    for _ in range(times):
+        mine = objects.put("k/k", b"contents").etag
+        try:
+            found = objects.head("k/k").etag
+            objects.delete("k/k", if_match=found if found != mine else "another")
+        except (ObjectMissingError, ObjectConditionError):
+            continue
+
+
+def put_until_killed(objects: FolderObjects, acknowledgements: Connection) -> None:
+    """Overwrite one key with ever another byte, and tell each that is acknowledged."""
+    for number in count():
+        objects.put("k", bytes([number % 256]) * 200_000)
+        acknowledgements.send(number % 256)
+
+
+def fill_cache(folder: Path, max_bytes: int, name: str, times: int) -> None:
+    """Add to a cache that others add to, and read what they have added."""
+    cache = FileCache(folder, max_bytes, 1000)
+    for number in range(times):
+        cache.put(f"{name}-{number}", bytes([number % 256]) * 1000)
+        for other in "abc":
+            copy = cache.get(f"{other}-{number}")
+            assert copy is None or copy.data == bytes([number % 256]) * 1000
+    assert cache.failures == 0

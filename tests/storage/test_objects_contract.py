@@ -1,0 +1,396 @@
+"""What every adapter of the port *objects* does."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Barrier, Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graveler.errors import InvalidError, NotFoundError, PreconditionError
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, UploadMissingError
+from tests.storage.adapters import OBJECTS, WITHOUT_NESTED_KEYS
+
+NASTY_KEYS = [
+    "a",
+    "a b/c d",
+    " ",
+    "ä/ö",
+    "\U0001f600/x",
+    "\uffff",  # sorts before the emoji in UTF-8, after it in UTF-16
+    "a\\b",
+    "%2F",
+    "...",
+    ".hidden",
+    "~",
+    "x\ny\tz",
+    "-rf",
+    "*?[]",
+    "c:d",
+    "é",
+    "e\u0301",  # the same letter to a reader, another key
+    "q" * 255,
+]
+
+
+@pytest.mark.parametrize("key", NASTY_KEYS)
+def test_what_was_put_is_got(objects: Objects, key: str) -> None:
+    stored = objects.put(key, b"contents")
+    assert objects.get(key) == b"contents"
+    assert objects.head(key) == stored
+    assert (stored.key, stored.size) == (key, 8)
+    assert list(objects.list()) == [stored]
+    objects.delete(key)
+    assert list(objects.list()) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/.", "../x", "a\0b", "\ud800", "k/" * 512 + "k", "ä" * 513],
+)
+def test_what_can_be_no_key_is_refused(objects: Objects, key: str) -> None:
+    for call in (
+        lambda: objects.get(key),
+        lambda: objects.head(key),
+        lambda: objects.put(key, b""),
+        lambda: objects.delete(key),
+        lambda: list(objects.stream(key)),
+        lambda: objects.get_range(key, 0, 1),
+        lambda: objects.presign(key, "GET", 60),
+        lambda: objects.create_multipart(key),
+        lambda: objects.abort_multipart(key, "x"),
+    ):
+        with pytest.raises(InvalidError):
+            call()
+    assert list(objects.list()) == []
+
+
+def test_what_is_missing_is_named(objects: Objects) -> None:
+    objects.put("there/x", b"")
+    for key in ("missing", "there", "there/x/y", "there/y"):
+        with pytest.raises(ObjectMissingError, match=key) as caught:
+            objects.get(key)
+        assert isinstance(caught.value, NotFoundError)
+        assert (caught.value.namespace, caught.value.key) == (objects.namespace, key)
+        with pytest.raises(ObjectMissingError):
+            objects.head(key)
+        with pytest.raises(ObjectMissingError):
+            objects.get_range(key, 0, 1)
+        with pytest.raises(ObjectMissingError):
+            list(objects.stream(key))
+        with pytest.raises(ObjectMissingError):
+            objects.delete(key, if_match="1")
+        objects.delete(key)
+
+
+def test_missing_in_a_store_that_nobody_has_written_to(objects: Objects) -> None:
+    assert list(objects.list()) == []
+    assert list(objects.list("a/b")) == []
+    objects.delete("x")
+    with pytest.raises(ObjectMissingError):
+        objects.get("x")
+    with pytest.raises(ObjectMissingError):
+        objects.delete("x", if_match="1")
+
+
+def test_a_put_replaces_the_object_as_a_whole(objects: Objects) -> None:
+    objects.put("k", b"a long one")
+    objects.put("k", b"short")
+    assert objects.get("k") == b"short"
+    objects.put("k", b"")
+    assert objects.get("k") == b""
+    assert objects.head("k").size == 0
+
+
+def test_a_file_can_be_put_and_stays(objects: Objects, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"x" * 3_000_000)
+    assert objects.put("k", source).size == 3_000_000
+    assert objects.get("k") == source.read_bytes()
+    with pytest.raises(ObjectConditionError):
+        objects.put("k", source, if_absent=True)
+
+
+def test_put_if_absent_does_not_touch_what_is_there(objects: Objects) -> None:
+    first = objects.put("k", b"first", if_absent=True)
+    with pytest.raises(ObjectConditionError, match="k: not so any more") as caught:
+        objects.put("k", b"second", if_absent=True)
+    assert isinstance(caught.value, PreconditionError)
+    assert objects.get("k") == b"first"
+    assert objects.head("k") == first
+    objects.delete("k")
+    objects.put("k", b"third", if_absent=True)
+    assert objects.get("k") == b"third"
+
+
+def test_every_write_has_an_etag_of_its_own(objects: Objects) -> None:
+    seen = set()
+    for number in range(300):
+        seen.add(objects.put("k", b"same").etag)
+        if number % 3 == 0:
+            objects.delete("k")
+    assert len(seen) == 300
+
+
+def test_a_conditional_delete_hits_only_the_version_that_was_seen(objects: Objects) -> None:
+    old = objects.put("k", b"same").etag
+    new = objects.put("k", b"same").etag
+    with pytest.raises(ObjectConditionError):
+        objects.delete("k", if_match=old)
+    assert objects.get("k") == b"same"
+    objects.delete("k", if_match=new)
+    with pytest.raises(ObjectMissingError):
+        objects.delete("k", if_match=new)
+
+
+def test_of_many_threads_that_put_if_absent_one_wins(objects: Objects) -> None:
+    barrier = Barrier(8)
+    won: list[bytes] = []
+
+    def compete(name: bytes) -> None:
+        for turn in range(20):
+            barrier.wait()
+            try:
+                objects.put(f"{turn}/k", name, if_absent=True)
+            except ObjectConditionError:
+                continue
+            won.append(b"%d %s" % (turn, name))
+
+    threads = [Thread(target=compete, args=(b"%d" % number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == sorted(b"%d %s" % (turn, objects.get(f"{turn}/k")) for turn in range(20))
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "expected"),
+    [
+        (0, 3, b"012"),
+        (8, 5, b"89"),
+        (10, 1, b""),
+        (99, 1, b""),
+        (-3, 3, b"789"),
+        (-99, 99, b"0123456789"),
+        (-3, 2, b"78"),
+        (4, 0, b""),
+    ],
+)
+def test_ranges(objects: Objects, start: int, length: int, expected: bytes) -> None:
+    objects.put("k", b"0123456789")
+    assert objects.get_range("k", start, length) == expected
+    assert b"".join(objects.stream("k", start, length)) == expected
+
+
+def test_a_range_of_negative_length_is_refused(objects: Objects) -> None:
+    objects.put("k", b"0123456789")
+    with pytest.raises(InvalidError, match="-1 bytes"):
+        objects.get_range("k", 0, -1)
+    with pytest.raises(InvalidError):
+        list(objects.stream("k", 0, -1))
+
+
+def test_a_stream_comes_in_pieces_of_at_most_a_mebibyte(objects: Objects) -> None:
+    data = bytes(range(256)) * 10_000
+    objects.put("k", data)
+    pieces = list(objects.stream("k"))
+    assert max(map(len, pieces)) <= 1 << 20
+    assert b"".join(pieces) == data
+    assert b"".join(objects.stream("k", 1_500_000)) == data[1_500_000:]
+
+
+def test_a_stream_that_nobody_reads_to_its_end_is_closed(objects: Objects) -> None:
+    objects.put("k", bytes(3_000_000))
+    stream = objects.stream("k")
+    assert next(stream)
+    del stream  # an open file left behind would be an error in these tests
+
+
+def test_listing_is_in_the_order_of_the_keys_bytes(objects: Objects) -> None:
+    keys = [
+        "a-b",
+        "a/b",
+        "a/c/d",
+        "a0",
+        "a.b",
+        "a b",
+        "b/\uffff",
+        "b/\U0001f600",
+        "ä",
+        "Z",
+        "b!/x",
+        "b-/x",
+        "c",
+    ]
+    for key in keys:
+        objects.put(key, key.encode())
+    listed = [stored.key for stored in objects.list()]
+    assert listed == sorted(keys, key=str.encode)
+    for after in [*keys, "a", "a/", "b/", "a/b/", "a/bb", "\U0010ffff"]:
+        assert [s.key for s in objects.list(after=after)] == [k for k in listed if k.encode() > after.encode()]
+    for prefix in ["", "a", "a/", "a/c", "a/c/", "b/", "b", "x", "/", "a//", "../", "./", "a/../", "\0"]:
+        assert [s.key for s in objects.list(prefix)] == [k for k in listed if k.startswith(prefix)]
+        for after in keys:
+            assert [s.key for s in objects.list(prefix, after)] == [
+                k for k in listed if k.startswith(prefix) and k > after
+            ]
+
+
+def test_listing_more_than_a_page(objects: Objects) -> None:
+    keys = [f"{number % 7}/{number:04}" for number in range(2100)]
+    for key in keys:
+        objects.put(key, b"")
+    assert [stored.key for stored in objects.list()] == sorted(keys)
+
+
+def test_a_listing_survives_deletions_under_it(objects: Objects) -> None:
+    for number in range(1500):
+        objects.put(f"{number % 3}/{number:04}", b"")
+    seen = []
+    for stored in objects.list():
+        seen.append(stored.key)
+        objects.delete(stored.key)
+    assert len(seen) == 1500
+    assert list(objects.list()) == []
+
+
+def test_an_upload_in_parts(objects: Objects) -> None:
+    upload = objects.create_multipart("big/object")
+    second = objects.put_part("big/object", upload, 2, b"world")
+    objects.put_part("big/object", upload, 1, b"replaced")
+    first = objects.put_part("big/object", upload, 1, b"hello ")
+    objects.put_part("big/object", upload, 3, b"not used")
+    assert list(objects.list()) == []
+    with pytest.raises(ObjectMissingError):
+        objects.get("big/object")
+    stored = objects.complete_multipart("big/object", upload, [(1, first), (2, second)])
+    assert objects.get("big/object") == b"hello world"
+    assert objects.head("big/object") == stored
+    with pytest.raises(UploadMissingError):
+        objects.complete_multipart("big/object", upload, [(1, first), (2, second)])
+    with pytest.raises(UploadMissingError, match="no upload"):
+        objects.put_part("big/object", upload, 1, b"late")
+
+
+def test_an_upload_completes_only_with_the_parts_that_are_there(objects: Objects) -> None:
+    upload = objects.create_multipart("k")
+    old = objects.put_part("k", upload, 1, b"old")
+    new = objects.put_part("k", upload, 1, b"new")
+    other = objects.put_part("k", upload, 7, b"7")
+    for parts in (
+        [(1, old)],
+        [(2, new)],
+        [],
+        [(7, other), (1, new)],
+        [(1, new), (1, new)],
+        [(0, new)],
+        [(10_001, new)],
+    ):
+        with pytest.raises(InvalidError):
+            objects.complete_multipart("k", upload, parts)
+    for number in (0, 10_001):
+        with pytest.raises(InvalidError):
+            objects.put_part("k", upload, number, b"")
+    objects.complete_multipart("k", upload, [(1, new), (7, other)])
+    assert objects.get("k") == b"new7"
+
+
+def test_an_upload_belongs_to_its_key(objects: Objects) -> None:
+    upload = objects.create_multipart("k")
+    for key, upload_id in (("other", upload), ("k", "../../k"), ("k", ""), ("k", "unknown")):
+        with pytest.raises(UploadMissingError):
+            objects.put_part(key, upload_id, 1, b"")
+        objects.abort_multipart(key, upload_id)
+    assert objects.put_part("k", upload, 1, b"still there")
+
+
+def test_an_upload_completes_if_absent_and_can_go_on_after_losing(objects: Objects) -> None:
+    objects.put("k", b"taken")
+    upload = objects.create_multipart("k")
+    part = objects.put_part("k", upload, 1, b"mine")
+    with pytest.raises(ObjectConditionError):
+        objects.complete_multipart("k", upload, [(1, part)], if_absent=True)
+    assert objects.get("k") == b"taken"
+    objects.complete_multipart("k", upload, [(1, part)])
+    assert objects.get("k") == b"mine"
+
+
+def test_an_aborted_upload_leaves_nothing(objects: Objects) -> None:
+    upload = objects.create_multipart("k")
+    part = objects.put_part("k", upload, 1, b"mine")
+    objects.abort_multipart("k", upload)
+    objects.abort_multipart("k", upload)
+    with pytest.raises(UploadMissingError):
+        objects.complete_multipart("k", upload, [(1, part)])
+    assert list(objects.list()) == []
+
+
+def test_presigning_knows_only_get_and_put(objects: Objects) -> None:
+    assert objects.presign("a b/ü", "GET", 60).startswith("http://")
+    assert objects.presign("k", "PUT", 60)
+    with pytest.raises(InvalidError, match="DELETE"):
+        objects.presign("k", "DELETE", 60)
+    with pytest.raises(InvalidError, match="0 seconds"):
+        objects.presign("k", "GET", 0)
+
+
+# Against a dict
+
+COMPONENTS = st.one_of(
+    st.sampled_from(["a", "b", "a-b", "a0", "a b", "ä", "\uffff", "\U0001f600", "A"]),
+    st.text(
+        st.characters(exclude_characters="/\0", exclude_categories=["Cs"]),
+        min_size=1,
+        max_size=6,
+    ).filter(lambda text: text not in (".", "..")),
+)
+KEYS = st.lists(COMPONENTS, min_size=1, max_size=4).map("/".join)
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), KEYS, st.binary(max_size=20)),
+        st.tuples(st.just("create"), KEYS, st.binary(max_size=20)),
+        st.tuples(st.just("delete"), KEYS, st.booleans()),
+        st.tuples(st.just("list"), st.one_of(KEYS, st.just(""), st.text(max_size=3)), st.one_of(KEYS, st.just(""))),
+    ),
+    max_size=25,
+)
+
+
+@pytest.mark.parametrize("adapter", sorted(OBJECTS))
+@settings(deadline=None, max_examples=60)
+@given(operations=OPERATIONS)
+def test_it_does_what_a_dict_does(adapter: str, operations: list[tuple[str, str, object]]) -> None:
+    model: dict[str, bytes] = {}
+    etags: dict[str, str] = {}
+    with TemporaryDirectory() as folder, OBJECTS[adapter](Path(folder)) as objects:
+        for verb, key, argument in operations:
+            if verb in ("put", "create"):
+                assert isinstance(argument, bytes)
+                if adapter in WITHOUT_NESTED_KEYS and _clashes(key, model):
+                    with pytest.raises(InvalidError, match="cannot both"):
+                        objects.put(key, argument, if_absent=verb == "create")
+                elif verb == "create" and key in model:
+                    with pytest.raises(ObjectConditionError):
+                        objects.put(key, argument, if_absent=True)
+                else:
+                    etags[key] = objects.put(key, argument, if_absent=verb == "create").etag
+                    model[key] = argument
+            elif verb == "delete":
+                if argument and key not in model:
+                    with pytest.raises(ObjectMissingError):
+                        objects.delete(key, if_match="x")
+                else:
+                    objects.delete(key, if_match=etags[key] if argument else None)
+                    model.pop(key, None)
+            else:
+                assert isinstance(argument, str)
+                found = [stored.key for stored in objects.list(key, argument)]
+                wanted = [k for k in model if k.startswith(key) and k.encode() > argument.encode()]
+                assert found == sorted(wanted, key=str.encode)
+        assert {stored.key: objects.get(stored.key) for stored in objects.list()} == model
+
+
+def _clashes(key: str, model: dict[str, bytes]) -> bool:
+    return any(other.startswith(key + "/") or key.startswith(other + "/") for other in model)
