@@ -7,11 +7,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
+from graveler.errors import InvalidError
 from graveler.model import SplitParameters
 from graveler.tree.record import identity
-from graveler.tree.sstable import Records
 from graveler.tree.tree import Tree
-from graveler.tree.writer import TreeWriter, batches
+from graveler.tree.writer import BATCH, TreeWriter, batches
 
 Change = tuple[bytes, bytes | None]
 """A key and the packed bytes that it gets, or None to remove it."""
@@ -97,7 +97,7 @@ def common_run(left: Tree, i: int, right: Tree, j: int) -> int:
 def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], interval: Interval) -> None:
     """Append to ``writer`` the records of ``tree`` in ``interval`` with ``changes``, which all lie in it."""
     after, upto = interval
-    source = iter(changes)
+    source = _ascending(changes)
     change = next(source, None)
     while change is not None:
         # A change belongs to the first range whose last key is not below it; after all of them, to the end.
@@ -119,8 +119,9 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
                 if not keys:
                     break
             if change is not None and change[0] <= keys[-1]:
-                (keys, packed), change = _merged(keys, packed, change, source)
-            writer.add(keys, packed)
+                change = _add_changed(writer, keys, packed, change, source)
+            else:
+                writer.add(keys, packed)
         while change is not None and change[0] <= last:
             if change[1] is not None:
                 writer.add([change[0]], [change[1]])
@@ -130,10 +131,11 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
         writer.copy(tree, after, upto)
 
 
-def _merged(
-    keys: list[bytes], packed: list[bytes], change: Change | None, source: Iterator[Change]
-) -> tuple[Records, Change | None]:
-    """A block with the changes up to its last key, and the first change after it."""
+def _add_changed(
+    writer: TreeWriter, keys: list[bytes], packed: list[bytes], change: Change | None, source: Iterator[Change]
+) -> Change | None:
+    """Append a block with the changes up to its last key; returns the first change after it. However many changes come before
+    one old key, some thousand are held at a time."""
     new_keys: list[bytes] = []
     new_packed: list[bytes] = []
     last, done = keys[-1], 0
@@ -147,7 +149,21 @@ def _merged(
         if value is not None:
             new_keys.append(key)
             new_packed.append(packed[at] if present and identity(packed[at]) == identity(value) else value)
+            if len(new_keys) >= BATCH:
+                writer.add(new_keys, new_packed)
+                new_keys, new_packed = [], []
         change = next(source, None)
     new_keys += keys[done:]
     new_packed += packed[done:]
-    return (new_keys, new_packed), change
+    writer.add(new_keys, new_packed)
+    return change
+
+
+def _ascending(changes: Iterable[Change]) -> Iterator[Change]:
+    """The changes; :class:`InvalidError` where they are not in ascending order of distinct keys."""
+    previous = b""
+    for change in changes:
+        if change[0] <= previous:
+            raise InvalidError(f"changes are not in ascending order of distinct keys: {change[0]!r} after {previous!r}")
+        previous = change[0]
+        yield change

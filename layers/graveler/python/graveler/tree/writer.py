@@ -24,7 +24,8 @@ from graveler.tree.split import SEED, cuts_after, validate_split
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import RangeInfo, Tree
 
-_BATCH: Final = 4096
+BATCH: Final = 4096
+"""Records that a stream of single ones is gathered to."""
 
 
 class TreeWriter:
@@ -46,7 +47,6 @@ class TreeWriter:
         self._tail_open = False
         """The last range taken was ended by the end of its tree's data and not by the rule: what follows reopens it."""
         self._known = tuple(known)
-        self._written: set[bytes] = set()
 
     def add(self, keys: Sequence[bytes], packed: Sequence[bytes]) -> None:
         """Append records, in ascending order; :class:`InvalidError` if they are not, at the latest when their range ends."""
@@ -82,6 +82,8 @@ class TreeWriter:
                 self.add(keys, packed)
             start += 1
         if start < stop:
+            if self._tree.lasts and tree.info(start).first <= self._tree.lasts[-1]:
+                raise _not_in_order(self._tree.lasts[-1], tree.info(start).first)
             self._tree.lasts += tree.lasts[start:stop]
             self._tree.packed += tree.packed[start:stop]
             info = tree.info(stop - 1)
@@ -128,9 +130,7 @@ class TreeWriter:
         """End the range here."""
         keys, packed = self._keys, self._packed
         if (self._tree.lasts and keys[0] <= self._tree.lasts[-1]) or any(map(ge, keys, islice(keys, 1, None))):
-            raise InvalidError(
-                f"records are not in ascending order of their keys, between {keys[0]!r} and {keys[-1]!r}"
-            )
+            raise _not_in_order(keys[0], keys[-1])
         info = RangeInfo(
             last=keys[-1],
             id=sha256(record_ids(keys, packed)).digest(),
@@ -141,9 +141,8 @@ class TreeWriter:
             suffix=sha256(b"".join(packed)).digest()[:16],
         )
         description = info.pack()
-        if description not in self._written and not self._is_known(info.last, description):
+        if not self._is_known(info.last, description):
             self._store.put(RANGES, info.name, write_table(keys, packed, self._store.scratch))
-            self._written.add(description)
         self._tree.lasts.append(info.last)
         self._tree.packed.append(description)
         self._keys, self._packed, self._size = [], [], 0
@@ -154,6 +153,10 @@ class TreeWriter:
             if number < len(tree) and tree.packed[number] == description:
                 return True
         return False
+
+
+def _not_in_order(one: bytes, other: bytes) -> InvalidError:
+    return InvalidError(f"records are not in ascending order of their keys, between {one!r} and {other!r}")
 
 
 def _object_bytes(packed: Sequence[bytes]) -> int:
@@ -180,6 +183,6 @@ def join(store: TreeStore, split: SplitParameters, trees: Iterable[Tree]) -> Tre
 def batches(records: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[list[bytes], list[bytes]]]:
     """Records as lists of keys and packed bytes, some thousand at a time."""
     source = iter(records)
-    while batch := list(islice(source, _BATCH)):
+    while batch := list(islice(source, BATCH)):
         keys, packed = zip(*batch, strict=True)
         yield list(keys), list(packed)
