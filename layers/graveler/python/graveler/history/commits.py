@@ -186,7 +186,7 @@ def decode_commit(cid: CommitID, record: bytes) -> Commit:
     """
     try:
         said = _decode_record(record)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise CorruptError(_unreadable(cid, record, error)) from None
     if said.version != RECORD_VERSION:
         raise CorruptError(_other_version(cid, said.version))
@@ -349,7 +349,7 @@ def _unreadable(cid: CommitID, record: bytes, error: Exception) -> str:
     """Why a record cannot be decoded; a newer version is the likeliest reason, and has a remedy."""
     try:
         version = _decode_version(record).version
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         version = RECORD_VERSION
     if version != RECORD_VERSION:
         return _other_version(cid, version)

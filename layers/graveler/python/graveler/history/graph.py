@@ -91,15 +91,12 @@ def is_ancestor(commits: CommitStore, ancestor: CommitID, descendant: CommitID) 
     while frontier:
         if target in frontier:
             return True
-        above = dict.fromkeys(
-            parent
-            for commit in frontier
-            if commit.generation > target.generation
-            for parent in commit.parents
-            if parent not in seen
-        )
-        if ancestor in above:
-            return True
+        above: dict[CommitID, None] = {}
+        for commit in frontier:
+            if ancestor in commit.parents:
+                return True
+            if commit.generation - 1 > target.generation:
+                above.update((parent, None) for parent in commit.parents if parent not in seen)
         seen.update(above)
         frontier = reader.take(list(above))
     return False
