@@ -37,7 +37,7 @@ from graveler.model import (
     Repository,
     Tag,
 )
-from graveler.staging.changes import StagedChanges
+from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
 from graveler.storage.objects import Objects
@@ -262,20 +262,27 @@ class OpenRepository:
         than half a day; outside, any address goes. Cost: one table write, one table read (once more on the first use of a
         branch). :class:`InvalidError`.
         """
-        key = encode_key(entry.path)
+        self.link_many(branch, [entry])
+
+    def link_many(self, branch: str, entries: Iterable[ObjectEntry]) -> None:
+        """As :meth:`link`, of many objects with distinct paths. Each is staged, and acknowledged, by itself: after an error some
+        may be, and repeating all of them is safe. Cost: one table write for each 25, one table read for each thousand."""
         inside = self.repository.namespace + "/"
-        if entry.address.startswith(inside):
-            self._names.check(entry.address.removeprefix(inside), branch, entry.path, self._clock.now())
-        self._stager.stage(branch, [(key, self._codec.encode(entry))])
+        now = self._clock.now()
+        records: list[tuple[bytes, bytes | None]] = []
+        for entry in entries:
+            key = encode_key(entry.path)
+            if entry.address.startswith(inside):
+                self._names.check(entry.address.removeprefix(inside), branch, entry.path, now)
+            records.append((key, self._codec.encode(entry)))
+        self._stage(branch, records)
 
     def delete(self, branch: str, paths: Iterable[str]) -> None:
         """Remove objects from the branch; a path that is not there is no error. Their bytes stay, for older commits.
 
         Cost: one table write for one path, one for each 25 of several, one table read for each thousand.
         """
-        keys = sorted({encode_key(path) for path in paths})
-        for at in range(0, len(keys), _PAGE):
-            self._stager.stage(branch, [(key, None) for key in keys[at : at + _PAGE]])
+        self._stage(branch, [(encode_key(path), None) for path in dict.fromkeys(paths)])
 
     def uncommitted(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -428,6 +435,10 @@ class OpenRepository:
         if base is None:
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
         return self._page_of_changes(self._differences(base, ids[1]), prefix, after, delimiter, amount)
+
+    def _stage(self, branch: str, records: Sequence[StagedRecord]) -> None:
+        for at in range(0, len(records), _PAGE):
+            self._stager.stage(branch, records[at : at + _PAGE])
 
     def _differences(self, left: CommitID, right: CommitID) -> Differences:
         return partial(diff, self._tree(left), self._tree(right))
