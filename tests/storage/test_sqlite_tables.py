@@ -14,7 +14,7 @@ import pytest
 
 from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
 from graveler.storage.sqlite_tables import APPLICATION_ID, FORMAT_VERSION, SqliteTables
-from graveler.storage.tables import Absent, Key, Put
+from graveler.storage.tables import Key, Put
 from tests.storage.processes import count_up, run_all, transact_until_killed
 
 K = Key("p", b"k")

@@ -57,6 +57,7 @@ class FileCache:
         self._clock = clock
         self._lock = Lock()
         self._room_left = 0
+        self._under_way = 0
         self.failures = 0
         """How often this object could not read, write or remove something, and went on without."""
 
@@ -83,24 +84,14 @@ class FileCache:
     def put(self, name: str, data: bytes) -> None:
         """Keep a copy that the store is known to have now. Replaces one of this name."""
         path = self._path(name)
-        temporary = self._folder / f"{_TEMPORARY}{token_hex(8)}"
         try:
             if not self._reserve(len(data)):
                 return
             try:
-                # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums.
-                try:
-                    temporary.write_bytes(data)
-                except FileNotFoundError:
-                    self._folder.mkdir(parents=True, exist_ok=True)
-                    temporary.write_bytes(data)
-                now = _ns(self._clock())
-                os.utime(temporary, ns=(now, now))
-                temporary.rename(path)
-            except BaseException:
-                with suppress(OSError):  # it is removed as a leftover later
-                    temporary.unlink()
-                raise
+                self._write(path, data)
+            finally:
+                with self._lock:
+                    self._under_way -= len(data)
         except OSError as error:
             self._failed("write", name, error)
 
@@ -132,37 +123,60 @@ class FileCache:
             "cache %s: cannot %s %s (%s); going on without it", self._folder, doing, name, error.strerror or error
         )
 
+    def _write(self, path: Path, data: bytes) -> None:
+        temporary = self._folder / f"{_TEMPORARY}{token_hex(8)}"
+        try:
+            # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums.
+            try:
+                temporary.write_bytes(data)
+            except FileNotFoundError:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                temporary.write_bytes(data)
+            now = _ns(self._clock())
+            os.utime(temporary, ns=(now, now))
+            temporary.rename(path)
+        except BaseException:
+            with suppress(OSError):  # it is removed as a leftover later
+                temporary.unlink()
+            raise
+
     def _reserve(self, size: int) -> bool:
-        """Make room for ``size`` more bytes; False if that file is too large to be kept."""
+        """Make room for ``size`` more bytes; False if there is none to be had."""
         if size > self._max_bytes:
             return False
         with self._lock:
             if size > self._room_left:
-                total = self._evict(size)
+                free = self._max_bytes - self._under_way - self._evict(size + self._under_way)
                 # What may be added before the next look, by this process and, as often, by others.
-                self._room_left = min(self._max_bytes - total, max(size, self._max_bytes // 16))
+                self._room_left = min(free, max(size, self._max_bytes // 16))
+                if size > free:
+                    return False
             self._room_left -= size
+            self._under_way += size
             return True
 
     def _evict(self, size: int) -> int:
         """Look at the folder; if ``size`` more and a sixteenth do not fit, remove the least recently used until a quarter is
         free. Returns the bytes that stay."""
         now = self._clock()
+        total = 0
         files: list[tuple[float, int, str]] = []
         try:
             with os.scandir(self._folder) as entries:
                 for entry in entries:
                     with suppress(FileNotFoundError):
                         status = entry.stat()
-                        leftover = entry.name.startswith(_TEMPORARY) and now - status.st_mtime > _LEFTOVER_AGE
-                        files.append((float("-inf") if leftover else status.st_atime, status.st_size, entry.name))
+                        total += status.st_size
+                        if not entry.name.startswith(_TEMPORARY):
+                            files.append((status.st_atime, status.st_size, entry.name))
+                        elif now - status.st_mtime > _LEFTOVER_AGE:  # its writer has died
+                            files.append((0.0, status.st_size, entry.name))
         except FileNotFoundError:
             return 0
-        total = sum(length for _, length, _ in files)
         if total + size + self._max_bytes // 16 > self._max_bytes:
             files.sort()
             for _, length, name in files:
-                if total + size <= self._max_bytes * 3 // 4 or total == 0:
+                if total + size <= self._max_bytes * 3 // 4:
                     break
                 try:
                     (self._folder / name).unlink(missing_ok=True)

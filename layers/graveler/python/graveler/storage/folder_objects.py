@@ -60,7 +60,7 @@ class FolderObjects:
 
     def __init__(self, root: Path, namespace: str = "", base_url: str | None = None, secret: bytes = b"") -> None:
         self._root = Path(root).absolute()
-        self._namespace = namespace.rstrip("/") or f"file://{self._root}".rstrip("/")
+        self._namespace = namespace.rstrip("/") or "file://" + str(self._root).rstrip("/")
         self._base_url = base_url
         self._secret = secret
         self._hidden = self._root / HIDDEN

@@ -1,7 +1,8 @@
 """The port *tables*: small items with a partition key and a sort key, and conditional writes. DynamoDB's model, in plain types.
 
 One table serves a whole lake. Reads are strongly consistent. Items of one partition are ordered by the bytes of their sort
-key. Limits that every adapter keeps: sort key 1 to 1,024 bytes, item 400 KB, transaction 100 writes of distinct keys.
+key. Limits that every adapter keeps (:mod:`graveler.storage.limits`): partition key 1 to 2,048 bytes, sort key 1 to 1,024,
+item 400 KB, transaction 100 writes of distinct keys and 4 MB; beyond them :class:`graveler.errors.InvalidError`.
 Every method is one request; adapters that need several (batches beyond the service's limit) say so.
 """
 

@@ -1,0 +1,152 @@
+"""Immutable files: cached for ever, but not believed in for ever; young again when they are put again."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from graveler.errors import InvalidError
+from graveler.storage.cache import FileCache
+from graveler.storage.files import ImmutableFiles
+from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects import ObjectMissingError
+from tests.support.instruments import CountingObjects
+
+GRACE = 1000.0
+
+
+class Lake:
+    """A store, a cache and the files, under one clock."""
+
+    def __init__(self, folder: Path, cached: bool = True) -> None:
+        self.now = 5_000_000.0
+        self.objects = CountingObjects(MemoryObjects(clock=lambda: self.now))
+        self.cache = FileCache(folder, 1 << 20, GRACE / 2, clock=lambda: self.now) if cached else None
+        self.files = ImmutableFiles(self.objects, self.cache, GRACE, clock=lambda: self.now)
+
+    def another_reader(self, folder: Path) -> ImmutableFiles:
+        return ImmutableFiles(self.objects, FileCache(folder, 1 << 20, GRACE / 2, lambda: self.now), GRACE)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path / "cache")
+
+
+def test_a_file_has_its_place_in_the_namespace(lake: Lake) -> None:
+    lake.files.put("ranges", "r", b"1")
+    lake.files.put("metaranges", "m", b"2")
+    assert [stored.key for stored in lake.objects.list()] == ["_graveler/metaranges/m", "_graveler/ranges/r"]
+
+
+def test_a_put_costs_one_write_and_a_get_afterwards_nothing(lake: Lake) -> None:
+    lake.files.put("ranges", "r", b"1")
+    assert lake.objects.calls == {"put": 1}
+    assert lake.files.get("ranges", "r") == b"1"
+    assert lake.objects.calls == {"put": 1}
+
+
+def test_a_cold_get_costs_one_read_once(lake: Lake, tmp_path: Path) -> None:
+    lake.files.put("ranges", "r", b"1")
+    reader = lake.another_reader(tmp_path / "other")
+    lake.objects.reset()
+    assert [reader.get("ranges", "r") for _ in range(3)] == [b"1"] * 3
+    assert lake.objects.calls == {"get": 1}
+
+
+def test_without_a_cache_each_get_is_a_read(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, cached=False)
+    lake.files.put("ranges", "r", b"1")
+    assert [lake.files.get("ranges", "r", fresh=fresh) for fresh in (False, True)] == [b"1"] * 2
+    assert lake.objects.calls == {"put": 1, "get": 2}
+
+
+def test_fresh_replaces_a_damaged_copy(lake: Lake, tmp_path: Path) -> None:
+    lake.files.put("ranges", "r", b"whole")
+    (copy,) = (tmp_path / "cache").iterdir()
+    copy.write_bytes(b"dam")
+    assert lake.files.get("ranges", "r") == b"dam"
+    assert lake.files.get("ranges", "r", fresh=True) == b"whole"
+    assert lake.files.get("ranges", "r") == b"whole"
+    assert lake.objects.calls["get"] == 1
+
+
+def test_an_old_copy_is_given_only_after_a_look_at_the_store(lake: Lake) -> None:
+    lake.files.put("ranges", "r", b"1")
+    lake.now += GRACE / 2 + 1
+    lake.objects.reset()
+    assert [lake.files.get("ranges", "r") for _ in range(3)] == [b"1"] * 3
+    assert lake.objects.calls == {"head": 1}
+    lake.now += GRACE / 2 + 1
+    lake.objects.delete("_graveler/ranges/r")
+    for _ in range(2):
+        with pytest.raises(ObjectMissingError):
+            lake.files.get("ranges", "r")
+
+
+def test_a_young_file_is_not_written_again(lake: Lake) -> None:
+    lake.files.put("ranges", "r", b"1")
+    before = lake.objects.head("_graveler/ranges/r")
+    lake.now += GRACE / 2
+    lake.objects.reset()
+    lake.files.put("ranges", "r", b"1")
+    assert lake.objects.calls == {"put": 1, "head": 1}
+    assert lake.objects.head("_graveler/ranges/r") == before
+
+
+def test_an_old_file_is_written_again_and_has_a_new_etag(lake: Lake) -> None:
+    lake.files.put("ranges", "r", b"1")
+    before = lake.objects.head("_graveler/ranges/r")
+    lake.now += GRACE / 2 + 1
+    lake.objects.reset()
+    lake.files.put("ranges", "r", b"1")
+    assert lake.objects.calls == {"put": 2, "head": 1}
+    after = lake.objects.head("_graveler/ranges/r")
+    assert after.etag != before.etag
+    assert after.modified == lake.now
+
+
+def test_a_file_swept_between_two_looks_is_written(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.files.put("ranges", "r", b"1")
+    head = lake.objects.head
+
+    def swept_before(key: str) -> object:
+        lake.objects.delete(key)
+        return head(key)
+
+    monkeypatch.setattr(lake.objects, "head", swept_before)
+    lake.files.put("ranges", "r", b"1")
+    assert lake.objects.get("_graveler/ranges/r") == b"1"
+
+
+def test_what_is_missing_is_named(lake: Lake) -> None:
+    with pytest.raises(ObjectMissingError, match="_graveler/ranges/nowhere"):
+        lake.files.get("ranges", "nowhere")
+    with pytest.raises(ObjectMissingError):
+        lake.files.get("ranges", "nowhere", fresh=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("commits", "x"), ("", "x"), ("ranges", ""), ("ranges", "../x"), ("ranges", "a/b")]
+)
+def test_only_files_of_the_tree(lake: Lake, kind: str, name: str) -> None:
+    with pytest.raises(InvalidError):
+        lake.files.get(kind, name)
+    with pytest.raises(InvalidError):
+        lake.files.put(kind, name, b"")
+    assert lake.objects.requests == 0
+
+
+def test_namespaces_do_not_share_copies(tmp_path: Path) -> None:
+    cache = FileCache(tmp_path / "cache", 1 << 20, 1000)
+    one, other = (ImmutableFiles(FolderObjects(tmp_path / name), cache) for name in ("one", "other"))
+    one.put("ranges", "r", b"1")
+    with pytest.raises(ObjectMissingError):
+        other.get("ranges", "r")
+
+
+def test_they_can_be_pickled(tmp_path: Path) -> None:
+    files = ImmutableFiles(FolderObjects(tmp_path / "root"), FileCache(tmp_path / "cache", 1 << 20, 1000), GRACE)
+    files.put("ranges", "r", b"1")
+    assert pickle.loads(pickle.dumps(files)).get("ranges", "r") == b"1"

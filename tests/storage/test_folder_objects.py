@@ -1,0 +1,487 @@
+"""What is special to objects in a folder: processes, crashes, the disk, other people's files."""
+
+import errno
+import multiprocessing
+import os
+import pickle
+import signal
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+
+from graveler.errors import InvalidError, UnavailableError
+from graveler.storage import folder_objects
+from graveler.storage.folder_objects import HIDDEN, FolderObjects
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError
+from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
+
+SPAWN = multiprocessing.get_context("spawn")
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FolderObjects:
+    return FolderObjects(tmp_path / "root")
+
+
+def test_an_object_is_a_plain_file_at_its_address(store: FolderObjects, tmp_path: Path) -> None:
+    store.put("a b/c%20d", b"x")
+    assert store.namespace == f"file://{tmp_path}/root"
+    assert (tmp_path / "root" / "a b" / "c%20d").read_bytes() == b"x"
+    assert FolderObjects(tmp_path, "s3://bucket/lake/").namespace == "s3://bucket/lake"
+    assert FolderObjects(Path("/")).namespace + "/etc/x" == "file:///etc/x"
+
+
+def test_the_umask_decides_who_may_read(store: FolderObjects, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        store.put("k", b"x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "root" / "k").stat().st_mode) == 0o640
+
+
+def test_it_can_be_pickled(tmp_path: Path) -> None:
+    store = FolderObjects(tmp_path / "root", "s3://b/p", "http://h/o", b"secret")
+    store.put("k", b"x")
+    copy = pickle.loads(pickle.dumps(store))
+    assert (copy.get("k"), copy.namespace) == (b"x", "s3://b/p")
+    assert copy.verify_presigned(store.presign("k", "GET", 60), "GET") == "k"
+
+
+@pytest.mark.parametrize("key", [HIDDEN, f"{HIDDEN}/writes/x", f"a/{HIDDEN}/b"])
+def test_the_name_for_temporary_files_is_reserved(store: FolderObjects, key: str) -> None:
+    for call in (store.get, store.head, store.delete):
+        with pytest.raises(InvalidError, match="reserved"):
+            call(key)
+    with pytest.raises(InvalidError, match="reserved"):
+        store.put(key, b"")
+
+
+def test_a_key_cannot_be_the_folder_of_another(store: FolderObjects) -> None:
+    store.put("x/y", b"1")
+    for key in ("x", "x/y/z", "x/y/z/w"):
+        for if_absent in (False, True):
+            with pytest.raises(InvalidError, match="cannot both"):
+                store.put(key, b"2", if_absent=if_absent)
+    assert [stored.key for stored in store.list()] == ["x/y"]
+    assert _temporary_files(store) == []
+
+
+def test_an_empty_folder_is_in_nobodys_way(store: FolderObjects, tmp_path: Path) -> None:
+    (tmp_path / "root" / "x").mkdir(parents=True)
+    (tmp_path / "root" / "y").mkdir(parents=True)
+    store.put("x", b"1")
+    store.put("y", b"1", if_absent=True)
+    assert [stored.key for stored in store.list()] == ["x", "y"]
+
+
+def test_deleting_removes_the_folders_that_became_empty(store: FolderObjects, tmp_path: Path) -> None:
+    store.put("a/b/c", b"")
+    store.put("a/d", b"")
+    store.delete("a/b/c")
+    assert [path.name for path in (tmp_path / "root" / "a").iterdir()] == ["d"]
+    store.delete("a/d")
+    assert [path.name for path in (tmp_path / "root").iterdir()] == [HIDDEN]
+    store.put("a/b/c", b"")
+
+
+# Processes
+
+
+def test_of_many_processes_that_put_if_absent_one_wins(store: FolderObjects, tmp_path: Path) -> None:
+    run_all(put_if_absent, [(store, name, tmp_path, 100) for name in "abcd"])
+    for number in range(100):
+        winner, _, _ = store.get(f"contested/{number}/k").decode().partition(" ")
+        claims = [name for name in "abcd" if str(number) in (tmp_path / name).read_text().split("\n")]
+        assert claims == [winner]
+    assert _temporary_files(store) == []
+
+
+def test_a_conditional_delete_never_hits_what_was_put_meanwhile(
+    store: FolderObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = store.put("k", b"old").etag
+    real = folder_objects._described
+    ready, done = SPAWN.Event(), SPAWN.Event()
+    started = False
+
+    def put_between(key: str, status: os.stat_result) -> object:
+        # Between the look and the deletion another process puts: it has to wait for the lock.
+        nonlocal started
+        if not started:
+            started = True
+            putter.start()
+            assert ready.wait(30)
+            assert not done.wait(0.2)
+        return real(key, status)
+
+    putter = SPAWN.Process(target=_put_and_tell, args=(store, ready, done))
+    monkeypatch.setattr(folder_objects, "_described", put_between)
+    store.delete("k", if_match=old)
+    putter.join()
+    putter.close()
+    assert done.is_set()
+    assert store.get("k") == b"new"
+
+
+def _put_and_tell(store: FolderObjects, ready: Event, done: Event) -> None:
+    ready.set()
+    store.put("k", b"new")
+    done.set()
+
+
+def test_putting_and_sweeping_at_once(store: FolderObjects) -> None:
+    run_all(replace_and_sweep, [(store, 150)] * 3)
+    # Each deletion was of an object that somebody had seen, and nothing broke: folder and locks still work.
+    store.put("k/k", b"contents")
+    assert store.get("k/k") == b"contents"
+    assert _temporary_files(store) == []
+
+
+def test_a_killed_writer_leaves_the_old_object_or_the_new_one(store: FolderObjects) -> None:
+    for number in range(3):
+        receiver, sender = SPAWN.Pipe(duplex=False)
+        process = SPAWN.Process(target=put_until_killed, args=(store, sender))
+        process.start()
+        sender.close()
+        for _ in range(3 + 10 * number):
+            acknowledged = receiver.recv()
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        try:
+            while True:
+                acknowledged = receiver.recv()
+        except EOFError:
+            receiver.close()
+        process.join()
+        process.close()
+        contents = store.get("k")
+        assert len(contents) == 200_000
+        assert len(set(contents)) == 1
+        assert contents[0] in (acknowledged, (acknowledged + 1) % 256)
+        assert [stored.key for stored in store.list()] == ["k"]
+
+
+# What a power cut would find
+
+
+def test_the_order_of_calls_makes_a_put_durable(
+    store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("other", b"")
+    root = tmp_path / "root"
+    events = _recorded(monkeypatch)
+    store.put("a/b", b"contents", if_absent=True)
+    # Contents first; then the name; then the folder that holds it, and the new folder's own name.
+    assert events == ["sync file", f"link {root}/a/b", f"sync {root}/a", f"sync {root}"]
+    events.clear()
+    store.put("a/b", b"contents")
+    assert events == ["sync file", f"rename {root}/a/b", f"sync {root}/a"]
+    events.clear()
+    store.delete("a/b")
+    assert events == [f"sync {root}"]
+
+
+def test_a_new_root_is_durable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = _recorded(monkeypatch)
+    FolderObjects(tmp_path / "new" / "root").put("k", b"")
+    assert f"sync {tmp_path}" in events
+    assert f"sync {tmp_path}/new" in events
+    assert events[-1] == f"sync {tmp_path}/new/root"
+
+
+def test_who_loses_to_an_unsynced_object_makes_it_durable(
+    store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a writer leaves it that dies between giving the name and syncing the folder: the loser builds on that object.
+    (tmp_path / "root" / "a").mkdir(parents=True)
+    (tmp_path / "root" / "a" / "b").write_bytes(b"x")
+    events = _recorded(monkeypatch)
+    with pytest.raises(ObjectConditionError):
+        store.put("a/b", b"y", if_absent=True)
+    assert events == [f"sync {tmp_path}/root/a", f"sync {tmp_path}/root"]
+
+
+def test_a_folder_made_anew_under_an_old_name_is_synced_again(
+    store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("a/b", b"")
+    FolderObjects(tmp_path / "root").delete("a/b")  # as another process would, so that the store does not know
+    (tmp_path / "root" / "takes the inode").mkdir()
+    events = _recorded(monkeypatch)
+    store.put("a/b", b"")
+    assert f"sync {tmp_path}/root" in events
+
+
+def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What reaches the disk from now on, in order."""
+    events: list[str] = []
+    fsync, link, rename = os.fsync, os.link, Path.rename
+
+    def recording_fsync(descriptor: int) -> None:
+        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        events.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink()}" if folder else "sync file")
+        fsync(descriptor)
+
+    def recording_link(source: Path, target: Path) -> None:
+        link(source, target)
+        events.append(f"link {target}")
+
+    def recording_rename(source: Path, target: Path) -> Path:
+        renamed = rename(source, target)
+        events.append(f"rename {target}")
+        return renamed
+
+    monkeypatch.setattr(os, "fsync", recording_fsync)
+    monkeypatch.setattr(os, "link", recording_link)
+    monkeypatch.setattr(Path, "rename", recording_rename)
+    return events
+
+
+# Leftovers
+
+
+def test_leftovers_are_swept_when_they_are_old_and_hidden_until_then(store: FolderObjects, tmp_path: Path) -> None:
+    store.put("k", b"")
+    upload = store.create_multipart("big")
+    store.put_part("big", upload, 1, b"part")
+    crashed = tmp_path / "root" / HIDDEN / "writes" / "1-crashed"
+    crashed.write_bytes(b"half")
+    now = crashed.stat().st_mtime
+    assert [stored.key for stored in store.list()] == ["k"]
+    assert store.sweep_leftovers(now + DAY - 60) == 0
+    assert store.sweep_leftovers(now + DAY + 60) == 1
+    assert not crashed.exists()
+    assert store.put_part("big", upload, 2, b"an upload may take some days")
+    assert store.sweep_leftovers(now + 8 * DAY) == 1
+    assert (store.get("k"), list((tmp_path / "root" / HIDDEN / "uploads").iterdir())) == (b"", [])
+
+
+def test_who_writes_first_sweeps(store: FolderObjects, tmp_path: Path) -> None:
+    folder = tmp_path / "root" / HIDDEN / "writes"
+    folder.mkdir(parents=True)
+    (folder / "old").write_bytes(b"")
+    os.utime(folder / "old", (0, 0))
+    (folder / "young").write_bytes(b"")
+    store.put("k", b"")
+    assert [path.name for path in folder.iterdir()] == ["young"]
+
+
+# The disk says no
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (errno.ENOSPC, "disk is full"),
+        (errno.EDQUOT, "quota"),
+        (errno.EIO, "input/output"),
+        (errno.EFBIG, "larger"),
+        (errno.EROFS, "read-only"),
+        (errno.EMFILE, "too many open files"),
+        (errno.ECANCELED, os.strerror(errno.ECANCELED)),
+    ],
+)
+@pytest.mark.parametrize("call", ["write", "fsync", "utime", "open"])
+def test_what_the_system_refuses_leaves_the_old_object(
+    store: FolderObjects, monkeypatch: pytest.MonkeyPatch, code: int, words: str, call: str
+) -> None:
+    store.put("k", b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, _refusing(code))
+        with pytest.raises(UnavailableError, match=f"writing file://.*/k failed: .*{words}"):
+            store.put("k", b"new")
+        with pytest.raises(UnavailableError):
+            store.put("fresh", b"new", if_absent=True)
+    assert store.get("k") == b"old"
+    assert [stored.key for stored in store.list()] == ["k"]
+    assert _temporary_files(store) == []
+
+
+def _refusing(code: int) -> Callable[..., None]:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return refuse
+
+
+def test_a_short_write_goes_on(store: FolderObjects, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+        store.put("k", b"0123456789" * 10)
+    assert store.get("k") == b"0123456789" * 10
+
+
+def test_a_disk_that_is_really_full(tiny_disk: Path) -> None:
+    store = FolderObjects(tiny_disk / "root")
+    store.put("k", bytes(200_000))
+    with pytest.raises(UnavailableError, match="disk is full; free some space"):
+        store.put("k", bytes(2_000_000))
+    source = tiny_disk.parent / "source"
+    source.write_bytes(bytes(2_000_000))
+    with pytest.raises(UnavailableError, match="disk is full"):
+        store.put("j", source)
+    assert store.get("k") == bytes(200_000)
+    store.put("j", bytes(200_000))  # the failed ones left nothing
+    assert [stored.key for stored in store.list()] == ["j", "k"]
+
+
+def test_no_permission(store: FolderObjects, tmp_path: Path) -> None:
+    store.put("a/k", b"x")
+    for path in (tmp_path / "root" / "a" / "k", tmp_path / "root" / "a", tmp_path / "root" / HIDDEN / "writes"):
+        path.chmod(0o000)
+    try:
+        calls: list[Callable[[], object]] = [
+            lambda: store.get("a/k"),
+            lambda: store.put("k", b""),
+            lambda: list(store.list()),
+            lambda: store.delete("a/k"),
+        ]
+        with _as_nobody(tmp_path):
+            for call in calls:
+                with pytest.raises(UnavailableError, match="no permission"):
+                    call()
+    finally:
+        for path in (tmp_path / "root" / HIDDEN / "writes", tmp_path / "root" / "a", tmp_path / "root" / "a" / "k"):
+            path.chmod(0o700)
+    assert store.get("a/k") == b"x"
+
+
+def test_a_name_that_is_too_long(store: FolderObjects) -> None:
+    with pytest.raises(UnavailableError, match="too long"):
+        store.put("x" * 256, b"")
+    with pytest.raises(ObjectMissingError):
+        store.get("x" * 256)
+    store.delete("x" * 256)
+
+
+def test_a_source_that_cannot_be_read(store: FolderObjects, tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"reading .*nowhere failed"):
+        store.put("k", tmp_path / "nowhere")
+    assert list(store.list()) == []
+    assert _temporary_files(store) == []
+
+
+def test_another_file_system_below_the_root(store: FolderObjects, tmp_path: Path, tiny_disk: Path) -> None:
+    (tmp_path / "root").mkdir(exist_ok=True)
+    (tmp_path / "root" / "elsewhere").symlink_to(tiny_disk)
+    with pytest.raises(UnavailableError, match="another file system"):
+        store.put("elsewhere/k", b"")
+    assert _temporary_files(store) == []
+
+
+def test_a_lock_that_nobody_gives_back(store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put("k", b"old")
+    monkeypatch.setattr(folder_objects, "_LOCK_WAIT", 0.02)
+    with store._locked("k"):
+        with pytest.raises(UnavailableError, match="has held its lock"):
+            store.put("k", b"new")
+        with pytest.raises(UnavailableError, match="has held its lock"):
+            store.delete("k")
+        store.put("new", b"needs no lock", if_absent=True)
+    assert store.get("k") == b"old"
+
+
+# Other people's files
+
+
+def test_only_plain_files_are_objects(store: FolderObjects, tmp_path: Path) -> None:
+    store.put("k", b"")
+    os.mkfifo(tmp_path / "root" / "pipe")
+    (tmp_path / "root" / "dangling").symlink_to("nowhere")
+    (tmp_path / "root" / "folder").mkdir()
+    assert [stored.key for stored in store.list()] == ["k"]
+    for key in ("pipe", "dangling", "folder"):
+        with pytest.raises(ObjectMissingError):
+            store.get(key)
+        with pytest.raises(ObjectMissingError):
+            store.head(key)
+
+
+def test_symbolic_links_are_followed_but_not_round_in_circles(store: FolderObjects, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "k").write_bytes(b"linked")
+    store.put("a/b", b"")
+    (tmp_path / "root" / "a" / "link").symlink_to(elsewhere)
+    (tmp_path / "root" / "a" / "up").symlink_to("..")
+    (tmp_path / "root" / "file").symlink_to(elsewhere / "k")
+    assert [stored.key for stored in store.list()] == ["a/b", "a/link/k", "file"]
+    assert store.get("a/link/k") == b"linked"
+
+
+def test_a_name_that_is_not_utf_8_is_told(store: FolderObjects, tmp_path: Path) -> None:
+    store.put("k", b"")
+    Path(os.fsdecode(os.fsencode(tmp_path / "root") + b"/latin-\xe4")).write_bytes(b"")
+    with pytest.raises(InvalidError, match=r"latin-.*not valid Unicode"):
+        list(store.list())
+
+
+def test_a_file_changed_by_others_has_a_new_etag(store: FolderObjects, tmp_path: Path) -> None:
+    before = store.put("k", b"1").etag
+    (tmp_path / "root" / "k").write_bytes(b"2")
+    assert store.head("k").etag != before
+
+
+def test_listing_reads_only_the_folders_it_comes_through(store: FolderObjects, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in "abcde":
+        for number in range(3):
+            store.put(f"{folder}/{number}/k", b"")
+    read: list[str] = []
+    scandir = os.scandir
+
+    def recording(path: Path) -> object:
+        read.append(path.name)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", recording)
+    assert [stored.key for stored in store.list("c/1")] == ["c/1/k"]
+    assert read == ["c", "1"]
+    read.clear()
+    assert next(iter(store.list(after="d/1/k"))).key == "d/2/k"
+    assert read == ["root", "d", "1", "2"]
+
+
+# Helpers
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte; skips where none can be mounted."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the right to mount")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@contextmanager
+def _as_nobody(folder: Path) -> Iterator[None]:
+    """As a user without rights, if this is root; the folders above stay passable."""
+    if os.geteuid() != 0:
+        yield
+        return
+    above = [parent for parent in (folder, *folder.parents) if not parent.stat().st_mode & 0o001]
+    modes = [parent.stat().st_mode for parent in above]
+    for parent in above:
+        parent.chmod(0o755)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        for parent, mode in zip(above, modes, strict=True):
+            parent.chmod(stat.S_IMODE(mode))
+
+
+def _temporary_files(store: FolderObjects) -> list[Path]:
+    return list((store._hidden / "writes").iterdir())
