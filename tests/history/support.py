@@ -12,7 +12,7 @@ from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.tables import Put
 from tests.support.instruments import CountingTables
 
-HISTORIES = int(os.environ.get("GRAVELER_HISTORIES", "1500"))
+HISTORIES = int(os.environ.get("GRAVELER_HISTORIES", "3000"))
 """How many random histories each loop looks at; more by the environment."""
 
 UID = RepositoryUID("repo1")

@@ -139,7 +139,7 @@ def log(
     walk = _LogWalk(commits, [start], first_parent=first_parent, since=since)
     shown = 0
     while limit is None or shown < limit:
-        commit = walk.next(READ_BATCH if limit is None else limit - shown)
+        commit = walk.next(READ_BATCH if limit is None else limit - shown - 1)
         if commit is None:
             return
         yield commit
@@ -193,7 +193,7 @@ def log_page(
 def _page(walk: "_LogWalk", amount: int, stop_at: CommitID | None) -> Page[Commit]:
     results: list[Commit] = []
     while len(results) < amount and (not results or results[-1].id != stop_at):
-        commit = walk.next(amount + 1 - len(results))
+        commit = walk.next(amount - len(results))
         if commit is None:
             return Page(tuple(results))
         results.append(commit)
