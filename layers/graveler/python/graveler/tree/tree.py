@@ -5,8 +5,10 @@ ranges when somebody asks for what is in them.
 """
 
 from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from threading import Lock
 from typing import Final
 
 import msgspec
@@ -161,3 +163,43 @@ class Tree:
     def _damaged(self, number: int, error: MalformedTableError) -> DamagedFileError:
         info = self.info(number)
         return DamagedFileError("range", info.name, f"is damaged ({error})", info.first, info.last)
+
+
+class Trees:
+    """Loads and saves trees; keeps the ones used last, as long as they have at most ``max_ranges`` ranges together."""
+
+    def __init__(self, store: TreeStore, max_ranges: int = 200_000) -> None:
+        self._store = store
+        self._max_ranges = max_ranges
+        self._kept: OrderedDict[MetarangeName, Tree] = OrderedDict()
+        self._ranges = 0
+        self._lock = Lock()
+
+    def empty(self) -> Tree:
+        """The tree without objects. No request."""
+        return Tree(self._store)
+
+    def load(self, name: MetarangeName) -> Tree:
+        """The tree of a metarange file. One object read, none if it was used lately."""
+        with self._lock:
+            tree = self._kept.get(name)
+            if tree is not None:
+                self._kept.move_to_end(name)
+                return tree
+        return self._keep(name, Tree.load(self._store, name))
+
+    def save(self, tree: Tree) -> MetarangeName:
+        """Write the tree's metarange file. One object write, none for the empty tree."""
+        name = tree.save()
+        self._keep(name, tree)
+        return name
+
+    def _keep(self, name: MetarangeName, tree: Tree) -> Tree:
+        with self._lock:
+            if name not in self._kept:
+                self._kept[name] = tree
+                self._ranges += len(tree)
+                while self._ranges > self._max_ranges and len(self._kept) > 1:
+                    _, dropped = self._kept.popitem(last=False)
+                    self._ranges -= len(dropped)
+        return tree
