@@ -207,6 +207,10 @@ class OpenRepository:
                 return
             after = page.next_after
 
+    def tree(self, ref: str) -> Tree:
+        """The tree of a ref's commit, for those who read records by themselves. Cost: resolving, one commit, one metarange."""
+        return self._tree(resolve(ref, self._refs, self._commits).commit_id)
+
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """The bytes of an object, in pieces; ``length`` bytes from ``start``. Cost: :meth:`stat` and one object read."""
         entry = self.stat(ref, path)
