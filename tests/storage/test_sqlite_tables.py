@@ -123,7 +123,7 @@ def test_a_reader_does_not_wait_for_a_writer_and_a_second_writer_waits_only_so_l
 def test_every_commit_is_synced(tmp_path: Path) -> None:
     with SqliteTables(tmp_path / "t.db") as tables:
         tables.put(K, {})
-        (connection,) = tables._connections.idle
+        (connection,) = tables._connections.idle_writers
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 

@@ -27,7 +27,11 @@ def verify_url(url: str, base_url: str, secret: bytes, namespace: str, method: s
 
     ``url`` is as it was requested, still quoted; scheme and host may be left out of it, and are not compared.
     """
-    asked, base = urlsplit(url), urlsplit(base_url.rstrip("/"))
+    base = urlsplit(base_url.rstrip("/"))
+    try:
+        asked = urlsplit(url)
+    except ValueError as error:
+        raise ForbiddenError(f"{url[:200]!r} is no URL: {error}") from None
     if not asked.path.startswith(base.path + "/"):
         raise ForbiddenError(f"the URL does not lie below {base.path}/")
     key = unquote(asked.path[len(base.path) + 1 :])

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import uniform
 from threading import Lock
 from types import TracebackType
 from typing import Final
@@ -70,6 +71,7 @@ class _Connections:
     def __init__(self) -> None:
         self.process = os.getpid()
         self.idle: list[sqlite3.Connection] = []
+        self.idle_writers: list[sqlite3.Connection] = []
         self.all: set[sqlite3.Connection] = set()
         self.writing = Lock()
         self.file: tuple[int, int] | None = None
@@ -109,8 +111,9 @@ class SqliteTables:
     def close(self) -> None:
         """Close the connections that no thread is using."""
         connections = self._of_this_process()
-        while connections.idle:
-            self._discard(connections, connections.idle.pop())
+        for idle in (connections.idle, connections.idle_writers):
+            while idle:
+                self._discard(connections, idle.pop())
 
     def get(self, key: Key) -> Item | None:
         """The item, or None. Cost: one look-up in the file."""
@@ -197,17 +200,30 @@ class SqliteTables:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction with the write lock; committed at the end, rolled back by an exception."""
         connections = self._of_this_process()
-        # SQLite's waiting is by polling. Threads of one process queue here instead, and wake up at once.
+        # Threads of one process queue here, and wake up at once. Processes have to poll.
         if not connections.writing.acquire(timeout=self._busy_seconds):
             raise self._busy()
         try:
-            with _Borrowed(self) as connection:
-                connection.execute("BEGIN IMMEDIATE")
+            with _Borrowed(self, for_writing=True) as connection:
+                self._begin(connection)
                 self._check_in_place(connections)
                 yield connection
                 connection.execute("COMMIT")
         finally:
             connections.writing.release()
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Get the write lock. SQLite's own waiting backs off to 100 ms, so that newcomers overtake who waits longest; this
+        polls evenly (four busy writers: longest wait 0.2 s instead of 1.3 s)."""
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(uniform(0.0005, 0.003))
 
     def _check_in_place(self, connections: _Connections) -> None:
         """What is written to a file that somebody deleted or replaced meanwhile would be acknowledged and lost (C1)."""
@@ -216,10 +232,8 @@ class SqliteTables:
         except OSError:
             status = None
         if status is None or (status.st_dev, status.st_ino) != connections.file:
+            self.close()
             self._connections = _Connections()
-            for connection in list(connections.idle):
-                connections.idle.remove(connection)
-                self._discard(connections, connection)
             raise UnavailableError(
                 f"the table {self._path} was removed or replaced while it was open; nothing was written. See that the right "
                 "file is in its place, then try again"
@@ -344,19 +358,23 @@ class SqliteTables:
 class _Borrowed:
     """A connection out of the pool for one call; translates SQLite's errors. (A class, since it is faster than a generator.)"""
 
-    __slots__ = ("_connection", "_connections", "_tables")
+    __slots__ = ("_connection", "_connections", "_for_writing", "_idle", "_tables")
 
-    def __init__(self, tables: SqliteTables) -> None:
+    def __init__(self, tables: SqliteTables, *, for_writing: bool = False) -> None:
         self._tables = tables
+        self._for_writing = for_writing
 
     def __enter__(self) -> sqlite3.Connection:
         tables = self._tables
         connections = self._connections = tables._of_this_process()
+        self._idle = connections.idle_writers if self._for_writing else connections.idle
         try:
-            self._connection = connections.idle.pop()
+            self._connection = self._idle.pop()
         except IndexError:
             try:
                 self._connection = tables._connect(connections)
+                if self._for_writing:
+                    self._connection.execute("PRAGMA busy_timeout = 0")
             except sqlite3.Error as error:
                 explained = tables._explained(error)
                 if explained is None:
@@ -371,7 +389,7 @@ class _Borrowed:
             self._connection.execute("ROLLBACK")
             error = None
         if error is None and self._connections is self._tables._connections:
-            self._connections.idle.append(self._connection)
+            self._idle.append(self._connection)
             return
         # Closing rolls back. After a failure of the disk, or an interrupt, nothing is assumed about the connection.
         self._tables._discard(self._connections, self._connection)
