@@ -1,0 +1,1 @@
+"""Benchmarks: ``python -m bench`` (see ``python -m bench --help``), or ``make bench``."""
