@@ -34,6 +34,11 @@ class Cursor:
         return self._blocks is None and not self._pending and self.number < len(self.tree)
 
     @property
+    def unopened(self) -> bool:
+        """Before a range that is not opened yet, or (having passed over keys without looking) inside it."""
+        return self._blocks is None and self.number < len(self.tree)
+
+    @property
     def info(self) -> RangeInfo:
         """Description of the range ahead, or the one that the cursor is in."""
         if self._info is None:
@@ -82,6 +87,10 @@ class Cursor:
             self._pending = key + b"\0"
         else:
             self._to(key + b"\0")
+
+    def skip_rest(self) -> None:
+        """Go to the end. Opens nothing."""
+        self._enter(len(self.tree))
 
     def _to(self, start: bytes) -> None:
         """Stand before the first key that is not below ``start``."""

@@ -18,7 +18,8 @@ def diff(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) 
     """The differences with ``start <= key < end``, in key order. Opens the ranges that differ, and no others; streaming."""
     a, b = Cursor(left, start), Cursor(right, start)
     while True:
-        if a.at_start and b.at_start and (run := equal_ids(a, b)):
+        # Both stand before the same key, also where ``start`` lies inside a range: before that, nothing was passed over unopened.
+        if a.unopened and b.unopened and (run := equal_ids(a, b)):
             a.skip_ranges(run)
             b.skip_ranges(run)
             continue

@@ -87,23 +87,21 @@ class _Merge:
         """Decide what can be decided without opening anything; False if nothing can."""
         b, s, d = self.base, self.source, self.destination
         if s.at_start and d.at_start and (run := equal_ids(s, d)):
-            last = d.tree.lasts[d.number + run - 1]
+            last = _end_of_run(s, d, run)
             self._take(d, d.number + run)
             s.skip_ranges(run)
-            b.skip_upto(last)
+            if last is None:
+                b.skip_rest()
+            else:
+                b.skip_upto(last)
             return True
-        if b.at_start and s.at_start and (run := equal_ids(b, s)):
-            last = b.tree.lasts[b.number + run - 1]
-            b.skip_ranges(run)
-            s.skip_ranges(run)
-            self._take_upto(d, last)
-            return True
-        if b.at_start and d.at_start and (run := equal_ids(b, d)):
-            last = b.tree.lasts[b.number + run - 1]
-            b.skip_ranges(run)
-            d.skip_ranges(run)
-            self._take_upto(s, last)
-            return True
+        for one, other in ((s, d), (d, s)):
+            if b.at_start and one.at_start and (run := equal_ids(b, one)):
+                last = _end_of_run(b, one, run)
+                b.skip_ranges(run)
+                one.skip_ranges(run)
+                self._take_upto(other, last)
+                return True
         for one, others in ((s, (b, d)), (d, (b, s)), (b, (s, d))):
             if one.at_start:
                 ahead = [key for other in others if (key := other.key) is not None]
@@ -122,21 +120,25 @@ class _Merge:
             self.writer.take(cursor.tree, cursor.number, stop)
         cursor.skip_ranges(stop - cursor.number)
 
-    def _take_upto(self, cursor: Cursor, last: bytes) -> None:
-        """Take all that one side has up to ``last``, inclusive; reads only a range that reaches over it."""
-        if self.writer is not None:
-            while (key := cursor.key) is not None and key <= last:
-                if cursor.at_start:
-                    stop = bisect_right(cursor.tree.lasts, last)
-                    if stop > cursor.number:
-                        self._take(cursor, stop)
-                        continue
-                cursor.load()
-                end = bisect_right(cursor.keys, last, cursor.at)
-                self.writer.add(cursor.keys[cursor.at : end], cursor.packed[cursor.at : end])
-                cursor.advance(end - cursor.at)
-        else:
-            cursor.skip_upto(last)
+    def _take_upto(self, cursor: Cursor, last: bytes | None) -> None:
+        """Take all that one side has up to ``last``, inclusive (None: to the end); reads only a range that reaches over it."""
+        if self.writer is None:
+            if last is None:
+                cursor.skip_rest()
+            else:
+                cursor.skip_upto(last)
+            return
+        lasts = cursor.tree.lasts
+        while (key := cursor.key) is not None and (last is None or key <= last):
+            if cursor.at_start:
+                stop = len(lasts) if last is None else bisect_right(lasts, last)
+                if stop > cursor.number:
+                    self._take(cursor, stop)
+                    continue
+            cursor.load()
+            end = len(cursor.keys) if last is None else bisect_right(cursor.keys, last, cursor.at)
+            self.writer.add(cursor.keys[cursor.at : end], cursor.packed[cursor.at : end])
+            cursor.advance(end - cursor.at)
 
     def _records(self, key: bytes) -> TreeConflict | None:
         """Decide the records at ``key``, and those after it that are the same in all three."""
@@ -177,6 +179,13 @@ class _Merge:
         """How many records from here on are the same to the byte in all three blocks."""
         run = common_records(self.base, self.destination)
         return min(run, common_records(self.source, self.destination)) if run else 0
+
+
+def _end_of_run(one: Cursor, other: Cursor, run: int) -> bytes | None:
+    """The last key of equal ranges ahead of both; None if both trees end with it, so that all behind belongs to the third."""
+    if one.number + run == len(one.tree) and other.number + run == len(other.tree):
+        return None
+    return one.tree.lasts[one.number + run - 1]
 
 
 def _decide(base: bytes | None, source: bytes | None, destination: bytes | None) -> _Side | None:

@@ -92,6 +92,8 @@ class TreeWriter:
     def copy(self, tree: Tree, after: bytes | None = None, upto: bytes | None = None) -> None:
         """Append the records of a canonical tree with ``after < key <= upto`` (None: no bound). Ranges that lie inside are taken
         as in :meth:`take`; only the two that reach over a bound are read."""
+        if after is not None and upto is not None and after >= upto:
+            return
         lasts = tree.lasts
         number = 0 if after is None else bisect_right(lasts, after)
         end = len(tree) if upto is None else bisect_right(lasts, upto)
