@@ -1,7 +1,7 @@
 """Builders and oracles: histories in memory, and the definitions that the walks are held against."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from graveler.history.commits import CommitStore, new_commit
@@ -9,7 +9,6 @@ from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.model import Commit, CommitID, MetarangeName, RepositoryUID, Tag, Token
 from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Put
 from tests.support.instruments import CountingTables
 
 HISTORIES = int(os.environ.get("GRAVELER_HISTORIES", "3000"))
@@ -78,10 +77,6 @@ def build(shape: Shape) -> World:
     for parents, created in shape:
         world.add(*(world.all[at] for at in parents), created=created)
     return world
-
-
-def write_all(world: World, writes: Iterable[Put]) -> None:
-    world.tables.write_many([Put(write.key, write.item) for write in writes])
 
 
 def random_shape(random: Random, size: int, *, roots: float = 0.1, merges: float = 0.4, skew: bool = True) -> Shape:

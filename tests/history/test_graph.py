@@ -96,6 +96,19 @@ def test_criss_cross_has_two_best_ancestors_and_one_base() -> None:
     assert merge_base(world.cold(), left.id, right.id) == higher.id
 
 
+def test_of_bases_with_one_generation_the_smallest_id_wins_however_they_are_reached() -> None:
+    """x is met long before y, which hangs right above it: y must still be looked at before x is chosen."""
+    world = World()
+    root = world.add()
+    y, x = sorted((world.add(root), world.add(root)), key=lambda commit: commit.id)
+    tips = []
+    for _ in range(2):
+        early = world.add(world.line(2, root)[-1], x)
+        tips.append(world.add(early, world.add(y)))
+    check_merge_base(world, world.cold(), *tips)
+    assert best_common_ancestors(world.cold(), tips[0].id, tips[1].id) == [y.id, x.id]
+
+
 def test_no_shared_history_no_base() -> None:
     world = World()
     left, right = world.line(3)[-1], world.line(40)[-1]
@@ -208,6 +221,24 @@ def test_an_unordered_log_pages_as_well_as_an_ordered_one() -> None:
     tip = world.add(world.add(late, created=1), root, created=11)
     assert pages(world.cold(), tip.id, 1, False, None, None) == log_by_definition(world, tip)
     assert len(log_by_definition(world, tip)) == 4
+
+
+def test_a_page_with_many_open_ends_is_continued_by_its_last_id_alone() -> None:
+    """A position must fit a URL."""
+    world = World()
+    tip = world.add()
+    for _ in range(30):
+        tip = world.add(tip, world.add(created=-1))
+    after: str | None = None
+    lengths = []
+    for _ in range(30):
+        page = log_page(world.cold(), tip.id, after, 1)
+        after = page.next_after
+        assert after is not None
+        lengths.append(len(after))
+    assert max(lengths) == 64 + 16 * 65
+    assert lengths[-1] == 64
+    assert pages(world.cold(), tip.id, 4, False, None, None) == log_by_definition(world, tip)
 
 
 def test_what_is_no_position_in_a_log() -> None:

@@ -11,8 +11,9 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.history.reflog import LogEntry, RefLog
 from graveler.history.refs import SHARDS, BranchState, Refs
 from graveler.model import CommitID, Page, Tag, Token
-from graveler.storage.tables import ConditionFailedError, Item, Key, Put, Write
+from graveler.storage.tables import MAX_SORT_KEY_BYTES, ConditionFailedError, Item, Key, Put, QueryPage, Write
 from tests.history.support import UID, World, event
+from tests.support.instruments import CountingTables
 
 C1, C2 = CommitID("1" * 64), CommitID("2" * 64)
 MAIN = BranchState("main", C1, Token("t1"))
@@ -312,6 +313,32 @@ def test_hidden_branches_do_not_cut_a_page_short() -> None:
     page = world.refs.list_branches(amount=5)
     assert [branch.name for branch in page.results] == names[990:995]
     assert page.next_after == names[994]
+
+
+class KeysThatFit(CountingTables):
+    """Refuses bounds that are longer than a sort key can be, as DynamoDB does."""
+
+    def query(
+        self,
+        partition: str,
+        *,
+        start: bytes = b"",
+        end: bytes | None = None,
+        limit: int = 1000,
+        descending: bool = False,
+    ) -> QueryPage:
+        assert max(len(start), len(end or b"")) <= MAX_SORT_KEY_BYTES
+        return super().query(partition, start=start, end=end, limit=limit, descending=descending)
+
+
+def test_a_page_may_begin_after_text_that_no_key_can_hold() -> None:
+    world = World()
+    names = ["a" * 255, "b" * 255, "c"]
+    fill(world, names)
+    refs = Refs(KeysThatFit(world.tables), UID)
+    for after, expected in (("a" * 5000, names[1:]), ("b" * 5000, names[2:]), ("b" * 254 + "a" * 5000, names[1:])):
+        assert [branch.name for branch in refs.list_branches(after=after).results] == expected
+    assert [branch.name for branch in refs.list_branches("b" * 255, "a" * 5000).results] == names[1:2]
 
 
 def test_odd_listings() -> None:
