@@ -1,7 +1,8 @@
 """Builders for tests of the tree: files in memory that count requests, and records out of plain values."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import md5
 
 from graveler.errors import NotFoundError
@@ -41,6 +42,7 @@ def new_store(files: MemoryFiles | None = None) -> TreeStore:
     return TreeStore(files or MemoryFiles())
 
 
+@lru_cache(maxsize=10_000)
 def packed(value: int | str, *, mtime: int = 0, address: str = "") -> bytes:
     """A record's bytes; equal values have equal identities, whatever the time and the address."""
     checksum = md5(str(value).encode(), usedforsecurity=False).hexdigest()
@@ -61,5 +63,5 @@ def packed_dict(contents: Mapping[bytes, int | str]) -> dict[bytes, bytes]:
     return {key: packed(value) for key, value in sorted(contents.items())}
 
 
-def changes(items: Mapping[bytes, int | str | None]) -> Iterable[tuple[bytes, bytes | None]]:
+def changes(items: Mapping[bytes, int | str | None]) -> list[tuple[bytes, bytes | None]]:
     return [(key, None if (value := items[key]) is None else packed(value)) for key in sorted(items)]

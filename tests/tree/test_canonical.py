@@ -15,7 +15,7 @@ from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.apply import apply, apply_between, reapply
 from graveler.tree.files import TreeStore
 from graveler.tree.merge import merge
-from graveler.tree.parallel import build_parallel
+from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.split import cuts_after, validate_split
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build, join
@@ -111,8 +111,8 @@ def merged(store: TreeStore, contents: Contents, split: SplitParameters, random:
                 side.pop(key, None)
             else:
                 side[key] = contents[key]
-    trees = [build_tree(store, side, split) for side in (base, source, destination)]
-    result = merge(*trees, split, random.choice(list(MergeStrategy)))
+    b, s, d = (build_tree(store, side, split) for side in (base, source, destination))
+    result = merge(b, s, d, split, random.choice(list(MergeStrategy)))
     assert result.tree is not None
     return result.tree
 
@@ -159,7 +159,7 @@ def applied_in_intervals(store: TreeStore, contents: Contents, split: SplitParam
 def in_parts(store: TreeStore, contents: Contents, split: SplitParameters, random: Random) -> Tree:
     ordered = sorted(contents)
     parts = slices(ordered, cut_points(random, len(ordered), random.randint(1, 6)))
-    records = [partial(list, [(key, packed(contents[key])) for key in part]) for part in parts]
+    records: list[Part] = [partial(list, [(key, packed(contents[key])) for key in part]) for part in parts]
     return build_parallel(store, split, records, 1)
 
 

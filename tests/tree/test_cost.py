@@ -277,7 +277,7 @@ def test_a_page_of_a_diff_reads_no_further_than_it_needs() -> None:
 def merged_cold(files: WatchedFiles, base: Tree, source: Tree, destination: Tree) -> Tree:
     """Afterwards ``files`` knows what this merge read and wrote."""
     fresh = cold(base, files).store
-    result = merge(*(with_store(tree, fresh) for tree in (base, source, destination)), TINY)
+    result = merge(with_store(base, fresh), with_store(source, fresh), with_store(destination, fresh), TINY)
     assert result.tree is not None
     return result.tree
 
@@ -326,12 +326,12 @@ def test_merge_of_inserts_and_deletes_in_different_places_opens_only_seams(seed:
                     else:
                         side[key] = 5
             sides.append(side)
-        source, destination = (build_tree(store, side) for side in sides)
+        source, destination = (apply(base, changes_between(contents, side), TINY) for side in sides)
         wanted = {
             key: sides[1].get(key) if sides[0].get(key) == contents.get(key) else sides[0].get(key)
             for key in {*sides[0], *sides[1]}
         }
-        expected = build_tree(store, {k: v for k, v in wanted.items() if v is not None})
+        expected = apply(base, changes_between(contents, {k: v for k, v in wanted.items() if v is not None}), TINY)
         result = merged_cold(files, base, source, destination)
         assert same_tree(result, expected)
         new = set(names(result)) - set(names(source)) - set(names(destination))
