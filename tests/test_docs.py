@@ -1,0 +1,87 @@
+"""Every command that the documents show is run, and prints what they show.
+
+Blocks fenced as ``console`` are sessions: lines that begin with ``$`` are commands, the lines below one what it prints. All
+blocks of a document are one session, in one empty folder. IDs, times and durations are compared by their form; ``…`` alone on
+a line stands for any lines; ``# exit 4`` behind a command is its exit code.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    if "```console" in path.read_text()
+)
+
+FORMS = [
+    (re.compile(r"\x1b\[[0-9;]*m"), ""),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "<id>"),
+    (re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,16}\b"), "<short id>"),
+    (re.compile(r"\b[0-9a-v]{20}/[0-9a-v]{20}\b"), "<data name>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?( ?UTC|Z|[+-]\d\d:?\d\d)?"), "<time>"),
+    (re.compile(r"\b\d+(\.\d+)? ?(ms|s)\b"), "<duration>"),
+    (re.compile(r"[ \t]+"), " "),
+]
+
+
+def formed(text: str) -> list[str]:
+    """Lines, with what differs from run to run replaced by what it is."""
+    for pattern, form in FORMS:
+        text = pattern.sub(form, text)
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+def session(document: str) -> list[tuple[str, int, str]]:
+    """Commands of a document with their exit codes and their output."""
+    steps: list[tuple[str, int, str]] = []
+    for block in re.findall(r"^```console\n(.*?)^```", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                command, _, code = line[2:].partition("  # exit ")
+                steps.append((command, int(code or 0), ""))
+            else:
+                command, expected_code, output = steps.pop()
+                steps.append((command, expected_code, f"{output}{line}\n"))
+    return steps
+
+
+def matches(shown: list[str], printed: list[str]) -> bool:
+    """Whether the output is as shown; a line ``…`` stands for any number of lines."""
+    if not shown:
+        return not printed
+    if shown[0] == "…":
+        return any(matches(shown[1:], printed[at:]) for at in range(len(printed) + 1))
+    return bool(printed) and shown[0] == printed[0] and matches(shown[1:], printed[1:])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_commands_shown_print_what_is_shown(document: str, tmp_path: Path) -> None:
+    work, home = tmp_path / "work", tmp_path / "home"
+    work.mkdir()
+    home.mkdir()
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(home),
+        "GRAVELER_USER": "ada",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "COLUMNS": "120",
+    }
+    for command, expected_code, output in session(document):
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+        printed = formed(done.stdout + done.stderr)
+        assert done.returncode == expected_code, f"$ {command}\n{done.stdout}{done.stderr}"
+        assert matches(formed(output), printed), f"$ {command}\nprinted:\n" + "\n".join(printed)
+
+
+def test_the_readme_shows_a_session() -> None:
+    assert "README.md" in DOCUMENTS
