@@ -42,17 +42,17 @@ def list_page(
     """At most ``amount`` records and common prefixes that begin with ``prefix`` and are greater than ``after``, in key order.
 
     With a ``delimiter``, keys that hold it behind the prefix are rolled up into the part that ends with its first
-    occurrence. ``after`` may be a key or a common prefix that an earlier page ended with: all below that one is passed over.
+    occurrence. ``after`` may be anything; where it holds the delimiter behind the prefix, all that is rolled up with it is passed
+    over. Asks for one chunk for each common prefix shown, at most, and for those that the records shown lie in.
     """
     end = prefix_end(prefix)
     start = max(prefix, after + b"\0") if after else prefix
-    if delimiter and after.startswith(prefix) and after.endswith(delimiter) and len(after) > len(prefix):
-        rolled = after.find(delimiter, len(prefix)) + len(delimiter)
-        if rolled == len(after):
-            beyond = prefix_end(after)
-            if beyond is None:
-                return ListedPage([], more=False)
-            start = beyond
+    if delimiter and after.startswith(prefix) and (found := after.find(delimiter, len(prefix))) >= 0:
+        # What begins with the same common prefix would be rolled up into it, and that one is not greater than ``after``.
+        beyond = prefix_end(after[: found + len(delimiter)])
+        if beyond is None:
+            return ListedPage([], more=False)
+        start = beyond
     results: list[ListedRecord] = []
     while True:
         if end is not None and start >= end:
