@@ -83,6 +83,8 @@ def test_an_old_copy_is_given_only_after_a_look_at_the_store(lake: Lake) -> None
     for _ in range(2):
         with pytest.raises(ObjectMissingError):
             lake.files.get("ranges", "r")
+    lake.objects.put("_graveler/ranges/r", b"restored")
+    assert lake.files.get("ranges", "r") == b"restored"  # the copy was dropped
 
 
 def test_a_young_file_is_not_written_again(lake: Lake) -> None:

@@ -72,9 +72,12 @@ from graveler.storage.tables import Absent, Key
 parent, child = Key("p", b"parent"), Key("p", b"child")
 with SqliteTables(Path({str(tmp_path / "t.db")!r})) as tables:
     tables.put(parent, {{"n": 1}})
+    inherited = set(tables._connections.all)
     pid = os.fork()
     if pid == 0:
         tables.put(child, {{"n": 2}}, Absent())
+        if inherited & tables._connections.all:
+            os._exit(2)
         tables.close()
         os._exit(0 if tables.get(parent) == {{"n": 1}} else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
@@ -93,6 +96,22 @@ def test_it_can_be_used_again_after_close(tmp_path: Path) -> None:
     assert tables.get(K) == {"n": 1}
     tables.close()
     tables.close()
+
+
+def test_two_that_make_the_file_at_once_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.db"
+    enter_wal = SqliteTables._enter_wal
+
+    def overtaken(tables: SqliteTables, connection: sqlite3.Connection) -> None:
+        # Another one makes the table after this one saw that there is none.
+        monkeypatch.setattr(SqliteTables, "_enter_wal", enter_wal)
+        with SqliteTables(path) as other:
+            other.put(K, {"n": 1})
+        enter_wal(tables, connection)
+
+    monkeypatch.setattr(SqliteTables, "_enter_wal", overtaken)
+    with SqliteTables(path) as tables:
+        assert tables.get(K) == {"n": 1}
 
 
 def test_a_reader_does_not_wait_for_a_writer_and_a_second_writer_waits_only_so_long(tmp_path: Path) -> None:
