@@ -20,7 +20,7 @@ from typing import Final
 
 from rocksdict import BlockBasedOptions, ChecksumType, DBCompressionType, Options, SstFileWriter
 from xxhash import xxh3_64_intdigest
-from zstandard import ZstdDecompressor, ZstdError
+from zstandard import ZstdDecompressor, ZstdError, frame_content_size
 
 BLOCK_SIZE: Final = 16 * 1024
 _RESTART_INTERVAL: Final = 16
@@ -176,8 +176,11 @@ def _block(data: bytes, offset: int, size: int) -> bytes:
     length, at = _varint(data, offset)
     if length > _MAX_BLOCK:
         raise MalformedTableError(f"block at {offset} claims {length} bytes")
+    frame = data[at : offset + size]
     try:
-        return _zstd.decompress(data[at : offset + size], max_output_size=length)
+        if frame_content_size(frame) > length:  # the decompressor would believe the frame, and allocate what it claims
+            raise MalformedTableError(f"block at {offset} claims two different lengths")
+        return _zstd.decompress(frame, max_output_size=length)
     except ZstdError as error:
         raise MalformedTableError(f"block at {offset} cannot be decompressed: {error}") from None
 
