@@ -51,6 +51,8 @@ _DELETE = "DELETE FROM items WHERE partition = ? AND sort = ?"
 _SMALLEST = 512
 """Bytes: SQLite takes a shorter file for an empty one, and would begin it anew. No page is smaller."""
 _BATCH = 10_000
+_PAGE_BYTES = 8192
+"""Commit items of 1.5 KB would spill to overflow pages of 4,096 bytes: the same history then takes twice the space."""
 _WAL_BYTES = 64 << 20
 _WAL_PAGES = 4_000
 """When the log is copied into the file: four times SQLite's default, since bulk writes hit the same pages again."""
@@ -289,6 +291,7 @@ class SqliteTables:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Make the table if the file is new; refuse a file that is not ours, or of a newer version."""
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a new file; an old one keeps its own
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
