@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
-from graveler.model import MergeStrategy, SplitParameters
+from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
 from graveler.tree.apply import apply, apply_between, reapply
 from graveler.tree.files import TreeStore
 from graveler.tree.merge import merge
@@ -19,7 +19,7 @@ from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.split import cuts_after, validate_split
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build, join
-from tests.support.trees import TINY, MemoryFiles, as_dict, build_tree, changes, new_store, packed, packed_dict
+from tests.support.trees import CODEC, TINY, MemoryFiles, as_dict, build_tree, changes, new_store, packed, packed_dict
 from tests.tree.support import (
     BY_SIZE,
     EVERY,
@@ -433,6 +433,12 @@ def test_a_saved_tree_is_loaded_as_it_was() -> None:
     loaded = Tree.load(new_store(files), name)
     assert same_tree(loaded, tree)
     assert loaded.name() == name
+
+
+def test_objects_of_any_size_are_counted_without_overflow() -> None:
+    huge = CODEC.encode(ObjectEntry("x", "mem://test/x", 2**63 - 1, "00", 0))
+    tree = build(new_store(), SplitParameters(), [(b"%d" % n, huge) for n in range(4)])
+    assert tree.info(0).total == 2**64 - 1
 
 
 # -- order

@@ -30,7 +30,7 @@ some_bound = st.one_of(
 
 def diff_of_dicts(left: Contents, right: Contents, start: bytes = b"", end: bytes | None = None) -> list[Difference]:
     return [
-        (key, *(packed(side[key]) if key in side else None for side in (left, right)))  # type: ignore[misc]
+        (key, packed(left[key]) if key in left else None, packed(right[key]) if key in right else None)
         for key in sorted({*left, *right})
         if left.get(key) != right.get(key) and key >= start and (end is None or key < end)
     ]

@@ -28,15 +28,19 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 
 MAX_KEY_BYTES: Final = 1024
+MAX_PACKED_BYTES: Final = 1 << 20
+"""Far below what a block of a file may hold: what is written can be read again."""
 IDENTITY_OVERHEAD: Final = 32
 """What a record counts for besides its key when ranges are cut: a constant, so that cuts depend on keys alone."""
 
+_MAX_SIZE: Final = (1 << 63) - 1
 _HEAD: Final = Layout(">HQB")
 _ATTRIBUTES: Final = 1
 _EXTERNAL: Final = 2
 _TEXT_CHECKSUM: Final = 128
 _DATA: Final = "/data/"
 _NAME_CHARS: Final = 20
+_NAME_BYTES: Final = 2 * _NAME_CHARS * 5 // 8
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list).decode
@@ -83,7 +87,22 @@ class RecordCodec:
         self._data = namespace.rstrip("/") + _DATA
 
     def encode(self, entry: ObjectEntry) -> bytes:
-        """The packed bytes of ``entry``; equal identities mean the same object. Some 2 µs."""
+        """The packed bytes of ``entry``; equal identities mean the same object. Some 2 µs. :class:`InvalidError` for what cannot
+        be written."""
+        try:
+            packed = self._encode(entry)
+        except UnicodeEncodeError as error:
+            raise InvalidError(f"a text of {entry.path!r} cannot be written as UTF-8: {error.reason}") from None
+        except OverflowError:
+            raise InvalidError(f"the time of {entry.path!r} is out of range: {entry.mtime}") from None
+        if len(packed) > MAX_PACKED_BYTES:
+            raise InvalidError(
+                f"address, content type and metadata of {entry.path!r} take {len(packed)} bytes; "
+                f"at most {MAX_PACKED_BYTES} are allowed"
+            )
+        return packed
+
+    def _encode(self, entry: ObjectEntry) -> bytes:
         checksum = entry.checksum
         try:
             raw, mark = bytes.fromhex(checksum), 0
@@ -93,8 +112,8 @@ class RecordCodec:
             raw, mark = checksum.encode(), _TEXT_CHECKSUM
         if len(raw) >= _TEXT_CHECKSUM:
             raise InvalidError(f"checksum of {entry.path!r} is too long: {len(raw)} bytes, at most 127")
-        if entry.size < 0:
-            raise InvalidError(f"size of {entry.path!r} is negative: {entry.size}")
+        if not 0 <= entry.size <= _MAX_SIZE:
+            raise InvalidError(f"size of {entry.path!r} is negative or too large: {entry.size}")
         tail = b""
         content_type: str | None = None
         metadata: dict[str, str] | None = None
@@ -134,7 +153,9 @@ class RecordCodec:
             kept = rest[1] if len(rest) > 1 else None
             if at < end and packed[at] == _EXTERNAL:
                 address = packed[at + 1 : end].decode()
-            elif isinstance(kept, bytes):
+            elif at != end:
+                raise CorruptError(f"the record of {key!r} has an identity that ends elsewhere than it says")
+            elif isinstance(kept, bytes) and len(kept) == _NAME_BYTES:
                 address = self._data + _data_path(kept)
             elif isinstance(kept, str):
                 address = self._inside + kept
@@ -142,10 +163,15 @@ class RecordCodec:
                 raise CorruptError(f"the record of {key!r} has no address")
             content_type = rest[2] if len(rest) > 2 and rest[2] is not None else DEFAULT_CONTENT_TYPE
             metadata = rest[3] if len(rest) > 3 and rest[3] is not None else {}
-            if not (isinstance(mtime, int) and isinstance(content_type, str) and isinstance(metadata, dict)):
+            if not (
+                type(mtime) is int
+                and isinstance(content_type, str)
+                and isinstance(metadata, dict)
+                and all(isinstance(text, str) for pair in metadata.items() for text in pair)
+            ):
                 raise CorruptError(f"the record of {key!r} has fields of the wrong type")
             return ObjectEntry(key.decode(), address, size, checksum, mtime, content_type, metadata)
-        except (ValueError, IndexError, msgspec.MsgspecError, StructError) as error:
+        except (ValueError, IndexError, TypeError, RecursionError, msgspec.MsgspecError, StructError) as error:
             raise CorruptError(f"the record of {key!r} cannot be read: {error}") from None
 
 
@@ -156,7 +182,7 @@ def _data_name(path: str) -> bytes | None:
     digits = path[:_NAME_CHARS] + path[_NAME_CHARS + 1 :]
     if not (digits.isascii() and digits.isalnum() and digits == digits.lower() and max(digits) <= "v"):
         return None
-    return int(digits, 32).to_bytes(25, "big")
+    return int(digits, 32).to_bytes(_NAME_BYTES, "big")
 
 
 def _data_path(name: bytes) -> str:
@@ -167,4 +193,6 @@ def _data_path(name: bytes) -> str:
 
 def base32(number: int, digits: int) -> str:
     """The lowest ``5 * digits`` bits of a number, in the alphabet ``0-9a-v``, which sorts like the numbers."""
-    return "".join(["0123456789abcdefghijklmnopqrstuv"[number >> shift & 31] for shift in range(5 * digits - 5, -1, -5)])
+    return "".join(
+        ["0123456789abcdefghijklmnopqrstuv"[number >> shift & 31] for shift in range(5 * digits - 5, -1, -5)]
+    )

@@ -28,6 +28,9 @@ BATCH: Final = 4096
 """Records that a stream of single ones is gathered to."""
 
 
+_MAX_TOTAL: Final = (1 << 64) - 1
+
+
 class TreeWriter:
     """Builds one tree from left to right: :meth:`add` records and :meth:`take` ranges in ascending key order, then
     :meth:`finish`.
@@ -162,8 +165,9 @@ def _not_in_order(one: bytes, other: bytes) -> InvalidError:
 
 
 def _object_bytes(packed: Sequence[bytes]) -> int:
-    """Sum of the objects' sizes: the first eight bytes of each identity."""
-    return sum(unpack(f">{len(packed)}Q", b"".join([p[2:10] for p in packed])))
+    """Sum of the objects' sizes: the first eight bytes of each identity. Stops at what MessagePack can say, 16 EiB."""
+    sizes: tuple[int, ...] = unpack(f">{len(packed)}Q", b"".join([p[2:10] for p in packed]))
+    return min(sum(sizes), _MAX_TOTAL)
 
 
 def build(store: TreeStore, split: SplitParameters, records: Iterable[tuple[bytes, bytes]]) -> Tree:

@@ -1,0 +1,165 @@
+"""The store that opens files: a damaged copy is fetched anew, a damaged original is named; what is open is bounded."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import pytest
+
+from graveler.errors import DamagedFileError
+from graveler.model import MetarangeName
+from graveler.tree.diff import diff
+from graveler.tree.files import METARANGES, RANGES, TreeStore
+from graveler.tree.merge import merge
+from graveler.tree.sstable import write_table
+from graveler.tree.tree import Tree
+from tests.support.trees import TINY, MemoryFiles, as_dict, build_tree, new_store, packed_dict
+from tests.tree.support import Contents, names, same_tree, with_store
+
+
+class CachedFiles(MemoryFiles):
+    """Files with nearer copies, which may be damaged while the originals are whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.copies: dict[tuple[str, str], bytes] = {}
+
+    def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
+        if fresh:
+            self.copies.pop((kind, name), None)
+        if (kind, name) not in self.copies:
+            self.copies[kind, name] = super().get(kind, name)
+        return self.copies[kind, name]
+
+
+CONTENTS: Contents = {b"key/%04d" % n: n for n in range(200)}
+
+
+def built(files: MemoryFiles) -> tuple[Tree, MetarangeName]:
+    tree = build_tree(new_store(files), CONTENTS)
+    return tree, tree.save()
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", None])
+def test_a_damaged_copy_is_fetched_anew(damage: bytes | None) -> None:
+    files = CachedFiles()
+    tree, name = built(files)
+    for kind, file in [(RANGES, names(tree)[3]), (METARANGES, str(name))]:
+        whole = files.files[kind, file]
+        files.copies[kind, file] = whole[: len(whole) // 2] if damage is None else damage
+    assert as_dict(Tree.load(TreeStore(files), name)) == packed_dict(CONTENTS)
+    assert files.copies == files.files
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_damaged_or_missing_range_is_named_with_what_it_held(missing: bool) -> None:
+    files = MemoryFiles()
+    tree, name = built(files)
+    broken = names(tree)[5]
+    if missing:
+        del files.files[RANGES, broken]
+    else:
+        files.files[RANGES, broken] = files.files[RANGES, broken][:-60]
+    info = tree.info(5)
+    loaded = Tree.load(TreeStore(files), name)
+    changed = build_tree(loaded.store, CONTENTS | {info.first: 999})
+    for read in (
+        lambda: loaded.get(info.first),
+        lambda: as_dict(loaded),
+        lambda: loaded.chunk(info.first),
+        lambda: list(diff(loaded, changed)),
+        lambda: merge(loaded, changed, Tree(loaded.store), TINY),
+    ):
+        with pytest.raises(DamagedFileError) as caught:
+            read()
+        error = caught.value
+        assert (error.kind, error.name, error.first, error.last) == ("range", broken, info.first, info.last)
+        assert broken in str(error)
+        assert ("missing" if missing else "damaged") in str(error)
+        assert repr(info.first.decode()) in str(error)
+    # What does not need the file goes on working.
+    assert loaded.get(tree.info(6).first) is not None
+    assert loaded.count() == 200
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "garbage", "empty"])
+def test_a_damaged_or_missing_metarange_is_named(damage: str) -> None:
+    files = MemoryFiles()
+    _, name = built(files)
+    key = METARANGES, str(name)
+    if damage == "missing":
+        del files.files[key]
+    else:
+        files.files[key] = {"truncated": files.files[key][:100], "garbage": b"garbage" * 100, "empty": b""}[damage]
+    with pytest.raises(DamagedFileError) as caught:
+        Tree.load(TreeStore(files), name)
+    assert (caught.value.kind, caught.value.name) == ("metarange", name)
+
+
+def test_a_metarange_that_holds_something_else_than_its_name_says_is_refused() -> None:
+    """Whole as a table, but not ours, or not this one: never a wrong tree, and no error from deep inside."""
+    files = MemoryFiles()
+    tree, name = built(files)
+    store = new_store(files)
+    other = build_tree(store, CONTENTS | {b"key/0007": 999})
+    forged = [
+        ([b"k"], [b""]),
+        ([b"k"], [b"x" * 100]),
+        (tree.lasts, [p[:40] for p in tree.packed]),
+        (tree.lasts, [*tree.packed[:-1], tree.packed[-1][:34]]),
+        (tree.lasts[1:], tree.packed[1:]),
+        (other.lasts, other.packed),
+    ]
+    for lasts, packed in forged:
+        files.files[METARANGES, name] = write_table(lasts, packed, store.scratch)
+        with pytest.raises(DamagedFileError) as caught:
+            Tree.load(TreeStore(files), name)
+        assert (caught.value.kind, caught.value.name) == ("metarange", name)
+
+
+def test_an_open_file_is_not_read_again_and_the_oldest_are_closed_when_too_much_is_open() -> None:
+    files = MemoryFiles()
+    tree, _ = built(files)
+    size = len(files.files[RANGES, names(tree)[0]])
+    store = TreeStore(files, max_open_bytes=size * 4)
+    small = with_store(tree, store)
+    for _ in range(3):
+        for number in range(3):
+            small.open(number)
+    assert files.requests["get ranges"] == 3
+    for number in range(len(tree)):
+        small.open(number)
+        small.open(0)  # used again and again: stays open
+    opened = files.requests["get ranges"]
+    assert opened == len(tree)
+    small.open(0)
+    small.open(1)
+    assert files.requests["get ranges"] == opened + 1
+
+
+def test_one_file_may_be_larger_than_all_that_is_kept_open() -> None:
+    files = MemoryFiles()
+    tree, _ = built(files)
+    store = TreeStore(files, max_open_bytes=1)
+    assert as_dict(with_store(tree, store)) == packed_dict(CONTENTS)
+    assert as_dict(with_store(tree, store)) == packed_dict(CONTENTS)
+
+
+def test_a_store_is_shared_by_threads_and_pickled() -> None:
+    files = MemoryFiles()
+    tree, name = built(files)
+    store = TreeStore(files, max_open_bytes=20_000)
+    shared = Tree.load(store, name)
+
+    def read(number: int) -> bool:
+        random = Random(number)
+        for key in random.sample(sorted(CONTENTS), 50):
+            if shared.get(key) != packed_dict({key: CONTENTS[key]})[key]:
+                return False
+        return as_dict(shared) == packed_dict(CONTENTS)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(read, range(16)))
+    copy = Tree.load(pickle.loads(pickle.dumps(store)), name)
+    assert same_tree(copy, tree)
+    assert as_dict(copy) == packed_dict(CONTENTS)
