@@ -1,0 +1,131 @@
+"""The command tree: which verbs there are, in which order the help shows them, and how a command line is run."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from graveler import __version__
+from graveler.cli.exits import EXIT_CODES, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
+from graveler.cli.verbs import changes, demonstration, history, objects, refs, repositories, transfers
+
+_HELP_FOR_ARGUMENTS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+_EPILOG: Final = f"""
+Paths are written lakefs://REPOSITORY/REF/PATH. A REF is a branch, a tag, a commit ID or its first digits, and any
+chain of ~, ~N, ^, ^N behind it; a branch's name alone shows uncommitted changes too, BRANCH@ leaves them out.
+
+\b
+Environment:
+  GRAVELER_LAKE   the lake's folder, as --lake
+  GRAVELER_USER   who commits; the login name otherwise
+  GRAVELER_DEBUG  1: show the traceback of unexpected errors
+  NO_COLOR        no colours
+
+\b
+Exit codes:
+{EXIT_CODES}
+
+\b
+Begin:
+  graveler demo                      see all of it at work, in a folder of its own
+  graveler init                      a lake in this folder
+  graveler repo create quickstart
+  graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
+"""
+
+
+_START: Final = "Start here"
+_BRANCHES: Final = "Repositories, branches, tags"
+_OBJECTS: Final = "Objects"
+_CHANGES: Final = "Changes and commits"
+_HISTORY: Final = "History"
+
+
+class _Sections(TyperGroup):
+    """Lists its commands under headings, and keeps Ctrl-C and a closed pipe apart from other ends."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise InterruptedVerbError from None
+        except BrokenPipeError:
+            raise ReaderGoneError from None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                heading = getattr(command, "rich_help_panel", "")
+                sections.setdefault(heading, []).append((name, command.get_short_help_str(80)))
+        for heading in (_START, _BRANCHES, _OBJECTS, _CHANGES, _HISTORY):
+            with formatter.section(heading):
+                formatter.write_dl(sections[heading])
+
+
+app = typer.Typer(
+    name="graveler",
+    cls=_Sections,
+    help="Git for a data lake, without a server: branches, commits, merges, time travel over objects that stay where they are.",
+    epilog=_EPILOG,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings=_HELP_FOR_ARGUMENTS,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"graveler {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    lake: Annotated[  # read by the commands, from the context
+        Path | None, typer.Option("--lake", metavar="FOLDER", help="The lake's folder.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    pass
+
+
+def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -> None:
+    for at, verb in enumerate(verbs):
+        app.command(names[at] if names else verb.__name__, rich_help_panel=section)(verb)
+
+
+_add(_START, demonstration.demo, repositories.init)
+app.add_typer(repositories.app, name="repo", rich_help_panel=_BRANCHES)
+app.add_typer(refs.branches, name="branch", rich_help_panel=_BRANCHES)
+app.add_typer(refs.tags, name="tag", rich_help_panel=_BRANCHES)
+_add(_OBJECTS, transfers.put, transfers.get, objects.cat, objects.ls, objects.stat, objects.rm)
+_add(
+    _CHANGES,
+    changes.status,
+    changes.commit,
+    changes.diff,
+    changes.merge,
+    changes.import_folder,
+    names=("status", "commit", "diff", "merge", "import"),
+)
+_add(_HISTORY, history.log, history.show, history.reflog)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; whatever goes wrong is said on stderr."""
+    try:
+        command = typer.main.get_command(app)
+        result = command.main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)
+        return result if isinstance(result, int) else ExitCode.OK
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        return report_usage(error.format_message(), context.command_path if context else "graveler")
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can turn it into words
+        return report(error)

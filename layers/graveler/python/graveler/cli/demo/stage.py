@@ -1,0 +1,161 @@
+"""Runs real command lines, shows them with what they print, and measures each step."""
+
+import io
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from graveler.cli.values import count
+from graveler.errors import GravelerError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_KINDS: Final = {
+    "range": "_graveler/ranges/",
+    "metarange": "_graveler/metaranges/",
+    "commit record": "_graveler/commits/",
+    "data file": "data/",
+}
+_SHOWN: Final = 12
+_INDENT: Final = "    "
+
+
+class DemoFailedError(GravelerError):
+    """A step did not do what it says."""
+
+
+@dataclass
+class Ran:
+    """A command line, its exit code and what it printed (on stderr too if it was to fail)."""
+
+    command: str
+    exit_code: int
+    text: str
+
+
+@dataclass
+class Step:
+    """Some commands with one purpose. ``written``: files that came into the object store, by kind."""
+
+    number: int
+    title: str
+    ran: list[Ran] = field(default_factory=list)
+    seconds: float = 0.0
+    written: Mapping[str, int] = field(default_factory=dict)
+
+
+class Stage:
+    """Where the demo plays. ``run_line`` runs a command line in this process; ``console`` is None where nobody watches."""
+
+    def __init__(
+        self, lake: Path, repository: str, run_line: Callable[[list[str]], int], console: "Console | None"
+    ) -> None:
+        self._lake = lake
+        self._objects = lake / "objects" / repository
+        self._run_line = run_line
+        self._console = console
+        self._step = Step(0, "")
+        self._files = dict.fromkeys(_KINDS, 0)
+        self.steps: list[Step] = []
+
+    @contextmanager
+    def step(self, title: str, why: str = "") -> Iterator[None]:
+        """One step; its time is that of its commands."""
+        self._step = Step(len(self.steps) + 1, title)
+        if self._console:
+            self._console.print()
+            self._console.print(f"[bold cyan]{self._step.number:>2}[/]  [bold]{title}[/]")
+            if why:
+                self._console.print(f"{_INDENT}{why}", style="dim", markup=False, highlight=False)
+        yield
+        before, self._files = self._files, self._count_files()
+        self._step.written = {kind: self._files[kind] - before[kind] for kind in _KINDS}
+        self.steps.append(self._step)
+        if self._console:
+            wrote = ", ".join(count(n, kind) for kind, n in self._step.written.items() if n) or "no files"
+            self._console.print(f"{_INDENT}[green]✓[/] [dim]{self._step.seconds:.2f} s, wrote {wrote}[/]")
+
+    def run(self, *arguments: str, stdin: str | None = None, fails_with: int = 0, shown: int = _SHOWN) -> str:
+        """Run ``graveler <arguments>`` and return what it printed. :class:`DemoFailedError` for another exit code than expected.
+
+        ``stdin`` is a line of text that is piped in, ``shown`` how many lines of output are shown.
+        """
+        line = "graveler " + shlex.join(arguments)
+        if stdin is not None:
+            line = f"echo {shlex.quote(stdin)} | {line}"
+        if self._console:
+            self._console.print(f"{_INDENT}[dim]$[/] ", end="")
+            self._console.print(line, style="bold", markup=False, highlight=False, soft_wrap=True)
+        began = time.perf_counter()
+        code, text = self._captured(["--lake", str(self._lake), *arguments], stdin, catch_errors=fails_with != 0)
+        self._step.seconds += time.perf_counter() - began
+        self._step.ran.append(Ran(line, code, text))
+        if self._console:
+            self._print(text, shown, failed=code != 0)
+        if code != fails_with:
+            raise DemoFailedError(f"`{line}` ended with exit code {code}, not {fails_with}")
+        return text
+
+    def check(self, holds: bool, what: str) -> None:
+        """:class:`DemoFailedError` unless it holds."""
+        if not holds:
+            raise DemoFailedError(f"step {self._step.number} ({self._step.title}) did not do what it says: {what}")
+
+    def _captured(self, arguments: list[str], stdin: str | None, *, catch_errors: bool) -> tuple[int, str]:
+        saved = sys.stdin, sys.stdout, sys.stderr
+        sys.stdout = printed = _Captured(saved[1])
+        if catch_errors:
+            sys.stderr = printed
+        if stdin is not None:
+            sys.stdin = io.TextIOWrapper(io.BytesIO(f"{stdin}\n".encode()), encoding="utf-8")
+        try:
+            code = self._run_line(arguments)
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = saved
+        return code, printed.text()
+
+    def _print(self, text: str, shown: int, *, failed: bool) -> None:
+        from rich.padding import Padding
+        from rich.text import Text
+
+        assert self._console
+        lines = text.splitlines()
+        for line in lines[:shown]:
+            styled = Text.from_ansi(line)
+            if not self._console.is_terminal:
+                self._console.print(Text(_INDENT) + styled, soft_wrap=True)
+                continue
+            if not failed:
+                styled.truncate(self._console.width - len(_INDENT), overflow="ellipsis")
+            self._console.print(Padding(styled, (0, 0, 0, len(_INDENT))))
+        if len(lines) > shown:
+            self._console.print(f"{_INDENT}[dim]… {count(len(lines) - shown, 'more line')}[/]", highlight=False)
+
+    def _count_files(self) -> dict[str, int]:
+        """Files in the object store by kind. (The demo alone looks under the lake's hood.)"""
+        from graveler.storage.folder_objects import FolderObjects
+
+        objects = FolderObjects(self._objects)
+        return {kind: sum(1 for _ in objects.list(prefix)) for kind, prefix in _KINDS.items()}
+
+
+class _Captured(io.TextIOWrapper):
+    """Stands in for a stream, and is a terminal if that one is."""
+
+    def __init__(self, instead_of: TextIO) -> None:
+        self._bytes = io.BytesIO()
+        self._terminal = instead_of.isatty()
+        super().__init__(self._bytes, encoding=instead_of.encoding, errors="backslashreplace", newline="\n")
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def text(self) -> str:
+        self.flush()
+        return self._bytes.getvalue().decode(self.encoding, "replace")

@@ -1,0 +1,178 @@
+"""The demo's plot: which commands in which order, and what must be true after each of them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from graveler.cli.demo.stage import Stage
+from graveler.cli.files import files_below
+from graveler.errors import InvalidError
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+
+REPOSITORY: Final = "demo"
+_URI: Final = f"lakefs://{REPOSITORY}"
+_BRANCH: Final = "experiment"
+_ON_BRANCH: Final = "changed on the branch"
+_ON_MAIN: Final = "changed on main"
+_README: Final = f"{_BRANCH}/README.txt"
+_TEXTS: Final = (".md", ".rst", ".txt"), (".csv", ".json", ".toml", ".py")
+"""Endings of files that are read on a screen, the best ones first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do with the files that there are: ``contested`` changes on both sides, ``removed`` goes, with all below it if it
+    ends with a slash. Paths relative to ``source``; ``prefix`` is where they are in the repository."""
+
+    source: Path
+    files: tuple[str, ...]
+    prefix: str
+    contested: str
+    removed: str
+
+    @property
+    def removals(self) -> int:
+        """How many files go."""
+        return sum(1 for file in self.files if _is_below(file, self.removed))
+
+
+def make_plan(source: Path) -> Plan:
+    """Choose among the files of a folder. :class:`InvalidError` if there are fewer than two."""
+    files = tuple(relative for _, relative in files_below(source))
+    if len(files) < 2:
+        raise InvalidError(f"{str(source)!r} holds {len(files)} files; the demo needs two at least")
+    contested = _to_contest(source, files)
+    return Plan(source, files, f"{source.resolve().name or 'files'}/", contested, _to_remove(files, contested))
+
+
+def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
+    """Run the whole story. ``typed_lake`` is the lake's folder as a user would type it."""
+    contested = plan.prefix + plan.contested
+    original = (plan.source / plan.contested).read_bytes()
+
+    with stage.step("Make a lake and a repository", "A lake is a folder: a SQLite table, and the objects beside it."):
+        stage.run("init", typed_lake)
+        stage.run("repo", "create", _URI)
+    repository = _open(lake)
+
+    with stage.step("Import a real tree", "Its files are read once and stay where they are."):
+        stage.run("import", str(plan.source), f"{_URI}/main/{plan.prefix}", "-m", f"Import {plan.source.name}")
+        listed = sum(1 for _ in repository.objects("main"))
+        stage.check(listed == len(plan.files), f"{len(plan.files)} files on disk, {listed} objects in the lake")
+        stage.check(_read(repository, "main", contested) == original, f"{contested} has other bytes than the file")
+    imported = repository.commit_of("main").id
+
+    with stage.step("Branch", "All those objects on a second branch, for one row in a table."):
+        stage.run("branch", "create", f"{_URI}/{_BRANCH}", "--source", "main")
+        stage.check(repository.commit_of(_BRANCH).id == imported, "the branch is not where main is")
+
+    with stage.step(
+        "Change things on the branch", "One object added, one overwritten, some removed: staged, not committed."
+    ):
+        stage.run("put", "-", f"{_URI}/{_BRANCH}/{_README}", stdin="graveler was here")
+        stage.run("put", "-", f"{_URI}/{_BRANCH}/{contested}", stdin=_ON_BRANCH)
+        removed = plan.prefix + plan.removed
+        stage.run("rm", *(["-r"] if removed.endswith("/") else []), f"{_URI}/{_BRANCH}/{removed}")
+        stage.run("status", f"{_URI}/{_BRANCH}")
+        kinds = [change.type.value for change in repository.uncommitted(_BRANCH, amount=1_000_000).results]
+        wanted = ["added", "changed", *["removed"] * plan.removals]
+        stage.check(sorted(kinds) == sorted(wanted), f"the uncommitted changes are {kinds}")
+
+    with stage.step(
+        "Commit, and compare with main", "Main is as it was. A commit writes the ranges that its changes touch."
+    ):
+        stage.run("commit", f"{_URI}/{_BRANCH}", "-m", "Try something else")
+        stage.run("diff", f"{_URI}/main..{_BRANCH}", "--prefix", plan.prefix, "--folders")
+        stage.check(not repository.uncommitted(_BRANCH).results, "something is still uncommitted")
+        stage.check(len(repository.diff("main", _BRANCH, amount=1_000_000).results) == len(wanted), "the diff differs")
+        stage.check(_read(repository, "main", contested) == original, "main changed with the branch")
+
+    with stage.step("Meanwhile, somebody changes the same file on main"):
+        stage.run("put", "-", f"{_URI}/main/{contested}", stdin=_ON_MAIN)
+        stage.run("commit", f"{_URI}/main", "-m", "A change on main")
+    before_merge = repository.commit_of("main").id
+
+    with stage.step("Merge: a conflict", "Both sides changed it, so nothing is changed, and the conflict is told."):
+        said = stage.run("merge", f"{_URI}/{_BRANCH}", "main", fails_with=4)
+        stage.check(contested in said, "the conflict is not told")
+        stage.check(repository.commit_of("main").id == before_merge, "main moved in spite of the conflict")
+
+    with stage.step("Merge, and let the branch win"):
+        stage.run("merge", f"{_URI}/{_BRANCH}", "main", "--strategy", "source-wins", "-m", "Take the experiment")
+        parents = repository.commit_of("main").parents
+        stage.check(parents == (before_merge, repository.commit_of(_BRANCH).id), "the merge has other parents")
+        stage.check(_line(repository, "main", contested) == _ON_BRANCH, "the branch did not win")
+        left = sum(1 for _ in repository.objects("main"))
+        stage.check(left == len(plan.files) + 1 - plan.removals, f"main has {left} objects")
+
+    with stage.step("Time travel", "Every state is there still: after the merge, before it, and as it was imported."):
+        now = stage.run("cat", f"{_URI}/main/{contested}")
+        before = stage.run("cat", f"{_URI}/main~1/{contested}")
+        stage.run("cat", f"{_URI}/main~2/{contested}", shown=3)
+        stage.run("diff", f"{_URI}/main~2..main", "--prefix", contested)
+        stage.check((now.strip(), before.strip()) == (_ON_BRANCH, _ON_MAIN), f"main was {before!r} and is {now!r}")
+        stage.check(_read(repository, "main~2", contested) == original, "the imported version has other bytes")
+
+    with stage.step("Tag it, and look at the graph"):
+        stage.run("tag", "create", f"{_URI}/v1", "main")
+        graph = stage.run("log", f"{_URI}/main", "--graph", "--oneline", shown=40)
+        stage.check(repository.tag("v1").commit_id == repository.commit_of("main").id, "the tag is elsewhere")
+        stage.check("tag: v1" in graph and _BRANCH in graph, "the graph does not show tag and branch")
+
+
+def try_next(plan: Plan) -> Sequence[str]:
+    """Command lines for afterwards."""
+    import shlex
+
+    return [
+        f"graveler log {_URI}/main --graph",
+        f"graveler ls -l {shlex.quote(f'{_URI}/main/{plan.prefix}')}",
+        f"graveler show {_URI}/{_BRANCH}",
+        f"graveler reflog {_URI}/main",
+        f"graveler branch create {_URI}/mine --source v1",
+    ]
+
+
+def _open(lake: Path) -> "OpenRepository":
+    from graveler.lake.folder import open_folder_lake
+
+    return open_folder_lake(lake).repository(REPOSITORY)
+
+
+def _read(repository: "OpenRepository", ref: str, path: str) -> bytes:
+    """An object's bytes, which must be those that the lake noted."""
+    data = repository.read(ref, path)
+    noted = repository.stat(ref, path).checksum
+    return data if hashlib.md5(data, usedforsecurity=False).hexdigest() == noted else b""
+
+
+def _line(repository: "OpenRepository", ref: str, path: str) -> str:
+    return _read(repository, ref, path).decode(errors="replace").strip()
+
+
+def _to_contest(source: Path, files: Sequence[str]) -> str:
+    """A short text, or else the first file."""
+    for endings in _TEXTS:
+        for file in files:
+            if file.endswith(endings) and 100 < (source / file).stat().st_size < 20_000:
+                return file
+    return files[0]
+
+
+def _to_remove(files: Sequence[str], contested: str) -> str:
+    """The smallest folder of two to twenty files without the contested one, or else a single file."""
+    sizes: dict[str, int] = {}
+    for file in files:
+        folder, slash, _ = file.partition("/")
+        if slash:
+            sizes[folder + "/"] = sizes.get(folder + "/", 0) + 1
+    fitting = [(n, folder) for folder, n in sizes.items() if 2 <= n <= 20 and not contested.startswith(folder)]
+    return min(fitting)[1] if fitting else next(file for file in files if file != contested)
+
+
+def _is_below(file: str, removed: str) -> bool:
+    return file.startswith(removed) if removed.endswith("/") else file == removed

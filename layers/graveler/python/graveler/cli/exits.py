@@ -1,0 +1,152 @@
+"""From errors to exit codes and to words on stderr: the one table, and the one place that prints an error."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from graveler.cli.terminal import Screen
+from graveler.errors import (
+    BusyError,
+    ConflictError,
+    CorruptError,
+    ForbiddenError,
+    GravelerError,
+    InvalidError,
+    MergeConflictError,
+    NotFoundError,
+    PreconditionError,
+    UnavailableError,
+)
+
+if TYPE_CHECKING:
+    from graveler.model import ObjectEntry
+
+DEBUG: Final = "GRAVELER_DEBUG"
+"""Set to 1, this variable shows the traceback of an unexpected error."""
+
+_SHOWN_CONFLICTS: Final = 100
+
+
+class ExitCode(IntEnum):
+    """What the command's exit status says."""
+
+    OK = 0
+    UNEXPECTED = 1
+    INVALID = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    PRECONDITION = 5
+    FORBIDDEN = 6
+    BUSY = 7
+    CORRUPT = 8
+    UNAVAILABLE = 9
+    INTERRUPTED = 130
+    READER_GONE = 141
+
+
+MEANINGS: Final = {
+    ExitCode.OK: "done",
+    ExitCode.UNEXPECTED: "unexpected: a bug; GRAVELER_DEBUG=1 shows the traceback",
+    ExitCode.INVALID: "wrong usage, or a request that can never succeed",
+    ExitCode.NOT_FOUND: "what was named does not exist",
+    ExitCode.CONFLICT: "conflict: a name is taken, or both sides changed an object",
+    ExitCode.PRECONDITION: "not ready: nothing to commit, uncommitted changes, not confirmed",
+    ExitCode.FORBIDDEN: "not allowed",
+    ExitCode.BUSY: "others were in the way; try again",
+    ExitCode.CORRUPT: "stored bytes are not what was written",
+    ExitCode.UNAVAILABLE: "disk, network or permission failed",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+    ExitCode.READER_GONE: "the reader of the output went away, as `| head` does",
+}
+
+_CODES: Final[Mapping[type[GravelerError], ExitCode]] = {
+    NotFoundError: ExitCode.NOT_FOUND,
+    ConflictError: ExitCode.CONFLICT,
+    InvalidError: ExitCode.INVALID,
+    PreconditionError: ExitCode.PRECONDITION,
+    ForbiddenError: ExitCode.FORBIDDEN,
+    BusyError: ExitCode.BUSY,
+    CorruptError: ExitCode.CORRUPT,
+    UnavailableError: ExitCode.UNAVAILABLE,
+}
+
+EXIT_CODES: Final = "\n".join(f"{code.value:>5}  {meaning}" for code, meaning in MEANINGS.items())
+"""The table as the help shows it."""
+
+
+class InterruptedVerbError(Exception):
+    """Ctrl-C, with what is known of the work that it stopped."""
+
+    def __init__(self, what_holds: str = "nothing was changed") -> None:
+        self.what_holds = what_holds
+        super().__init__(what_holds)
+
+
+class ReaderGoneError(Exception):
+    """Whoever read stdout closed it."""
+
+
+def exit_code(error: GravelerError) -> ExitCode:
+    """The code of an error's group."""
+    return next((code for group, code in _CODES.items() if isinstance(error, group)), ExitCode.UNEXPECTED)
+
+
+def report(error: BaseException) -> ExitCode:
+    """Say on stderr what went wrong and what to do; returns the exit code."""
+    screen = Screen(sys.stderr)
+    if isinstance(error, InterruptedVerbError):
+        screen.line(f"interrupted; {error.what_holds}")
+        return ExitCode.INTERRUPTED
+    if isinstance(error, KeyboardInterrupt):
+        screen.line("interrupted; nothing was changed")
+        return ExitCode.INTERRUPTED
+    if isinstance(error, ReaderGoneError | BrokenPipeError):
+        return ExitCode.READER_GONE
+    if isinstance(error, MergeConflictError):
+        _say(screen, str(error))
+        for line in _conflict_lines(error, screen):
+            screen.line(line)
+        return ExitCode.CONFLICT
+    if isinstance(error, GravelerError):
+        _say(screen, str(error))
+        return exit_code(error)
+    if isinstance(error, OSError):
+        named = f" {os.fsdecode(error.filename)!r}" if isinstance(error.filename, str | bytes) else ""
+        _say(screen, f"the system refused{named}: {error.strerror or error}")
+        return ExitCode.UNAVAILABLE
+    if os.environ.get(DEBUG) == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    _say(screen, f"this is a bug in graveler: {type(error).__name__}: {error} (set {DEBUG}=1 to see where)")
+    return ExitCode.UNEXPECTED
+
+
+def report_usage(message: str, command: str) -> ExitCode:
+    """Say that a command line makes no sense, and where its help is."""
+    _say(Screen(sys.stderr), f"{message.rstrip('.')}; see `{command} --help`")
+    return ExitCode.INVALID
+
+
+def _say(screen: Screen, message: str) -> None:
+    screen.line(f"{screen.paint('error:', 'red', 'bold')} {screen.safe(message)}")
+
+
+def _conflict_lines(error: MergeConflictError, screen: Screen) -> Iterator[str]:
+    """What each side did to each path."""
+    names = (f"{screen.safe(error.source)} (source)", f"{screen.safe(error.destination)} (destination)")
+    width = max(map(len, names))
+    for conflict in error.conflicts[:_SHOWN_CONFLICTS]:
+        yield f"  {screen.paint(screen.safe(conflict.path), 'bold')}"
+        for name, side in zip(names, (conflict.source, conflict.destination), strict=True):
+            yield f"      {name:<{width}}  {_what_happened(conflict.base, side)}"
+    if len(error.conflicts) > _SHOWN_CONFLICTS:
+        yield f"  … and {len(error.conflicts) - _SHOWN_CONFLICTS:,} more; --json lists all"
+
+
+def _what_happened(base: "ObjectEntry | None", side: "ObjectEntry | None") -> str:
+    if side is None:
+        return "removed"
+    return f"{'added' if base is None else 'changed'}: {side.size:,} bytes, checksum {side.checksum[:8]}"

@@ -1,0 +1,98 @@
+"""Local files: walking a folder for an upload, and writing a download so that it is there whole or not at all."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from secrets import token_hex
+
+from graveler.errors import InvalidError, NotFoundError, UnavailableError
+
+
+def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Each file below ``folder``, with its path relative to it (``/``-separated), in order.
+
+    Symbolic links to files count as files; links to folders are not followed. :class:`InvalidError` for a name that is not UTF-8.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise refused("read", folder, error) from None
+    for entry in found:
+        if not _is_text(entry.name):
+            raise InvalidError(
+                f"the name of {entry.path!r} is not UTF-8, so it cannot be an object's path; rename the file"
+            )
+        if entry.is_dir(follow_symlinks=False):
+            for file, relative in files_below(Path(entry.path)):
+                yield file, f"{entry.name}/{relative}"
+        elif entry.is_file():
+            yield Path(entry.path), entry.name
+
+
+def file_for(folder: Path, relative: str) -> Path:
+    """Where an object with this path below the prefix goes. :class:`InvalidError` for one that no file can have, or that would
+    leave ``folder``."""
+    parts = relative.split("/")
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise InvalidError(
+            f"object {relative!r} cannot be a file below {str(folder)!r}: a part of its path is empty, '.', '..' or holds a NUL; "
+            "get it alone, under another name"
+        )
+    return folder.joinpath(*parts)
+
+
+def write_file(target: Path, pieces: Iterable[bytes]) -> int:
+    """Write a file under a temporary name beside ``target`` and rename it when it is complete. Returns its size.
+
+    :class:`UnavailableError` if the file system refuses; whatever goes wrong, an older file stays as it was.
+    """
+    temporary = target.parent / f".graveler-{token_hex(8)}"
+    size = 0
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                    size += len(piece)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise refused("write", target, error) from None
+    return size
+
+
+def check_readable(file: Path) -> None:
+    """:class:`NotFoundError`, :class:`InvalidError` or :class:`UnavailableError` if ``file`` is no file that can be read."""
+    try:
+        if file.is_dir():
+            raise InvalidError(f"{str(file)!r} is a folder; put it with -r")
+        with file.open("rb"):
+            return
+    except FileNotFoundError:
+        raise NotFoundError(f"file {str(file)!r} does not exist") from None
+    except OSError as error:
+        raise refused("read", file, error) from None
+
+
+def check_folder(folder: Path) -> None:
+    """:class:`NotFoundError` or :class:`InvalidError` if ``folder`` is none."""
+    if not folder.exists():
+        raise NotFoundError(f"folder {str(folder)!r} does not exist")
+    if not folder.is_dir():
+        raise InvalidError(f"{str(folder)!r} is not a folder; leave out -r for a single file")
+
+
+def refused(doing: str, path: Path, error: OSError) -> UnavailableError:
+    """The error to raise when the file system refuses."""
+    return UnavailableError(f"cannot {doing} {str(path)!r}: {error.strerror or error}")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

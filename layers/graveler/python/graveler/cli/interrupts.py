@@ -1,0 +1,39 @@
+"""What Ctrl-C left behind: the truth about each kind of work, instead of a guess."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from graveler.cli.exits import InterruptedVerbError
+from graveler.errors import GravelerError
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+
+
+@contextmanager
+def moving(repository: "OpenRepository", branch: str) -> Iterator[None]:
+    """For a body that moves ``branch`` in one step, at its end: looks whether that step was made before the Ctrl-C."""
+    before = repository.branch(branch).commit_id
+    try:
+        yield
+    except KeyboardInterrupt:
+        try:
+            after = repository.branch(branch).commit_id
+        except GravelerError:
+            after = None
+        if after == before:
+            raise InterruptedVerbError("nothing was committed") from None
+        now = f"is at {after[:12]} now, and was at {before[:12]}" if after else "cannot be read"
+        raise InterruptedVerbError(f"branch {branch!r} {now}; see `graveler reflog`") from None
+
+
+@contextmanager
+def staging(uri: str) -> Iterator[None]:
+    """For a body that stages changes one after the other."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise InterruptedVerbError(
+            f"nothing was committed; what was staged until then is shown by `graveler status {uri}`"
+        ) from None

@@ -1,0 +1,195 @@
+"""Drawing a commit graph, a commit at a time, in the manner of ``git log --graph``.
+
+Each commit stands in a *lane*, a column that waits for it since its first child was drawn. Its first parent stays in the lane;
+each further parent opens a lane to the right, or joins the one that waits for it already. Two lanes that wait for the same
+commit become one, the left one, in the row after the commit that made them so. ::
+
+    ○    merge                 a lane forks off          ├─╮
+    ├─╮                        a lane joins              ├─╯
+    │ ○  on the branch         a parent waits elsewhere  ├─┤
+    ○ │  on main               lanes cross, untouched    ├─│─╮
+    ├─╯
+    ○  where both began
+
+Memory: the lanes, and the ID of each commit that was drawn (clocks that disagree can put a parent before its child; such a lane
+ends with ``~``).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_BOXES: Final = {
+    _UP | _DOWN: "│",
+    _LEFT | _RIGHT: "─",
+    _UP | _RIGHT: "╰",
+    _UP | _LEFT: "╯",
+    _DOWN | _RIGHT: "╭",
+    _DOWN | _LEFT: "╮",
+    _UP | _DOWN | _RIGHT: "├",
+    _UP | _DOWN | _LEFT: "┤",
+    _LEFT | _RIGHT | _DOWN: "┬",
+    _LEFT | _RIGHT | _UP: "┴",
+    _UP | _DOWN | _LEFT | _RIGHT: "┼",
+}
+_NODE: Final = "○"
+_ASCII: Final = str.maketrans("│─╰╯╭╮├┤┬┴┼○", "|-`'..||.'+*")
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """Some characters of a row, in one lane's colour (a number that counts up from 0)."""
+
+    text: str
+    colour: int
+
+
+Row = tuple[Stroke, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One commit: the row with its node, the rows that lead to its parents, and a row to set beside further text."""
+
+    node: Row
+    links: tuple[Row, ...]
+    padding: Row
+
+
+@dataclass(slots=True)
+class _Lane:
+    waits_for: str
+    colour: int
+
+
+class Lanes:
+    """The state between two commits. ``boxes``: draw with box-drawing characters, not with ASCII."""
+
+    def __init__(self, *, boxes: bool = True) -> None:
+        self._boxes = boxes
+        self._lanes: list[_Lane | None] = []
+        self._drawn: set[str] = set()
+        self._colours = 0
+
+    def add(self, commit: str, parents: Iterable[str]) -> Drawn:
+        """Draw the next commit; every child of it that is to be drawn should have come before."""
+        here = self._column_of(commit)
+        if here is None:
+            here = self._open(commit, 0)
+        node = self._row(self._lanes, here, (), node=True)
+        self._drawn.add(commit)
+        named = list(dict.fromkeys(parents))
+        waiting = [parent for parent in named if parent not in self._drawn]
+        links = [*self._fork(here, waiting[1:]), *self._follow(here, waiting[:1], ended=not named)]
+        while self._lanes and self._lanes[-1] is None:
+            self._lanes.pop()
+        return Drawn(node, tuple(links), self._row(self._lanes, None, ()))
+
+    def _fork(self, here: int, others: Sequence[str]) -> list[Row]:
+        """Lead to all parents but the first."""
+        before = list(self._lanes)
+        columns = []
+        for parent in others:
+            column = self._column_of(parent)
+            columns.append(self._open(parent, here + 1) if column is None else column)
+        return [self._row(before, here, columns)] if columns else []
+
+    def _follow(self, here: int, first: Sequence[str], *, ended: bool) -> list[Row]:
+        """Lead to the first parent, in this lane or, of two that wait for it, in the left one."""
+        if not first:
+            row = () if ended else (self._row(self._lanes, here, (), node=True, mark="~"),)
+            self._lanes[here] = None
+            return list(row)
+        (parent,) = first
+        other = self._column_of(parent)
+        lane = self._lanes[here]
+        assert lane is not None
+        lane.waits_for = parent
+        if other is None:
+            return []
+        left, right = sorted((here, other))
+        before = list(self._lanes)
+        self._lanes[right] = None
+        return [self._row(before, left, (right,))]
+
+    def _column_of(self, commit: str) -> int | None:
+        return next((at for at, lane in enumerate(self._lanes) if lane and lane.waits_for == commit), None)
+
+    def _open(self, commit: str, start: int) -> int:
+        """A lane for ``commit`` in the first free column from ``start``."""
+        lane = _Lane(commit, self._colours)
+        self._colours += 1
+        for column in range(start, len(self._lanes)):
+            if self._lanes[column] is None:
+                self._lanes[column] = lane
+                return column
+        self._lanes.append(lane)
+        return len(self._lanes) - 1
+
+    def _row(
+        self,
+        above: Sequence[_Lane | None],
+        hub: int | None,
+        others: Sequence[int],
+        *,
+        node: bool = False,
+        mark: str = _NODE,
+    ) -> Row:
+        """One row: the lanes that come from ``above`` and go on below, and lines from the hub's column to the others."""
+        below = self._lanes
+        width = max(len(above), len(below))
+        strokes: list[Stroke] = []
+        for column in range(width):
+            up = above[column] if column < len(above) else None
+            down = below[column] if column < len(below) else None
+            lane = up or down
+            reach = _reach(hub, others, column)
+            touched = column == hub or column in others
+            ways = _UP * bool(up) | _DOWN * bool(down)
+            if touched or not ways:
+                ways |= reach
+            colour = lane.colour if lane else self._line_colour(above, below, hub, others, column)
+            glyph = mark if node and column == hub else _BOXES.get(ways, " ")
+            strokes.append(Stroke(self._drawable(glyph), colour))
+            if column + 1 < width:
+                line = reach & _RIGHT
+                strokes.append(
+                    Stroke(
+                        self._drawable("─" if line else " "),
+                        self._line_colour(above, below, hub, others, column + 1) if line else colour,
+                    )
+                )
+        return tuple(strokes)
+
+    @staticmethod
+    def _line_colour(
+        above: Sequence[_Lane | None],
+        below: Sequence[_Lane | None],
+        hub: int | None,
+        others: Sequence[int],
+        column: int,
+    ) -> int:
+        """Colour of a horizontal line through ``column``: that of the nearest lane that it leads to."""
+        if hub is None or not others:
+            return 0
+        beyond = [other for other in others if (hub < column <= other) or (other < column <= hub) or other == column]
+        end = min(beyond or others, key=lambda other: abs(other - column))
+        lane = (above[end] if end < len(above) else None) or (below[end] if end < len(below) else None)
+        return lane.colour if lane else 0
+
+    def _drawable(self, text: str) -> str:
+        return text if self._boxes else text.translate(_ASCII)
+
+
+def _reach(hub: int | None, others: Sequence[int], column: int) -> int:
+    """To which sides horizontal lines leave ``column``."""
+    if hub is None or not others:
+        return 0
+    left, right = min(hub, *others), max(hub, *others)
+    return (_LEFT if left < column <= right else 0) | (_RIGHT if left <= column < right else 0)
+
+
+def text_of(row: Row) -> str:
+    """The row without colours."""
+    return "".join(stroke.text for stroke in row).rstrip()

@@ -1,0 +1,40 @@
+"""Progress on stderr while long work runs; nothing at all when stderr is no terminal."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from graveler.cli.values import human_size
+
+Report = Callable[[int, int], None]
+"""Called with the number of objects and of bytes that were done since the last call; from any thread."""
+
+
+@contextmanager
+def counting(doing: str, total: int | None = None) -> Iterator[Report]:
+    """Shows objects and bytes so far; with ``total`` (a number of objects) also a bar."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda _objects, _size: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = [BarColumn(bar_width=30)] if total is not None else []
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        *bar,
+        TextColumn("{task.fields[files]:,} files  {task.fields[size]}"),
+        TimeElapsedColumn(),
+    )
+    done = [0, 0]
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task(doing, total=total, files=0, size="")
+
+        def report(objects: int, size: int) -> None:
+            done[0] += objects
+            done[1] += size
+            progress.update(task, completed=done[0], files=done[0], size=human_size(done[1]))
+
+        yield report

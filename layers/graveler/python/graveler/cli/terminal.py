@@ -1,0 +1,88 @@
+"""Writing to a terminal or to a pipe: lines, colours, JSON, questions.
+
+Colours are a few ANSI codes, written by hand: a listing of a million lines must not wait for a layout engine. Rich comes in where
+something moves (:mod:`graveler.cli.progress`) or is told at length (the demo).
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Final, TextIO
+
+_CODES: Final = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+
+Json = Mapping[str, object]
+"""One JSON object."""
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Is it a terminal, and does its user want colours? (https://no-color.org)"""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Screen:
+    """One stream that people or programs read."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.colours = has_colours(stream)
+
+    def paint(self, text: str, *styles: str) -> str:
+        """``text`` in a colour or weight, where there are colours."""
+        if not self.colours or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
+
+    @staticmethod
+    def safe(text: str) -> str:
+        """``text`` on one line and without control characters, which could move the cursor or hide something."""
+        if text.isprintable():
+            return text
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+    def line(self, text: str = "") -> None:
+        """Write a line."""
+        self._stream.write(text + "\n")
+
+    def json(self, value: Json) -> None:
+        """Write a JSON document on a line of its own."""
+        self._stream.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+    def fields(self, fields: Mapping[str, str]) -> None:
+        """Write names and values, aligned."""
+        width = max(map(len, fields)) + 1
+        for name, value in fields.items():
+            self.line(f"{self.paint((name + ':').ljust(width), 'dim')}  {self.safe(value)}")
+
+    @property
+    def draws_boxes(self) -> bool:
+        """Can the stream's encoding carry box-drawing characters?"""
+        try:
+            "│○├─╮".encode(self._stream.encoding or "ascii")
+        except (UnicodeEncodeError, LookupError):
+            return False
+        return True
+
+
+def output() -> Screen:
+    """stdout, as it is now."""
+    return Screen(sys.stdout)
+
+
+def confirm(question: str) -> bool | None:
+    """Ask on the terminal; None if nobody is there to answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

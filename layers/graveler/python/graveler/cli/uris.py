@@ -1,0 +1,160 @@
+"""``lakefs://repository/ref/path``: from what a user types to typed values.
+
+::
+
+    lakefs://lake-1                        a repository; its bare name does too where only a repository can stand
+    lakefs://lake-1/main                   a branch, tag or commit ID, also with ~N and ^N behind it
+    lakefs://lake-1/main/data/part-0       an object; the path may hold anything, and is taken as it is
+    lakefs://lake-1/main..dev              two refs, for a diff; three dots compare with their common base
+
+Nothing is percent-decoded. Where a path can follow, the ref ends at the first slash; so an object under a tag whose name holds a
+slash is named through the tag's commit ID. Every function raises :class:`graveler.errors.InvalidError` and nothing else.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from graveler.errors import InvalidError
+
+SCHEME: Final = "lakefs://"
+
+
+@dataclass(frozen=True, slots=True)
+class RefURI:
+    """A ref expression, or a branch, of a repository."""
+
+    repository: str
+    ref: str
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{self.repository}/{self.ref}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectURI:
+    """A path in a ref; or, where a prefix is meant, the beginning of paths, possibly empty."""
+
+    repository: str
+    ref: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{self.repository}/{self.ref}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class TwoRefs:
+    """Left and right side of a diff. ``from_base``: from their common base to the right side (three dots)."""
+
+    repository: str
+    left: str
+    right: str
+    from_base: bool
+
+
+def parse_repository(text: str) -> str:
+    """The name in ``lakefs://name``, or a bare name."""
+    from graveler.history.names import check_repository
+
+    name = text.removeprefix(SCHEME) if text.startswith(SCHEME) else text
+    name = name.removesuffix("/")
+    if "/" in name:
+        _refuse(text, "only a repository can stand here", f"{SCHEME}REPOSITORY")
+    return check_repository(name)
+
+
+def parse_ref(text: str) -> RefURI:
+    """``lakefs://repository/ref``: a branch, a tag, a commit ID, with ``~N``, ``^N``, ``@`` behind it."""
+    repository, ref = _split(text, f"{SCHEME}REPOSITORY/REF")
+    return RefURI(repository, _check_ref(ref))
+
+
+def parse_branch(text: str) -> RefURI:
+    """``lakefs://repository/branch``."""
+    from graveler.history.names import check_branch
+
+    repository, branch = _split(text, f"{SCHEME}REPOSITORY/BRANCH")
+    return RefURI(repository, check_branch(branch))
+
+
+def parse_tag(text: str) -> RefURI:
+    """``lakefs://repository/tag``."""
+    from graveler.history.names import check_tag
+
+    repository, tag = _split(text, f"{SCHEME}REPOSITORY/TAG")
+    return RefURI(repository, check_tag(tag))
+
+
+def parse_object(text: str) -> ObjectURI:
+    """``lakefs://repository/ref/path``, with a path."""
+    from graveler.tree.record import encode_key
+
+    uri = parse_prefix(text)
+    if not uri.path:
+        _refuse(text, "a path is missing", f"{SCHEME}REPOSITORY/REF/PATH")
+    encode_key(uri.path)
+    return uri
+
+
+def parse_prefix(text: str) -> ObjectURI:
+    """``lakefs://repository/ref/`` and perhaps the beginning of paths."""
+    from graveler.tree.record import encode_key
+
+    repository, rest = _split(text, f"{SCHEME}REPOSITORY/REF/PATH", whole=True)
+    ref, _, path = rest.partition("/")
+    if path:
+        encode_key(path)
+    return ObjectURI(repository, _check_ref(ref), path)
+
+
+def parse_ref_of(repository: str, text: str) -> str:
+    """A ref of a repository that is known already: ``main``, or ``lakefs://repository/main`` of the same repository."""
+    if not text.startswith(SCHEME):
+        return _check_ref(text)
+    uri = parse_ref(text)
+    if uri.repository != repository:
+        raise InvalidError(f"{text!r} is of another repository than {repository!r}; both must be of one")
+    return uri.ref
+
+
+def parse_two_refs(first: str, second: str | None, *, from_base: bool = False) -> TwoRefs:
+    """``lakefs://repository/A..B``, or A's URI and B, which is a URI or only a ref. Three dots set ``from_base``."""
+    if second is not None:
+        left = parse_ref(first)
+        return TwoRefs(left.repository, left.ref, parse_ref_of(left.repository, second), from_base)
+    repository, rest = _split(first, f"{SCHEME}REPOSITORY/A..B")
+    dots = "..." if "..." in rest else ".."
+    one, found, other = rest.partition(dots)
+    if not found:
+        raise InvalidError(
+            f"{first!r} names one ref; name two, as in {SCHEME}{repository}/{rest}..OTHER "
+            "(uncommitted changes of a branch: `graveler status`)"
+        )
+    return TwoRefs(repository, _check_ref(one), parse_ref_of(repository, other), from_base or dots == "...")
+
+
+def _split(text: str, form: str, *, whole: bool = False) -> tuple[str, str]:
+    """Repository and what follows its slash; without ``whole``, one slash at the end is dropped."""
+    from graveler.history.names import check_repository
+
+    if not text.startswith(SCHEME):
+        _refuse(text, f"it does not begin with {SCHEME}", form)
+    name, _, rest = text.removeprefix(SCHEME).partition("/")
+    check_repository(name)
+    if not whole:
+        rest = rest.removesuffix("/")
+    if not rest:
+        _refuse(text, "nothing follows the repository", form)
+    return name, rest
+
+
+def _check_ref(ref: str) -> str:
+    from graveler.history.expressions import parse
+
+    parse(ref)
+    return ref
+
+
+def _refuse(text: str, why: str, form: str) -> NoReturn:
+    shown = repr(text) if len(text) <= 100 else f"{text[:100]!r}…"
+    raise InvalidError(f"{shown} is not of the form {form}: {why}")

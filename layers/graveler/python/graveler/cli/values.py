@@ -1,0 +1,131 @@
+"""How values look: to people as text, to programs as JSON objects whose field names stay."""
+
+import time
+from typing import TYPE_CHECKING
+
+from graveler.cli.terminal import Json, Screen
+
+if TYPE_CHECKING:
+    from graveler.history.reflog import LogEntry
+    from graveler.model import Branch, Change, Commit, Conflict, ObjectEntry, Repository, Tag
+
+SHORT = 12
+"""How many digits of a commit ID people see."""
+
+_MARKS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow"), "prefix_changed": ("*", "cyan")}
+_SUMMED = {"prefix_changed": "with changes below"}
+
+
+def human_size(size: int) -> str:
+    """Bytes as people read them: ``812 B``, ``3.4 MiB``."""
+    if size < 1024:
+        return f"{size} B"
+    amount, units = float(size), iter(("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))
+    unit = ""
+    while amount >= 1024 and (following := next(units, "")):
+        amount, unit = amount / 1024, following
+    return f"{amount:.1f} {unit}"
+
+
+def moment(seconds: int) -> str:
+    """Unix seconds as local time."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return f"@{seconds}"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 object``, ``2 objects``."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = noun + "es" if noun.endswith(("ch", "x")) else noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
+    return f"{number:,} {plural}"
+
+
+def change_line(screen: Screen, change: "Change") -> str:
+    """``+ path`` and so on, in its colour."""
+    mark, colour = _MARKS[change.type.value]
+    return screen.paint(f"{mark} {screen.safe(change.path)}", colour)
+
+
+def change_summary(counts: dict[str, int]) -> str:
+    """``2 added, 1 removed``: how many changes of each type there were."""
+    return ", ".join(f"{counts[kind]:,} {_SUMMED.get(kind, kind)}" for kind in _MARKS if counts.get(kind))
+
+
+def first_line(text: str) -> str:
+    """The subject of a message."""
+    return text.partition("\n")[0]
+
+
+def repository_json(repository: "Repository") -> Json:
+    """A repository's fields."""
+    return {
+        "name": repository.name,
+        "namespace": repository.namespace,
+        "default_branch": repository.default_branch,
+        "created": repository.created,
+        "uid": repository.uid,
+        "format_version": repository.format_version,
+    }
+
+
+def ref_json(ref: "Branch | Tag") -> Json:
+    """A branch or tag."""
+    return {"name": ref.name, "commit_id": ref.commit_id}
+
+
+def entry_json(entry: "ObjectEntry") -> Json:
+    """An object's fields."""
+    return {
+        "path": entry.path,
+        "size": entry.size,
+        "checksum": entry.checksum,
+        "mtime": entry.mtime,
+        "content_type": entry.content_type,
+        "metadata": dict(entry.metadata),
+        "address": entry.address,
+    }
+
+
+def change_json(change: "Change") -> Json:
+    """A difference, with the object before and after it."""
+    return {
+        "type": change.type.value,
+        "path": change.path,
+        "before": None if change.before is None else entry_json(change.before),
+        "after": None if change.after is None else entry_json(change.after),
+    }
+
+
+def conflict_json(conflict: "Conflict") -> Json:
+    """An object that both sides changed."""
+    sides = {"base": conflict.base, "source": conflict.source, "destination": conflict.destination}
+    return {"path": conflict.path} | {side: None if e is None else entry_json(e) for side, e in sides.items()}
+
+
+def commit_json(commit: "Commit") -> Json:
+    """A commit's fields."""
+    return {
+        "id": commit.id,
+        "parents": list(commit.parents),
+        "message": commit.message,
+        "committer": commit.committer,
+        "created": commit.created,
+        "metadata": dict(commit.metadata),
+        "generation": commit.generation,
+        "metarange_id": commit.metarange_id,
+    }
+
+
+def reflog_json(entry: "LogEntry") -> Json:
+    """A row of the reference log."""
+    return {
+        "time_ns": entry.event.time_ns,
+        "operation": entry.event.operation,
+        "operation_id": entry.event.operation_id,
+        "by": entry.event.by,
+        "old": entry.old,
+        "new": entry.new,
+    }

@@ -1,0 +1,142 @@
+"""The demo as a command."""
+
+import shlex
+import shutil
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.files import check_folder
+from graveler.cli.options import AsJson
+from graveler.cli.places import LAKE, working_folder
+from graveler.cli.terminal import has_colours, output
+from graveler.cli.values import count
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from graveler.cli.demo.stage import Stage
+    from graveler.cli.demo.story import Plan
+
+
+def demo(
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FOLDER", help="Files to import. [default: this Python's site-packages]"),
+    ] = None,
+    lake: Annotated[
+        Path | None,
+        typer.Option(
+            "--lake", metavar="FOLDER", help="Where the lake goes; replaced if it is a demo's. [default: demo-lake]"
+        ),
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep/--no-keep", help="Leave the lake there afterwards, to look around.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Show the main job on real input, in a lake of its own.
+
+    Import, branch, change, merge with a conflict, travel in time. It says what it does as the command lines that do it, checks
+    that each did, and tells how long it took and which files it wrote.
+
+    \b
+    Examples:
+      graveler demo
+      graveler demo --from ~/photos --lake /tmp/demo-lake
+
+    \b
+    JSON: a line for each step, {step, title, commands, seconds, written}: commands are {command, exit_code,
+    output}, written counts files by kind; then a line {lake, next}.
+    """
+    from graveler.cli.demo import place
+    from graveler.cli.demo.stage import Stage
+    from graveler.cli.demo.story import REPOSITORY, make_plan, play, try_next
+
+    sys.dont_write_bytecode = True  # what this process compiles would appear among the files that it imports
+    named = lake or Path("demo-lake")
+    folder = working_folder() / named
+    files = source or Path(sysconfig.get_path("purelib"))
+    check_folder(files)
+    place.prepare(folder, files)
+    plan = make_plan(files)
+    console = None if as_json else _console()
+    stage = Stage(folder, REPOSITORY, _run_line, console)
+    if console:
+        _open_scene(console, plan, named)
+    began = time.perf_counter()
+    try:
+        play(stage, plan, folder, str(named))
+    except KeyboardInterrupt:
+        raise InterruptedVerbError(
+            f"the demo's lake in {str(named)!r} is unfinished; the next run replaces it"
+        ) from None
+    if not keep:
+        place.remove(folder)
+    next_steps: Sequence[str] = try_next(plan) if keep else ()
+    if console:
+        _close_scene(console, stage, time.perf_counter() - began, named if keep else None, next_steps)
+        return
+    screen = output()
+    for step in stage.steps:
+        screen.json(
+            {
+                "step": step.number,
+                "title": step.title,
+                "commands": [{"command": r.command, "exit_code": r.exit_code, "output": r.text} for r in step.ran],
+                "seconds": round(step.seconds, 3),
+                "written": dict(step.written),
+            }
+        )
+    screen.json({"lake": str(folder) if keep else None, "next": list(next_steps)})
+
+
+def _run_line(arguments: list[str]) -> int:
+    from graveler.cli.app import run  # the command tree holds this module
+
+    return run(arguments)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    plain = not has_colours(sys.stdout)
+    width = min(shutil.get_terminal_size().columns, 110) if sys.stdout.isatty() else 100
+    return Console(file=sys.stdout, width=width, no_color=plain, highlight=False, emoji=False)
+
+
+def _open_scene(console: "Console", plan: "Plan", lake: Path) -> None:
+    console.print("[bold]graveler demo[/]: Git for a data lake, without a server")
+    console.print()
+    for name, value in {
+        "files": f"{plan.source} ({count(len(plan.files), 'file')})",
+        "lake": f"{lake}   (to run these commands yourself: {_export(lake)})",
+    }.items():
+        console.print(f"    {name:<6} {value}", style="dim", markup=False, soft_wrap=True)
+
+
+def _close_scene(
+    console: "Console", stage: "Stage", seconds: float, lake: Path | None, next_steps: "Sequence[str]"
+) -> None:
+    commands = sum(len(step.ran) for step in stage.steps)
+    console.print()
+    console.print(
+        f"[bold green]All {len(stage.steps)} steps did what they say[/]: {commands} commands in {seconds:.1f} s."
+    )
+    if lake is None:
+        return
+    console.print()
+    console.print("Look around in the lake that is there now:")
+    for line in (_export(lake), *next_steps):
+        console.print("    [dim]$[/] ", end="")
+        console.print(line, style="bold", markup=False, soft_wrap=True)
+
+
+def _export(lake: Path) -> str:
+    return f"export {LAKE}={shlex.quote(str(lake))}"

@@ -1,0 +1,211 @@
+"""Looking back: the log and its graph, one commit, and where a branch has been."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.lanes import Drawn, Lanes, Row
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.paging import items
+from graveler.cli.places import open_repository
+from graveler.cli.terminal import Screen, output
+from graveler.cli.uris import parse_branch, parse_ref
+from graveler.cli.values import (
+    SHORT,
+    change_json,
+    change_line,
+    change_summary,
+    commit_json,
+    first_line,
+    moment,
+    reflog_json,
+)
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+    from graveler.model import Commit, CommitID
+
+_PAGE = 100
+_NAMES = 1000
+"""How many branches and tags, at most, are looked up to stand beside their commits."""
+
+_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+
+Amount = Annotated[int | None, typer.Option("--number", "-n", min=1, metavar="N", help="Show N at most.")]
+
+
+def log(
+    ref: Annotated[str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF")],
+    number: Amount = None,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw how the commits hang together.")] = False,
+    oneline: Annotated[bool, typer.Option("--oneline", help="A line for each commit.")] = False,
+    first_parent: Annotated[
+        bool, typer.Option("--first-parent", help="Follow only the first parent of merges.")
+    ] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the commits that a ref can reach, newest first.
+
+    \b
+    Examples:
+      graveler log lakefs://quickstart/main -n 10
+      graveler log lakefs://quickstart/main --graph --oneline
+      graveler log lakefs://quickstart/main --json | jq -r .message
+
+    JSON: a line {id, parents, message, committer, created, metadata, generation, metarange_id} for each.
+    """
+    uri = parse_ref(ref)
+    repository = open_repository(lake, uri.repository)
+    start = repository.commit_of(uri.ref).id
+    commits = items(
+        lambda after: repository.log(
+            start, after=_position(after), amount=min(number or _PAGE, _PAGE), first_parent=first_parent
+        ),
+        number,
+    )
+    screen = output()
+    if as_json:
+        for commit in commits:
+            screen.json(commit_json(commit))
+        return
+    names = _names(repository)
+    lanes = Lanes(boxes=screen.draws_boxes) if graph else None
+    for commit in commits:
+        text = _oneline(screen, commit, names) if oneline else _paragraph(screen, commit, names)
+        if lanes is None:
+            for line in text:
+                screen.line(line)
+            continue
+        drawn = lanes.add(commit.id, commit.parents[:1] if first_parent else commit.parents)
+        for line in _beside(screen, drawn, text):
+            screen.line(line)
+
+
+def show(
+    ref: Annotated[str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF")],
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a commit, and what it changed from its first parent.
+
+    \b
+    Examples:
+      graveler show lakefs://quickstart/main
+      graveler show lakefs://quickstart/v1~2
+
+    \b
+    JSON: a line for the commit, as of `log`, then a line {type, path, before, after} for each change.
+    """
+    uri = parse_ref(ref)
+    repository = open_repository(lake, uri.repository)
+    commit = repository.commit_of(uri.ref)
+    parent = commit.parents[0] if commit.parents else None
+    screen = output()
+    if as_json:
+        screen.json(commit_json(commit))
+    else:
+        screen.line(
+            f"commit {screen.paint(commit.id, 'yellow')}{_beside_id(screen, _names(repository).get(commit.id))}"
+        )
+        fields = {"committer": commit.committer, "date": moment(commit.created)}
+        if commit.parents:
+            fields["parents"] = " ".join(p[:SHORT] for p in commit.parents)
+        screen.fields(fields | {f"meta {key}": value for key, value in commit.metadata.items()})
+        screen.line()
+        for line in commit.message.splitlines():
+            screen.line(f"    {screen.safe(line)}")
+        screen.line()
+    if parent is None:
+        return
+    counts: Counter[str] = Counter()
+    for change in items(lambda after: repository.diff(parent, commit.id, after=after, amount=1000)):
+        counts[change.type.value] += 1
+        if as_json:
+            screen.json(change_json(change))
+        else:
+            screen.line(change_line(screen, change))
+    if not as_json:
+        screen.line(screen.paint(change_summary(counts) or "changes nothing", "dim"))
+
+
+def reflog(
+    branch: Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH, also of a deleted one")],
+    number: Amount = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where a branch has been and what moved it, newest first. Kept for 90 days.
+
+    \b
+    Examples:
+      graveler reflog lakefs://quickstart/main
+      graveler reflog lakefs://quickstart/main -n 5 --json
+
+    JSON: a line {time_ns, operation, operation_id, by, old, new} for each; old is null where it was created, new where deleted.
+    """
+    uri = parse_branch(branch)
+    repository = open_repository(lake, uri.repository)
+    entries = repository.reflog(uri.ref, number or 100)
+    if not entries:
+        repository.branch(uri.ref)  # says that there is none, unless its entries are only too old
+    screen = output()
+    for entry in entries:
+        if as_json:
+            screen.json(reflog_json(entry))
+            continue
+        old, new = ((commit_id or "")[:SHORT] or "-" for commit_id in (entry.old, entry.new))
+        when = moment(entry.event.time_ns // 1_000_000_000)
+        screen.line(
+            f"{screen.paint(when, 'dim')}  {screen.paint(f'{old:>12} → {new:<12}', 'yellow')}  "
+            f"{entry.event.operation:<18} {screen.safe(entry.event.by)}".rstrip()
+        )
+
+
+def _position(after: str) -> "CommitID | None":
+    from graveler.model import CommitID
+
+    return CommitID(after) if after else None
+
+
+def _names(repository: "OpenRepository") -> dict[str, list[str]]:
+    """Which branches and tags stand at which commit."""
+    found: dict[str, list[str]] = {}
+    for branch in items(lambda after: repository.branches(after=after, amount=_NAMES), _NAMES):
+        found.setdefault(branch.commit_id, []).append(branch.name)
+    for tag in items(lambda after: repository.tags(after=after, amount=_NAMES), _NAMES):
+        found.setdefault(tag.commit_id, []).append(f"tag: {tag.name}")
+    return found
+
+
+def _beside_id(screen: Screen, names: list[str] | None) -> str:
+    return screen.paint(f" ({screen.safe(', '.join(names))})", "green", "bold") if names else ""
+
+
+def _oneline(screen: Screen, commit: "Commit", names: dict[str, list[str]]) -> list[str]:
+    subject = screen.safe(first_line(commit.message))
+    return [f"{screen.paint(commit.id[:SHORT], 'yellow')}{_beside_id(screen, names.get(commit.id))} {subject}".rstrip()]
+
+
+def _paragraph(screen: Screen, commit: "Commit", names: dict[str, list[str]]) -> list[str]:
+    who = f"{screen.safe(commit.committer)}, " if commit.committer else ""
+    head = f"{screen.paint(commit.id[:SHORT], 'yellow')}{_beside_id(screen, names.get(commit.id))}"
+    lines = [f"{head}  {screen.paint(who + moment(commit.created), 'dim')}"]
+    lines += [f"  {screen.safe(line)}".rstrip() for line in commit.message.splitlines()]
+    return [*lines, ""]
+
+
+def _beside(screen: Screen, drawn: Drawn, text: list[str]) -> Iterator[str]:
+    """The rows of a graph with a commit's text to their right."""
+    rows = chain((drawn.node, *drawn.links), repeat(drawn.padding))
+    height = max(len(text), 1 + len(drawn.links))
+    for at in range(height):
+        row = _painted(screen, next(rows))
+        yield f"{row}  {text[at] if at < len(text) else ''}".rstrip()
+
+
+def _painted(screen: Screen, row: Row) -> str:
+    return "".join(screen.paint(s.text, _COLOURS[s.colour % len(_COLOURS)]) if s.text != " " else " " for s in row)

@@ -1,0 +1,177 @@
+"""Looking at objects, and removing them."""
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.content import checked_stream
+from graveler.cli.interrupts import staging
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.paging import items
+from graveler.cli.places import open_repository
+from graveler.cli.terminal import Json, output
+from graveler.cli.uris import RefURI, parse_object, parse_prefix
+from graveler.cli.values import count, entry_json, human_size, moment
+from graveler.errors import InvalidError
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+
+_PAGE = 1000
+
+Object = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH")]
+
+
+def ls(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/ and the beginning of paths.")],
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="All objects, not only up to the next slash.")
+    ] = False,
+    long: Annotated[bool, typer.Option("--long", "-l", help="With times and sizes.")] = False,
+    delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="Where paths are cut.")] = "/",
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """List objects, in the order of their paths' bytes.
+
+    Shown is what begins with the given path. What lies behind the next slash becomes one line, which ends with the slash. End
+    the URI with a slash to see what is in a folder: data lists data/ and data.csv, data/ lists what is in it.
+
+    \b
+    Examples:
+      graveler ls lakefs://quickstart/main/
+      graveler ls -l lakefs://quickstart/v1/data/
+      graveler ls -r --json lakefs://quickstart/main/ | jq -r .path
+
+    \b
+    JSON: a line for each, either
+      {type: "object", path, size, checksum, mtime, content_type, metadata, address}, or
+      {type: "prefix", path}.
+    """
+    from graveler.model import CommonPrefix
+
+    at = parse_prefix(uri)
+    repository = open_repository(lake, at.repository)
+    cut = "" if recursive else delimiter
+    screen = output()
+    listing = items(
+        lambda after: repository.list_objects(at.ref, prefix=at.path, after=after, delimiter=cut, amount=_PAGE)
+    )
+    for item in listing:
+        when = size = ""
+        path = screen.safe(item.path)
+        if isinstance(item, CommonPrefix):
+            fields: Json = {"type": "prefix", "path": item.path}
+            path = screen.paint(path, "blue", "bold")
+        else:
+            fields = {"type": "object", **entry_json(item)}
+            when, size = moment(item.mtime), human_size(item.size)
+        if as_json:
+            screen.json(fields)
+        else:
+            screen.line(f"{screen.paint(f'{when:19}', 'dim')}  {size:>10}  {path}" if long else path)
+
+
+def stat(uri: Object, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """Show what the lake knows of an object.
+
+    \b
+    Example:
+      graveler stat lakefs://quickstart/main/data/part-0.csv
+
+    JSON: one document {path, size, checksum, mtime, content_type, metadata, address}.
+    """
+    at = parse_object(uri)
+    entry = open_repository(lake, at.repository).stat(at.ref, at.path)
+    screen = output()
+    if as_json:
+        screen.json(entry_json(entry))
+        return
+    screen.fields(
+        {
+            "path": entry.path,
+            "size": f"{entry.size:,} bytes",
+            "checksum": entry.checksum,
+            "modified": moment(entry.mtime),
+            "content type": entry.content_type,
+            "address": entry.address,
+        }
+        | {f"meta {key}": value for key, value in entry.metadata.items()}
+    )
+
+
+def cat(uri: Object, lake: LakeFolder = None) -> None:
+    """Write an object's bytes to stdout.
+
+    They are checked against the size and checksum that the lake noted; if they are others, that is said at the end, and the
+    exit code is 8. (It has no --json: its output is the object. See stat.)
+
+    \b
+    Examples:
+      graveler cat lakefs://quickstart/main/notes.txt
+      graveler cat lakefs://quickstart/main~3/data.csv.gz | zcat | head
+    """
+    at = parse_object(uri)
+    repository = open_repository(lake, at.repository)
+    entry = repository.stat(at.ref, at.path)
+    sys.stdout.flush()
+    for piece in checked_stream(repository, at.ref, entry):
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+def rm(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH")],
+    recursive: Annotated[
+        bool,
+        typer.Option(
+            "--recursive", "-r", help="All objects whose path begins so; it must end with a slash, or be empty."
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove objects from a branch. Older commits keep them; it is an uncommitted change until you commit.
+
+    \b
+    Examples:
+      graveler rm lakefs://quickstart/main/data/part-0.csv
+      graveler rm -r --dry-run lakefs://quickstart/main/tmp/
+
+    JSON: a line {path, removed} for each; removed is false in a dry run.
+    """
+    at = parse_prefix(uri) if recursive else parse_object(uri)
+    if at.path and not at.path.endswith("/") and recursive:
+        raise InvalidError(
+            f"-r removes a folder, and {at.path!r} does not end with '/': write {at.path + '/'!r}, or leave out -r"
+        )
+    repository = open_repository(lake, at.repository)
+    branch = repository.branch(at.ref).name  # not a tag, not a commit
+    screen = output()
+    removed = 0
+    with staging(str(RefURI(at.repository, branch))):
+        for paths in _batches(repository, branch, at.path, recursive=recursive):
+            if not dry_run:
+                repository.delete(branch, paths)
+            removed += len(paths)
+            for path in paths:
+                if as_json:
+                    screen.json({"path": path, "removed": not dry_run})
+                elif dry_run or not recursive:
+                    screen.line(f"{'would remove' if dry_run else 'removed'} {screen.safe(path)}")
+    if recursive and not as_json:
+        screen.line(f"{'would remove' if dry_run else 'removed'} {count(removed, 'object')}")
+
+
+def _batches(repository: "OpenRepository", branch: str, path: str, *, recursive: bool) -> Iterator[list[str]]:
+    """The paths to remove, a page at a time. :class:`ObjectNotFoundError` for a single one that is not there."""
+    if not recursive:
+        yield [repository.stat(branch, path).path]
+        return
+    paths = (entry.path for entry in repository.objects(branch, path))
+    while batch := list(islice(paths, _PAGE)):
+        yield batch

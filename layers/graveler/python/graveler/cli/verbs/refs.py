@@ -1,0 +1,176 @@
+"""Branches and tags."""
+
+from typing import Annotated
+
+import typer
+
+from graveler.cli.options import AsJson, LakeFolder, Prefix, Yes
+from graveler.cli.paging import items
+from graveler.cli.places import open_repository, user_name
+from graveler.cli.terminal import confirm, output
+from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
+from graveler.cli.values import SHORT, ref_json
+from graveler.errors import PreconditionError
+
+branches = typer.Typer(help="Create, list and delete branches.")
+tags = typer.Typer(help="Create, list and delete tags.")
+
+Repository = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
+BranchURI = Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")]
+TagURI = Annotated[str, typer.Argument(metavar="TAG", help="lakefs://REPOSITORY/TAG")]
+
+
+@branches.command("create")
+def create_branch(
+    branch: BranchURI,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", "-s", metavar="REF", help="Where it begins. [default: the repository's default branch]"
+        ),
+    ] = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a branch. Nothing is copied, whatever the lake's size; uncommitted changes of the source stay there.
+
+    \b
+    Examples:
+      graveler branch create lakefs://quickstart/experiment
+      graveler branch create lakefs://quickstart/fix --source v1~2
+
+    JSON: one document {name, commit_id}.
+    """
+    uri = parse_branch(branch)
+    repository = open_repository(lake, uri.repository)
+    start = parse_ref_of(uri.repository, source) if source else repository.repository.default_branch
+    made = repository.create_branch(uri.ref, start, by=user_name())
+    screen = output()
+    if as_json:
+        screen.json(ref_json(made))
+        return
+    screen.line(f"created branch {screen.paint(made.name, 'bold')} at {screen.paint(made.commit_id[:SHORT], 'yellow')}")
+
+
+@branches.command("list")
+def list_branches(
+    repository: Repository, prefix: Prefix = "", lake: LakeFolder = None, as_json: AsJson = False
+) -> None:
+    """List branches and the commits that they point at.
+
+    \b
+    Examples:
+      graveler branch list quickstart
+      graveler branch list lakefs://quickstart --prefix feature-
+
+    JSON: a line {name, commit_id} for each.
+    """
+    opened = open_repository(lake, parse_repository(repository))
+    screen = output()
+    for branch in items(lambda after: opened.branches(prefix, after, 1000)):
+        if as_json:
+            screen.json(ref_json(branch))
+        else:
+            default = screen.paint("  (default)", "dim") if branch.name == opened.repository.default_branch else ""
+            screen.line(f"{screen.paint(branch.commit_id[:SHORT], 'yellow')}  {branch.name}{default}")
+
+
+@branches.command("delete")
+def delete_branch(branch: BranchURI, yes: Yes = False, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """Remove a branch. Its commits stay; its uncommitted changes go.
+
+    If there are any, it asks on a terminal, and anywhere else needs --yes.
+
+    \b
+    Examples:
+      graveler branch delete lakefs://quickstart/experiment
+      graveler branch delete lakefs://quickstart/experiment --yes
+
+    JSON: one document {deleted, commit_id}.
+    """
+    uri = parse_branch(branch)
+    repository = open_repository(lake, uri.repository)
+    head = repository.branch(uri.ref).commit_id
+    deletable = uri.ref != repository.repository.default_branch  # otherwise the lake refuses, without a question
+    if not yes and deletable and repository.uncommitted(uri.ref, amount=1).results:
+        answer = confirm(f"Branch {uri.ref!r} has uncommitted changes, which would be lost. Delete it?")
+        if not answer:
+            why = (
+                "not confirmed"
+                if answer is False
+                else f"branch {uri.ref!r} has uncommitted changes, which would be lost: commit them, or pass --yes"
+            )
+            raise PreconditionError(f"{why}; nothing was deleted")
+    repository.delete_branch(uri.ref, by=user_name())
+    screen = output()
+    if as_json:
+        screen.json({"deleted": uri.ref, "commit_id": head})
+        return
+    screen.line(f"deleted branch {uri.ref}, which was at {screen.paint(head[:SHORT], 'yellow')}")
+
+
+@tags.command("create")
+def create_tag(
+    tag: TagURI,
+    ref: Annotated[str, typer.Argument(metavar="REF", help="What to name: a ref of the repository, or its URI.")],
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Name a commit, for good. Names follow git's rules for tags.
+
+    \b
+    Examples:
+      graveler tag create lakefs://quickstart/v1 main
+      graveler tag create lakefs://quickstart/2026/june main~3
+
+    JSON: one document {name, commit_id}.
+    """
+    uri = parse_tag(tag)
+    made = open_repository(lake, uri.repository).create_tag(uri.ref, parse_ref_of(uri.repository, ref), by=user_name())
+    screen = output()
+    if as_json:
+        screen.json(ref_json(made))
+        return
+    screen.line(
+        f"created tag {screen.paint(screen.safe(made.name), 'bold')} at {screen.paint(made.commit_id[:SHORT], 'yellow')}"
+    )
+
+
+@tags.command("list")
+def list_tags(repository: Repository, prefix: Prefix = "", lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """List tags and the commits that they name.
+
+    \b
+    Example:
+      graveler tag list quickstart
+
+    JSON: a line {name, commit_id} for each.
+    """
+    opened = open_repository(lake, parse_repository(repository))
+    screen = output()
+    for tag in items(lambda after: opened.tags(prefix, after, 1000)):
+        if as_json:
+            screen.json(ref_json(tag))
+        else:
+            screen.line(f"{screen.paint(tag.commit_id[:SHORT], 'yellow')}  {screen.safe(tag.name)}")
+
+
+@tags.command("delete")
+def delete_tag(tag: TagURI, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """Remove a tag. The commit stays.
+
+    \b
+    Example:
+      graveler tag delete lakefs://quickstart/v1
+
+    JSON: one document {deleted, commit_id}.
+    """
+    uri = parse_tag(tag)
+    repository = open_repository(lake, uri.repository)
+    named = repository.tag(uri.ref).commit_id
+    repository.delete_tag(uri.ref, by=user_name())
+    screen = output()
+    if as_json:
+        screen.json({"deleted": uri.ref, "commit_id": named})
+        return
+    screen.line(f"deleted tag {screen.safe(uri.ref)}, which named {screen.paint(named[:SHORT], 'yellow')}")

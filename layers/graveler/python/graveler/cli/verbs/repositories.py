@@ -1,0 +1,158 @@
+"""Making a lake, and its repositories."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graveler.cli.options import AsJson, LakeFolder, Prefix, Yes
+from graveler.cli.paging import items
+from graveler.cli.places import HIDDEN, find_lake, open_lake, open_repository, user_name, working_folder
+from graveler.cli.terminal import confirm, output
+from graveler.cli.uris import SCHEME, parse_repository
+from graveler.cli.values import count, moment, repository_json
+from graveler.errors import PreconditionError
+
+app = typer.Typer(help="Create, list, show and delete repositories.")
+
+Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
+
+
+def init(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Where; made if need be. [default: .graveler]")
+    ] = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a lake in a folder.
+
+    Without FOLDER it is .graveler in the working folder; commands run there or below find it by themselves.
+
+    \b
+    Examples:
+      graveler init
+      graveler init /data/lake
+
+    JSON: one document {lake}.
+    """
+    from graveler.lake.folder import create_folder_lake
+
+    place = folder or lake or working_folder() / HIDDEN
+    create_folder_lake(place)
+    screen = output()
+    if as_json:
+        screen.json({"lake": str(place.absolute())})
+        return
+    screen.line(f"made an empty lake in {screen.safe(str(place))}")
+
+
+@app.command()
+def create(
+    name: Name,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", metavar="URL", help="Where its objects lie. [default: local://NAME, in the lake's folder]"
+        ),
+    ] = None,
+    default_branch: Annotated[str, typer.Option("--default-branch", metavar="NAME", help="Its first branch.")] = "main",
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a repository with one branch, which holds nothing yet.
+
+    \b
+    Examples:
+      graveler repo create quickstart
+      graveler repo create archive --namespace file:///mnt/archive --default-branch trunk
+
+    JSON: one document {name, namespace, default_branch, created, uid, format_version}.
+    """
+    name = parse_repository(name)
+    made = open_lake(lake).create_repository(
+        name, namespace or f"local://{name}", default_branch=default_branch, by=user_name()
+    )
+    screen = output()
+    if as_json:
+        screen.json(repository_json(made.repository))
+        return
+    screen.line(f"created repository {screen.paint(SCHEME + name, 'bold')} with branch {default_branch}")
+
+
+@app.command("list")
+def list_(prefix: Prefix = "", lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """List the lake's repositories.
+
+    \b
+    Examples:
+      graveler repo list
+      graveler repo list --json | jq -r .name
+
+    JSON: a line for each repository, as of `repo create`.
+    """
+    opened = open_lake(lake)
+    screen = output()
+    for repository in items(lambda after: opened.repositories(prefix, after)):
+        if as_json:
+            screen.json(repository_json(repository))
+        else:
+            screen.line(
+                f"{repository.name:<24}  {screen.paint(moment(repository.created), 'dim')}  {repository.namespace}"
+            )
+
+
+@app.command()
+def show(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """Show what the lake knows of a repository.
+
+    \b
+    Example:
+      graveler repo show quickstart
+
+    JSON: one document, as of `repo create`.
+    """
+    repository = open_repository(lake, parse_repository(name)).repository
+    screen = output()
+    if as_json:
+        screen.json(repository_json(repository))
+        return
+    screen.fields(
+        {
+            "repository": repository.name,
+            "namespace": repository.namespace,
+            "default branch": repository.default_branch,
+            "created": moment(repository.created),
+            "lake": str(find_lake(lake)),
+        }
+    )
+
+
+@app.command()
+def delete(name: Name, yes: Yes = False, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """Forget a repository: its branches, tags and uncommitted changes. Its objects stay where they are.
+
+    Asks on a terminal; anywhere else it needs --yes.
+
+    \b
+    Example:
+      graveler repo delete quickstart --yes
+
+    JSON: one document {deleted}.
+    """
+    name = parse_repository(name)
+    opened = open_lake(lake)
+    repository = opened.repository(name)
+    if not yes:
+        heads = repository.branches(amount=1000)
+        number = f"{count(len(heads.results), 'branch')}{' or more' if heads.next_after else ''}"
+        answer = confirm(f"Forget repository {name!r} with {number} and all that is uncommitted there?")
+        if not answer:
+            why = "not confirmed" if answer is False else f"deleting repository {name!r} needs --yes without a terminal"
+            raise PreconditionError(f"{why}; nothing was deleted")
+    opened.delete_repository(name)
+    screen = output()
+    if as_json:
+        screen.json({"deleted": name})
+        return
+    screen.line(f"deleted repository {name}; its objects are still in {repository.repository.namespace}")

@@ -1,0 +1,206 @@
+"""Bringing files into the lake and out of it."""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from graveler.cli.content import checked_stream
+from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.files import check_folder, check_readable, file_for, files_below, write_file
+from graveler.cli.interrupts import staging
+from graveler.cli.options import AsJson, LakeFolder, Metadata, parse_metadata
+from graveler.cli.places import find_lake, open_repository, refuse_own_lake
+from graveler.cli.progress import counting
+from graveler.cli.terminal import output
+from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
+from graveler.cli.values import count, entry_json, human_size
+from graveler.errors import InvalidError, NotFoundError
+
+if TYPE_CHECKING:
+    from graveler.model import ObjectEntry
+
+_THREADS = 8
+_IN_FLIGHT = 64
+
+One = TypeVar("One")
+Done = TypeVar("Done")
+
+
+def put(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file; - for stdin; with -r a folder.", allow_dash=True)
+    ],
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH")],
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All files below a folder.")] = False,
+    content_type: Annotated[
+        str | None, typer.Option("--content-type", metavar="TYPE", help="[default: application/octet-stream]")
+    ] = None,
+    meta: Metadata = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload files to a branch.
+
+    They are uncommitted changes, which readers of the branch see at once. The bytes are copied into the lake. (To take over
+    many files where they lie, without copying: graveler import.) A PATH that is empty or ends with a slash is a folder: the
+    file keeps its name there.
+
+    \b
+    Examples:
+      graveler put report.csv lakefs://quickstart/main/reports/
+      date | graveler put - lakefs://quickstart/main/now.txt
+      graveler put -r ./photos lakefs://quickstart/main/photos/
+
+    JSON: {path, size, checksum, mtime, content_type, metadata, address}, one document or, with -r, a line for each.
+    """
+    from graveler.model import DEFAULT_CONTENT_TYPE
+
+    to = parse_prefix(uri)
+    metadata = parse_metadata(meta)
+    kind = content_type or DEFAULT_CONTENT_TYPE
+    screen = output()
+    branch = str(RefURI(to.repository, to.ref))
+    if recursive:
+        check_folder(source)
+        refuse_own_lake(source, find_lake(lake))
+        repository = open_repository(lake, to.repository)
+        repository.branch(to.ref)
+        prefix = to.path + ("/" if to.path and not to.path.endswith("/") else "")
+        found = list(files_below(source))
+
+        def upload(one: tuple[Path, str]) -> "ObjectEntry":
+            return repository.upload(to.ref, prefix + one[1], one[0], content_type=kind, metadata=metadata)
+
+        files = size = 0
+        with staging(branch), counting("uploading", len(found)) as progress:
+            for entry in _in_threads(upload, found):
+                files, size = files + 1, size + entry.size
+                progress(1, entry.size)
+                if as_json:
+                    screen.json(entry_json(entry))
+        if not as_json:
+            screen.line(f"put {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}")
+        return
+    if str(source) == "-":
+        at = parse_object(uri)
+        data: bytes | Path = sys.stdin.buffer.read()
+    else:
+        check_readable(source)
+        is_folder = not to.path or to.path.endswith("/")
+        at = parse_object(f"{to}{source.name}") if is_folder else to
+        data = source
+    with staging(branch):
+        entry = open_repository(lake, at.repository).upload(at.ref, at.path, data, content_type=kind, metadata=metadata)
+    if as_json:
+        screen.json(entry_json(entry))
+    else:
+        screen.line(f"put {human_size(entry.size)} to {screen.safe(str(at))}")
+
+
+def get(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH")],
+    target: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="A file, a folder, or - for stdout. [default: the object's name, here]",
+            allow_dash=True,
+        ),
+    ] = None,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="All objects below a folder, into a folder (default: here).")
+    ] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download objects of any ref.
+
+    A file appears when it is complete and has the bytes that the lake noted.
+
+    \b
+    Examples:
+      graveler get lakefs://quickstart/main/reports/report.csv
+      graveler get lakefs://quickstart/v1~1/report.csv old.csv
+      graveler get -r lakefs://quickstart/main/photos/ ./photos
+
+    JSON: {path, file, size, checksum}, one document or, with -r, a line for each.
+    """
+    if recursive:
+        _get_folder(parse_prefix(uri), target or Path(), lake, as_json=as_json)
+        return
+    at = parse_object(uri)
+    if str(target) == "-":
+        from graveler.cli.verbs.objects import cat
+
+        cat(uri, lake)
+        return
+    repository = open_repository(lake, at.repository)
+    entry = repository.stat(at.ref, at.path)
+    name = at.path.rpartition("/")[2]
+    if target is None or target.is_dir():
+        if not name:
+            raise InvalidError(f"the path {at.path!r} ends with a slash, so name a file to write it to")
+        target = file_for(target or Path(), name)
+    try:
+        write_file(target, checked_stream(repository, at.ref, entry))
+    except KeyboardInterrupt:
+        raise InterruptedVerbError("no file was written") from None
+    screen = output()
+    if as_json:
+        screen.json(_got(entry, target))
+    else:
+        screen.line(f"got {human_size(entry.size)} into {screen.safe(str(target))}")
+
+
+def _get_folder(at: ObjectURI, folder: Path, lake: Path | None, *, as_json: bool) -> None:
+    if at.path and not at.path.endswith("/"):
+        raise InvalidError(f"-r gets a folder, and {at.path!r} does not end with '/': write {at.path + '/'!r}")
+    repository = open_repository(lake, at.repository)
+    screen = output()
+
+    def download(entry: "ObjectEntry") -> "tuple[ObjectEntry, Path]":
+        target = file_for(folder, entry.path.removeprefix(at.path))
+        write_file(target, checked_stream(repository, at.ref, entry))
+        return entry, target
+
+    files = size = 0
+    try:
+        with counting("downloading") as progress:
+            for entry, target in _in_threads(download, repository.objects(at.ref, at.path)):
+                files, size = files + 1, size + entry.size
+                progress(1, entry.size)
+                if as_json:
+                    screen.json(_got(entry, target))
+    except KeyboardInterrupt:
+        raise InterruptedVerbError(
+            f"{count(files, 'file')} had been written to {str(folder)!r}, each complete"
+        ) from None
+    if not files:
+        raise NotFoundError(f"no object of {at.ref!r} lies below {at.path!r}; see `graveler ls {at}`")
+    if not as_json:
+        screen.line(f"got {count(files, 'file')}, {human_size(size)}, into {screen.safe(str(folder))}")
+
+
+def _got(entry: "ObjectEntry", target: Path) -> dict[str, object]:
+    return {"path": entry.path, "file": str(target), "size": entry.size, "checksum": entry.checksum}
+
+
+def _in_threads(work: Callable[[One], Done], todo: Iterable[One]) -> Iterator[Done]:
+    """``work`` on each of ``todo`` by a few threads, results in the order of ``todo``; the first error ends it."""
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="graveler-transfer") as pool:
+        waiting: deque[Future[Done]] = deque()
+        try:
+            for one in todo:
+                waiting.append(pool.submit(work, one))
+                if len(waiting) >= _IN_FLIGHT:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
