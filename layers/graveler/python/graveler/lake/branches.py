@@ -3,13 +3,20 @@
 from collections.abc import Sequence
 from secrets import token_hex
 
-from graveler.errors import AlreadyExistsError, BusyError, ForbiddenError, RefNotFoundError
+from graveler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    CorruptError,
+    ForbiddenError,
+    RefNotFoundError,
+    RepositoryNotFoundError,
+)
 from graveler.history.commits import CommitStore
-from graveler.history.reflog import Event
+from graveler.history.reflog import Event, RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.repositories import check_same, repository_key
-from graveler.model import Branch, CommitID, Page, Repository, Tag, Token
+from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
 from graveler.storage.tables import Check, ConditionFailedError, Matches, Tables, Write
@@ -23,6 +30,7 @@ class Branches:
         repository: Repository,
         tables: Tables,
         refs: Refs,
+        reflog: RefLog,
         commits: CommitStore,
         outcomes: Outcomes,
         cleanup: CleanupQueue,
@@ -31,6 +39,7 @@ class Branches:
         self._repository = repository
         self._tables = tables
         self._refs = refs
+        self._reflog = reflog
         self._commits = commits
         self._outcomes = outcomes
         self._cleanup = cleanup
@@ -50,14 +59,25 @@ class Branches:
             raise RefNotFoundError(name, "no branch has this name")
         return state
 
+    def commit(self, commit_id: CommitID) -> Commit:
+        """A commit that a ref points at. One table read, none if it is in memory. :class:`CorruptError` if it is missing."""
+        try:
+            return self._commits.get(commit_id)
+        except RefNotFoundError:
+            raise CorruptError(
+                f"commit {commit_id} is missing from the table, although a ref of repository {self._repository.name!r} "
+                f"points at it; restore the table from a copy (the commit's record is _graveler/commits/{commit_id} in "
+                f"{self._repository.namespace})"
+            ) from None
+
     def create(self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False) -> Branch:
         """Point a new branch at an existing commit. One transaction; nothing is copied.
 
         :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError` if the commit is expired.
         """
         state = BranchState(name, commit_id, new_token(), (), hidden)
-        writes = self._refs.create_branch_writes(state, self.event("create branch", by))
-        self._create("branch", name, commit_id, writes)
+        event = self.event("create branch", by)
+        self._create("branch", name, commit_id, self._refs.create_branch_writes(state, event), event)
         return Branch(name, commit_id)
 
     def delete(self, name: str, by: str) -> None:
@@ -70,9 +90,10 @@ class Branches:
                 f"branch {name!r} is the default branch of repository {self._repository.name!r} and cannot be deleted"
             )
         backoff = Backoff(self._clock)
+        operation = token_hex(16)
         while True:
             state = self.state(name)
-            event = self.event("delete branch", by)
+            event = self.event("delete branch", by, operation)
             writes = self._refs.delete_branch_writes(state, event)
             for token in (*state.sealed, state.open):
                 writes += self.drop_token_writes(token, TokenState.DELETED, event.operation_id)
@@ -80,6 +101,8 @@ class Branches:
                 self._tables.transact(writes)
                 return
             except ConditionFailedError:
+                if self._happened("branch", name, event):
+                    return
                 if not backoff.wait():
                     raise busy(name) from None
 
@@ -101,7 +124,8 @@ class Branches:
     def create_tag(self, name: str, commit_id: CommitID, by: str) -> Tag:
         """Name a commit, for good. One transaction. Errors as for a branch."""
         tag = Tag(name, commit_id)
-        self._create("tag", name, commit_id, self._refs.create_tag_writes(tag, self.event("create tag", by)))
+        event = self.event("create tag", by)
+        self._create("tag", name, commit_id, self._refs.create_tag_writes(tag, event), event)
         return tag
 
     def delete_tag(self, name: str, by: str) -> None:
@@ -109,9 +133,14 @@ class Branches:
         tag = self._refs.tag(name)
         if tag is None:
             raise RefNotFoundError(name, "no tag has this name")
+        event = self.event("delete tag", by)
         try:
-            self._tables.transact(self._refs.delete_tag_writes(tag, self.event("delete tag", by)))
-        except ConditionFailedError:
+            self._tables.transact([*self._refs.delete_tag_writes(tag, event), self._here()])
+        except ConditionFailedError as error:
+            if self._happened("tag", name, event):
+                return
+            if 0 not in error.failures:
+                raise RepositoryNotFoundError(self._repository.name) from None
             raise RefNotFoundError(name, "no tag has this name any more") from None
 
     def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
@@ -122,13 +151,23 @@ class Branches:
         """What the reference log shall say of a change made now."""
         return Event(int(self._clock.now() * 1e9), operation, operation_id or token_hex(16), by)
 
-    def _create(self, kind: str, name: str, commit_id: CommitID, writes: Sequence[Write]) -> None:
-        here = Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid}))
+    def _here(self) -> Check:
+        """Condition: the repository is still there."""
+        return Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid}))
+
+    def _happened(self, kind: RefKind, name: str, event: Event) -> bool:
+        """Did the transaction happen that failed just now? An adapter that gets no answer repeats a request, and the second one
+        finds what the first one did. The ref's newest rows say whose change it was. One table read."""
+        return any(row.event == event for row in self._reflog.entries(kind, name, 4))
+
+    def _create(self, kind: RefKind, name: str, commit_id: CommitID, writes: Sequence[Write], event: Event) -> None:
         try:
-            self._tables.transact([self._commits.alive_check(commit_id), here, *writes])
+            self._tables.transact([self._commits.alive_check(commit_id), self._here(), *writes])
         except ConditionFailedError as error:
+            if self._happened(kind, name, event):
+                return
             if 1 in error.failures:
-                check_same(self._repository.uid, self._repository.name, error.failures[1])
+                raise RepositoryNotFoundError(self._repository.name) from None
             if 0 in error.failures:
                 raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
             raise AlreadyExistsError(kind, name) from None

@@ -28,18 +28,23 @@ class SystemClock:
 
 
 class Backoff:
-    """Waits between tries: doubling from ``first`` to ``longest`` seconds, each with full jitter, ``patience`` seconds in all."""
+    """Waits between tries: doubling from ``first`` to ``longest`` seconds, each with full jitter, ``patience`` seconds in all.
+
+    Only the waiting counts, not the work between: a long build that loses a race once has all its patience left (promise C6).
+    """
 
     def __init__(self, clock: Clock, *, first: float = 0.005, longest: float = 0.5, patience: float = 30.0) -> None:
         self._clock = clock
         self._pause = first
         self._longest = longest
-        self._deadline = clock.now() + patience
+        self._left = patience
 
     def wait(self) -> bool:
         """Wait for the next try; False, at once, when the patience is used up."""
-        if self._clock.now() >= self._deadline:
+        if self._left <= 0:
             return False
-        self._clock.sleep(random.uniform(0, self._pause))
+        pause = random.uniform(0, self._pause)
+        self._clock.sleep(pause)
+        self._left -= pause
         self._pause = min(self._pause * 2, self._longest)
         return True

@@ -1,28 +1,19 @@
 """Commit: seal, apply, publish. The protocol of ``docs/concurrency.md``, in the shape in which it was searched exhaustively."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from secrets import token_hex
-from threading import Event, Thread
-from typing import Final
 
-import msgspec
-
-from graveler.errors import GravelerError, NoChangesError, PreconditionError
+from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError
 from graveler.history.commits import CommitStore, new_commit
-from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.publish import MAX_TOKENS, AlreadyDoneError, HeadMovedError, Publisher
-from graveler.model import Commit, SplitParameters, Token
+from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.lake.sealing import Sealed, Sealer
+from graveler.model import Commit, MetarangeName, SplitParameters, Token
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import Outcomes, TokenState, new_token, shard_count
-from graveler.storage.tables import ConditionFailedError, Tables
+from graveler.staging.tokens import Outcomes, TokenState
 from graveler.tree.apply import Change, Interval, apply, reapply
 from graveler.tree.tree import Tree, Trees
-
-LEASE: Final = 15.0
-"""Seconds for which a sealed token is its owner's, renewed while it works."""
 
 
 class Committer:
@@ -31,23 +22,21 @@ class Committer:
     def __init__(
         self,
         split: SplitParameters,
-        tables: Tables,
-        refs: Refs,
         commits: CommitStore,
         branches: Branches,
         staged: StagedChanges,
         outcomes: Outcomes,
+        sealer: Sealer,
         publisher: Publisher,
         trees: Trees,
         clock: Clock,
     ) -> None:
         self._split = split
-        self._tables = tables
-        self._refs = refs
         self._commits = commits
         self._branches = branches
         self._staged = staged
         self._outcomes = outcomes
+        self._sealer = sealer
         self._publisher = publisher
         self._trees = trees
         self._clock = clock
@@ -64,88 +53,55 @@ class Committer:
         created: int | None = None,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.commit`."""
-        done = self._publisher.done_before(request_id)
-        if done is not None:
-            return self._commits.get(done)
-        operation = token_hex(16)
-        own = self._seal(branch, operation, allow_empty)
+        said = _Said(message, committer, metadata, created, token_hex(16))
+        said.commit([], MetarangeName(""), 0)  # what no commit can say is refused before anything is sealed
+
+        def make() -> Commit:
+            made: Commit | None = None
+            while True:
+                sealed = self._sealer.seal(branch, said.operation)
+                try:
+                    with self._sealer.holding(sealed.own, said.operation):
+                        made = self._publish(branch, sealed, said, allow_empty, "" if sealed.rest else request_id)
+                except NoChangesError:
+                    if made is None and not sealed.rest:
+                        raise
+                if made is not None and not sealed.rest:
+                    return made
+
+        return self._publisher.once(request_id, make)
+
+    def _publish(self, branch: str, sealed: Sealed, said: "_Said", allow_empty: bool, request_id: str) -> Commit:
+        """A commit of the sealed tokens, as far as no other commit has taken them."""
         attempt = _Attempt(self._split, self._staged)
         backoff = Backoff(self._clock)
         while True:
-            state = self._branches.state(branch)
-            if own is not None and own not in state.sealed:
-                return self._taken_by_another(branch, own)
-            tokens = self._tokens_up_to(own, state)
-            if tokens is None:  # an older token's owner is at work: publish after it
-                if not backoff.wait():
-                    raise busy(branch)
-                continue
-            with self._keeping_lease(own, operation):
-                head = self._commits.get(state.commit_id)
+            state = self._branches.find(branch)
+            if sealed.own is not None and (state is None or sealed.own not in state.sealed):
+                return self._taken_by_another(branch, sealed.own)
+            if state is None:
+                raise RefNotFoundError(branch, "no branch has this name any more")
+            # The branch's oldest: none was sealed before these. (Oldest first: publishing a newer one before would let an
+            # older one overwrite it later, promise C1.)
+            tokens = tuple(token for token in state.sealed if token in sealed.tokens)
+            if not tokens and not allow_empty:
+                raise _no_changes(branch)
+            if self._sealer.all_free(tuple(token for token in tokens if token != sealed.own)):
+                head = self._branches.commit(state.commit_id)
                 before = self._trees.load(head.metarange)
                 tree = attempt.build(before, tokens)
                 try:
                     if tree.id() == before.id() and not allow_empty:
-                        if tokens:
-                            self._publisher.drop(state, tokens, operation)
-                        raise NoChangesError(
-                            f"nothing to commit on branch {branch!r}: what is staged there is the same as in the last commit"
-                        )
-                    name = self._trees.save(tree)
-                    when = int(self._clock.now()) if created is None else created
-                    commit = new_commit([head], name, committer, message, when, metadata, operation)
-                    last = own is None or own in tokens
-                    self._publisher.publish(
-                        state, commit, "commit", applied=tokens, request_id=request_id if last else ""
-                    )
-                    if last:
-                        return commit
-                except AlreadyDoneError as error:
-                    return self._commits.get(error.commit_id)
+                        self._publisher.drop(state, tokens, said.operation)
+                        raise _no_changes(branch)
+                    commit = said.commit([head], self._trees.save(tree), int(self._clock.now()))
+                    self._publisher.publish(state, commit, "commit", applied=tokens, request_id=request_id)
+                    return commit
                 except HeadMovedError:
-                    if not backoff.wait():
-                        raise busy(branch) from None
-
-    def _seal(self, branch: str, operation: str, allow_empty: bool) -> Token | None:
-        """Close the branch's open token, so that what is staged from now on belongs to the next commit.
-
-        Returns the sealed token, or None if nothing was staged in the open one: then there is nothing to seal.
-        """
-        backoff = Backoff(self._clock)
-        while True:
-            state = self._branches.state(branch)
-            if not self._staged.exists([state.open]):
-                if not state.sealed and not allow_empty:
-                    raise NoChangesError(f"nothing to commit on branch {branch!r}: no uncommitted changes")
-                return None
-            opened = new_token(shard_count(state.open))
-            after = msgspec.structs.replace(state, open=opened, sealed=(*state.sealed, state.open))
-            lease = self._clock.now() + LEASE
-            writes = self._refs.move_branch_writes(state, after, None)
-            writes.append(self._outcomes.seal_write(state.open, operation, lease))
-            try:
-                self._tables.transact(writes)
-                return state.open
-            except ConditionFailedError:
-                seen = self._outcomes.get(state.open)
-                if seen is not None and seen.owner == operation:
-                    return state.open  # an earlier try, whose answer was lost
-                if not backoff.wait():
-                    raise busy(branch) from None
-
-    def _tokens_up_to(self, own: Token | None, state: BranchState) -> tuple[Token, ...] | None:
-        """The oldest sealed tokens, up to the own one, if they may be taken now: others' only when their lease ran out.
-
-        None: wait. (Oldest first: publishing a newer one before would let the older one overwrite it later, promise C1.)
-        """
-        tokens = state.sealed if own is None else state.sealed[: state.sealed.index(own) + 1]
-        tokens = tokens[:MAX_TOKENS]
-        now = self._clock.now()
-        others = tuple(token for token in tokens if token != own)
-        for outcome in self._outcomes.get_many(others) if others else []:
-            if outcome is not None and outcome.state is TokenState.SEALED and outcome.lease > now:
-                return None
-        return tokens
+                    pass
+            # Else an older token's owner is at work: publish after it.
+            if not backoff.wait():
+                raise busy(branch)
 
     def _taken_by_another(self, branch: str, own: Token) -> Commit:
         """What became of the own token, which is not on the branch any more."""
@@ -153,35 +109,23 @@ class Committer:
         if outcome is not None and outcome.commit_id is not None:
             return self._commits.get(outcome.commit_id)
         if outcome is not None and outcome.state is TokenState.DROPPED:
-            raise NoChangesError(
-                f"nothing to commit on branch {branch!r}: what was staged is the same as in the last commit"
-            )
+            raise _no_changes(branch)
         happened = "reset" if outcome is not None and outcome.state is TokenState.RESET else "deleted"
         raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
 
-    @contextmanager
-    def _keeping_lease(self, own: Token | None, operation: str) -> Iterator[None]:
-        """Renews the lease of the own token while the body works, from a thread, so that long builds are not taken over."""
-        if own is None:
-            yield
-            return
-        stop = Event()
 
-        def renew() -> None:
-            while not stop.wait(LEASE / 3):
-                write = self._outcomes.renew_write(own, operation, self._clock.now() + LEASE)
-                try:
-                    self._tables.put(write.key, write.item, write.condition)
-                except GravelerError:
-                    return  # adopted, or the table is out of reach: then others may do the same work, and the first one wins
+class _Said:
+    """What a commit shall say."""
 
-        thread = Thread(target=renew, daemon=True, name="graveler-lease")
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
+    def __init__(
+        self, message: str, committer: str, metadata: Mapping[str, str], created: int | None, operation: str
+    ) -> None:
+        self._message, self._committer, self._metadata, self._created = message, committer, metadata, created
+        self.operation = operation
+
+    def commit(self, parents: list[Commit], metarange: MetarangeName, now: int) -> Commit:
+        when = now if self._created is None else self._created
+        return new_commit(parents, metarange, self._committer, self._message, when, self._metadata, self.operation)
 
 
 class _Attempt:
@@ -209,3 +153,10 @@ class _Attempt:
             result = reapply(self._head, self._result, head, changes, self._split)
         self._head, self._result, self._tokens = head, result, tokens
         return result
+
+
+def _no_changes(branch: str) -> NoChangesError:
+    return NoChangesError(
+        f"nothing to commit on branch {branch!r}: it has no uncommitted changes (what is staged there, if anything, is the "
+        "same as in its last commit); upload, link or delete something first"
+    )

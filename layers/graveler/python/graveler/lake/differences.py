@@ -1,29 +1,36 @@
 """Differences for users: between two commits, and of what is not committed yet. In key order, paged, rolled up by a delimiter."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
-from graveler.lake.merge import changes_anything
+from graveler.lake.text import utf8
 from graveler.model import Change, ChangeType, Page
-from graveler.staging.changes import StagedRecord
+from graveler.staging.changes import StagedReader
 from graveler.tree.diff import Difference
 from graveler.tree.listing import prefix_end
-from graveler.tree.record import RecordCodec
+from graveler.tree.record import RecordCodec, identity
 from graveler.tree.tree import Tree
 
 Differences = Callable[[bytes, bytes | None], Iterator[Difference]]
 """``(start, end)`` → the differences with ``start <= key < end``, in key order."""
 
 
-def uncommitted(tree: Tree, staged: Callable[[bytes, bytes | None], Iterable[StagedRecord]]) -> Differences:
+def uncommitted(tree: Tree, staged: StagedReader) -> Differences:
     """What a branch's staged records change in its head's tree. Opens the ranges that they touch."""
 
     def differences(start: bytes, end: bytes | None) -> Iterator[Difference]:
-        for key, packed in staged(start, end):
+        for key, packed in staged.scan(start, end):
             committed = tree.get(key)
             if changes_anything(committed, packed):
                 yield key, committed, packed
 
     return differences
+
+
+def changes_anything(committed: bytes | None, staged: bytes | None) -> bool:
+    """Is a staged record (None: a tombstone) a change of the committed one (None: there is none)?"""
+    if committed is None or staged is None:
+        return committed is not staged
+    return identity(committed) != identity(staged)
 
 
 def page_of_changes(
@@ -39,13 +46,11 @@ def page_of_changes(
 
     With a ``delimiter``, all that differs behind one common prefix becomes one ``prefix_changed``, and is jumped over.
     """
-    first, mark = prefix.encode(), delimiter.encode()
+    first, mark, passed = utf8("prefix", prefix), utf8("delimiter", delimiter), utf8("after", after)
     end = prefix_end(first)
-    start = first
-    if after:
-        start = max(first, after.encode() + b"\0")
-        if mark and after.startswith(prefix) and after.endswith(delimiter):
-            start = prefix_end(after.encode()) or start
+    start = max(first, passed + b"\0") if passed else first
+    if mark and passed.startswith(first) and passed.find(mark, len(first)) == len(passed) - len(mark):
+        start = prefix_end(passed) or start  # a page that ended with this common prefix goes on behind all of it
     found: list[Change] = []
     while end is None or start < end:
         for key, before, now in differences(start, end):

@@ -15,9 +15,10 @@ import msgspec
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
+from graveler.lake.repositories import LAKE
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.namespaces import open_namespace
-from graveler.storage.objects import Objects
+from graveler.storage.objects import ObjectConditionError, Objects
 from graveler.storage.sqlite_tables import SqliteTables
 
 FORMAT_VERSION: Final = 1
@@ -31,15 +32,20 @@ class _Marker(msgspec.Struct, frozen=True):
 
 def create_folder_lake(folder: Path, *, clock: Clock | None = None) -> Lake:
     """Make an empty lake in a folder, which is created if need be. :class:`AlreadyExistsError` if there is one."""
-    if (folder / MARKER).exists():
-        raise AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
+    taken = AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
     try:
+        if (folder / MARKER).exists():
+            raise taken
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UnavailableError(f"cannot make folder {str(folder)!r}: {error.strerror}") from None
+        raise UnavailableError(f"cannot make a lake in {str(folder)!r}: {error.strerror}") from None
     # The marker goes last: a folder with it is a lake that can be opened.
     tables = SqliteTables(folder / "tables.sqlite")
-    FolderObjects(folder).put(MARKER, msgspec.json.encode(_Marker(FORMAT_VERSION)), if_absent=True)
+    tables.get(LAKE)  # makes the file
+    try:
+        FolderObjects(folder).put(MARKER, msgspec.json.encode(_Marker(FORMAT_VERSION)), if_absent=True)
+    except ObjectConditionError:
+        raise taken from None
     return _lake(folder, tables, clock)
 
 

@@ -2,8 +2,9 @@
 
 import errno
 import os
+import stat
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import md5
 from pathlib import Path
@@ -29,31 +30,31 @@ class FolderListing:
     """The files of ``folder``, as records under ``destination`` (a key prefix, possibly empty).
 
     Files are addressed where they lie, ``file://<absolute path>``, and not copied. Symbolic links to files count as files; links
-    to folders are not followed. ``threads`` read files at the same time.
+    to folders are not followed; links to nothing, sockets, pipes and devices are left out. ``threads`` read files at the same
+    time.
     """
 
     def __init__(
         self, folder: Path, destination: str, codec: RecordCodec, progress: Progress = no_progress, threads: int = 4
     ) -> None:
+        self._shown = str(folder)
         self._folder = folder.absolute()
         self._destination = destination
         self._codec = codec
         self._progress = progress
         self._threads = threads
-        if not self._folder.exists():
-            raise NotFoundError(f"folder {str(folder)!r} does not exist")
-        if not self._folder.is_dir():
-            raise InvalidError(f"{str(folder)!r} is not a folder; name the folder that holds it")
 
-    def __call__(self) -> Iterator[tuple[bytes, bytes]]:
+    def __call__(self) -> Generator[tuple[bytes, bytes], None, None]:
         """The records in ascending order of their keys. Reads each file once; memory for some hundred records.
 
-        :class:`InvalidError` for names that are no keys, :class:`UnavailableError` for files that cannot be read.
+        :class:`NotFoundError` without the folder, :class:`InvalidError` for names that are no keys, :class:`UnavailableError`
+        for files that cannot be read.
         """
+        self._check()
         with ThreadPoolExecutor(self._threads, thread_name_prefix="graveler-import") as pool:
             waiting: deque[Future[tuple[bytes, bytes, int]]] = deque()
             try:
-                for path in self._files(self._folder, self._destination):
+                for path in self._files():
                     waiting.append(pool.submit(self._record, *path))
                     if len(waiting) >= _IN_FLIGHT:
                         yield self._finished(waiting.popleft())
@@ -68,29 +69,57 @@ class FolderListing:
         self._progress(1, size)
         return key, packed
 
-    def _files(self, folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
+    def _check(self) -> None:
+        try:
+            str(self._folder).encode()
+        except UnicodeEncodeError:
+            raise InvalidError(
+                f"the path of folder {os.fsencode(self._folder)!r} is not UTF-8, so it cannot be an object's address; rename it"
+            ) from None
+        try:
+            is_folder = stat.S_ISDIR(self._folder.stat().st_mode)
+        except FileNotFoundError:
+            raise NotFoundError(f"folder {self._shown!r} does not exist; name one that does") from None
+        except OSError as error:
+            raise _unreadable(self._shown, error) from None
+        if not is_folder:
+            raise InvalidError(f"{self._shown!r} is not a folder; name the folder that holds it")
+
+    def _files(self) -> Iterator[tuple[str, bytes]]:
         """Paths of files and their keys, in the order of the keys: a folder sorts as if its name ended with the slash."""
+        open_folders = [self._children(str(self._folder), self._destination)]
+        while open_folders:
+            for path, name, is_folder in open_folders[-1]:
+                if is_folder:
+                    open_folders.append(self._children(path, name))
+                    break
+                yield path, encode_key(name)
+            else:
+                open_folders.pop()
+
+    @staticmethod
+    def _children(folder: str, prefix: str) -> Iterator[tuple[str, str, bool]]:
+        """What is in a folder: path, key (of a folder the prefix of its keys), and whether it is a folder."""
         found: list[tuple[bytes, str, bool]] = []
+        at = folder
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
+                    at = entry.path
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    if is_folder or entry.is_file():
+                    if is_folder or _is_file(entry):
                         name = entry.name + ("/" if is_folder else "")
                         found.append((_name_bytes(name, entry.path), entry.path, is_folder))
+                    at = folder
         except OSError as error:
-            raise _unreadable(str(folder), error) from None
-        for name_bytes, path, is_folder in sorted(found):
-            name = prefix + name_bytes.decode()
-            if is_folder:
-                yield from self._files(Path(path), name)
-            else:
-                yield path, encode_key(name)
+            raise _unreadable(at, error) from None
+        found.sort()
+        return ((path, prefix + name.decode(), is_folder) for name, path, is_folder in found)
 
     def _record(self, path: str, key: bytes) -> tuple[bytes, bytes, int]:
         try:
             with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - one file descriptor for both stat and bytes
-                stat = os.fstat(file.fileno())
+                mtime = int(os.fstat(file.fileno()).st_mtime)
                 digest = md5(usedforsecurity=False)
                 size = 0
                 while piece := file.read(_PIECE):
@@ -98,8 +127,18 @@ class FolderListing:
                     size += len(piece)
         except OSError as error:
             raise _unreadable(path, error) from None
-        entry = ObjectEntry(key.decode(), f"file://{path}", size, digest.hexdigest(), int(stat.st_mtime))
+        entry = ObjectEntry(key.decode(), f"file://{path}", size, digest.hexdigest(), mtime)
         return key, self._codec.encode(entry), size
+
+
+def _is_file(entry: "os.DirEntry[str]") -> bool:
+    """A file, or a link to one. A link that goes in circles leads to none."""
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise
 
 
 def _name_bytes(name: str, path: str) -> bytes:

@@ -4,25 +4,27 @@ What an import lists replaces all that lies under its destination, and nothing e
 ``collections/`` is not ``collections-old/``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import pairwise
 from secrets import token_hex
 
 from msgspec import Struct
 
 from graveler.errors import InvalidError
-from graveler.history.commits import CommitStore, new_commit
+from graveler.history.commits import new_commit
 from graveler.lake.branches import busy
+from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.merge import CleanHeads
-from graveler.lake.publish import AlreadyDoneError, HeadMovedError, Publisher
-from graveler.model import Commit, SplitParameters
+from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.model import Commit, MetarangeName, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.tree import Tree, Trees
 from graveler.tree.writer import TreeWriter, build
 
-Listing = Callable[[], Iterable[tuple[bytes, bytes]]]
-"""Called once; gives records (key and packed bytes) in ascending order of their keys, all under the destination."""
+Listing = Callable[[], Iterator[tuple[bytes, bytes]]]
+"""Called once; gives records (key and packed bytes) in ascending order of their keys, all under the destination. If it is a
+generator, it is closed in any case."""
 
 
 class ImportSource(Struct, frozen=True):
@@ -39,14 +41,12 @@ class Importer:
     def __init__(
         self,
         split: SplitParameters,
-        commits: CommitStore,
         heads: CleanHeads,
         publisher: Publisher,
         trees: Trees,
         clock: Clock,
     ) -> None:
         self._split = split
-        self._commits = commits
         self._heads = heads
         self._publisher = publisher
         self._trees = trees
@@ -63,31 +63,44 @@ class Importer:
         request_id: str = "",
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.import_folder`."""
-        done = self._publisher.done_before(request_id)
-        if done is not None:
-            return self._commits.get(done)
+        ordered = sorted(sources, key=lambda source: source.destination)
+        _refuse_overlaps(ordered)
+        message = message or "Import objects"
         operation = token_hex(16)
-        sources = sorted(sources, key=lambda source: source.destination)
-        _refuse_overlaps(sources)
+        new_commit([], MetarangeName(""), committer, message, 0, metadata, operation)  # refuses what no commit can say
+        return self._publisher.once(
+            request_id, lambda: self._import(branch, ordered, message, committer, metadata, operation, request_id)
+        )
+
+    def _import(
+        self,
+        branch: str,
+        sources: Sequence[ImportSource],
+        message: str,
+        committer: str,
+        metadata: Mapping[str, str],
+        operation: str,
+        request_id: str,
+    ) -> Commit:
         what = "importing into it"
         self._heads.wait_for(branch, what)  # before the long part, so that a dirty branch is told at once
-        store = self._trees.empty().store
-        imported = [(source, build(store, self._split, _inside(source))) for source in sources]
+        imported = [(source, self._build(source)) for source in sources]
         backoff = Backoff(self._clock)
         while True:
             state, head, before = self._heads.wait_for(branch, what)
             tree = self._replace(before, imported)
             name = self._trees.save(tree)
-            when = int(self._clock.now())
-            commit = new_commit([head], name, committer, message or "Import objects", when, metadata, operation)
+            commit = new_commit([head], name, committer, message, int(self._clock.now()), metadata, operation)
             try:
                 self._publisher.publish(state, commit, "import", request_id=request_id)
                 return commit
-            except AlreadyDoneError as error:
-                return self._commits.get(error.commit_id)
             except HeadMovedError:
                 if not backoff.wait():
                     raise busy(branch) from None
+
+    def _build(self, source: ImportSource) -> Tree:
+        with closing(_inside(source)) as records:
+            return build(self._trees.empty().store, self._split, records)
 
     def _replace(self, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
         """``before`` with each destination's interval replaced. Takes whole ranges by reference on both sides of a seam."""
@@ -129,10 +142,15 @@ def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
             )
 
 
-def _inside(source: ImportSource) -> Iterator[tuple[bytes, bytes]]:
+def _inside(source: ImportSource) -> Generator[tuple[bytes, bytes], None, None]:
     """The source's records; :class:`InvalidError` for one that is not under the destination."""
-    for key, packed in source.records():
-        inside = key.startswith(source.destination) if source.is_prefix else key == source.destination
-        if not inside:
-            raise InvalidError(f"import to {source.destination.decode()!r} lists {key!r}, which lies outside of it")
-        yield key, packed
+    records = source.records()
+    try:
+        for key, packed in records:
+            inside = key.startswith(source.destination) if source.is_prefix else key == source.destination
+            if not inside:
+                raise InvalidError(f"import to {source.destination.decode()!r} lists {key!r}, which lies outside of it")
+            yield key, packed
+    finally:
+        if isinstance(records, Generator):
+            records.close()  # its threads end now, and not when somebody collects the garbage

@@ -1,17 +1,18 @@
 """A lake: the repositories of one table, and the object stores that they name."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from graveler.errors import AlreadyExistsError
+from graveler.errors import AlreadyExistsError, GravelerError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.names import check_branch, check_repository
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.publish import COMMITS_FOLDER
-from graveler.lake.repositories import KnownRepository, Repositories, new_repository
+from graveler.lake.repositories import KnownRepository, Repositories, namespace_taken, new_repository
 from graveler.lake.repository import GRACE, OpenRepository
 from graveler.model import MetarangeName, Page, Repository, SplitParameters
 from graveler.staging.tokens import new_token
@@ -60,8 +61,9 @@ class Lake:
     ) -> OpenRepository:
         """Make a repository with one branch, which points at a first, empty commit.
 
-        Cost: one table read, two object writes, one transaction. :class:`AlreadyExistsError` for the name;
-        :class:`InvalidError` for names, parameters, and a namespace that belongs to another repository.
+        Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError` for the name;
+        :class:`InvalidError` for names, parameters, and a namespace that belongs to another repository; :class:`BusyError`
+        for one in which another is being created.
         """
         check_repository(name)
         check_branch(default_branch)
@@ -77,18 +79,30 @@ class Lake:
         refs, commits = Refs(self._tables, repository.uid), CommitStore(self._tables, repository.uid)
         branch = BranchState(default_branch, commit.id, new_token())
         event = Event(int(now * 1e9), "create repository", operation, by)
+        writes = [
+            *self._repositories.create_writes(known),
+            commits.put_write(commit),
+            *refs.create_branch_writes(branch, event),
+        ]
         try:
             objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))
-            self._tables.transact(
-                [
-                    *self._repositories.create_writes(known),
-                    commits.put_write(commit),
-                    *refs.create_branch_writes(branch, event),
-                ]
-            )
-        except ConditionFailedError:
+        except GravelerError:
+            with suppress(GravelerError):  # else it can be claimed again after a while
+                self._repositories.release(repository, objects)
+            raise
+        try:
+            self._tables.transact(writes)
+        except ConditionFailedError as error:
+            if self._repositories.is_there(repository):
+                return self._open(known)  # an earlier try of the same request, whose answer was lost
             self._repositories.release(repository, objects)
-            raise AlreadyExistsError("repository", name) from None
+            if 0 in error.failures:
+                raise AlreadyExistsError("repository", name) from None
+            raise namespace_taken(repository.namespace, "another repository") from None
+        except UnavailableError:
+            # The answer may be lost, so the claim is not taken back unless it is known that nothing happened.
+            if not self._repositories.is_there(repository):
+                raise
         return self._open(known)
 
     def repository(self, name: str) -> OpenRepository:
@@ -105,5 +119,6 @@ class Lake:
 
     def _open(self, known: KnownRepository) -> OpenRepository:
         objects = self._open_objects(known.repository.namespace)
-        store = TreeStore(ImmutableFiles(objects, self._cache, GRACE), scratch=self._scratch)
+        files = ImmutableFiles(objects, self._cache, GRACE, self._clock.now)
+        store = TreeStore(files, scratch=self._scratch)
         return OpenRepository(known, self._tables, objects, store, self._clock, self._outside)

@@ -1,8 +1,10 @@
 """The one moment at which a commit appears: a transaction that moves the branch (promise C2)."""
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 
-from graveler.errors import UnavailableError
+from graveler.errors import GravelerError, RefNotFoundError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches
@@ -12,9 +14,6 @@ from graveler.storage.objects import Objects
 from graveler.storage.tables import Absent, ConditionFailedError, Key, Put, Tables, Write
 
 COMMITS_FOLDER = "_graveler/commits"
-MAX_TOKENS = 40
-"""How many tokens one commit takes: each needs two writes of a transaction's hundred."""
-
 REQUEST_TTL = 7 * 86_400
 """Seconds for which the result of a request with an id is kept."""
 
@@ -57,6 +56,25 @@ class Publisher:
         item = self._tables.get(self._request_key(request_id))
         return None if item is None else CommitID(str(item["commit"]))
 
+    def once(self, request_id: str, make: Callable[[], Commit]) -> Commit:
+        """The commit that ``make`` makes, or the one that a request with this id has made already (promise C4).
+
+        One table read, none without an id. One more when ``make`` fails: another try of the same request may have been faster,
+        and have taken away what this one looked for.
+        """
+        done = self.done_before(request_id)
+        if done is not None:
+            return self._commits.get(done)
+        try:
+            return make()
+        except AlreadyDoneError as error:
+            return self._commits.get(error.commit_id)
+        except GravelerError:
+            done = self.done_before(request_id)
+            if done is None:
+                raise
+            return self._commits.get(done)
+
     def publish(
         self,
         state: BranchState,
@@ -64,9 +82,11 @@ class Publisher:
         verb: str,
         *,
         applied: tuple[Token, ...] = (),
+        sources: Sequence[CommitID] = (),
         request_id: str = "",
     ) -> None:
-        """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it.
+        """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
+        parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`).
 
         One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
         the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
@@ -80,8 +100,11 @@ class Publisher:
         writes: list[Write] = [*self._refs.move_branch_writes(state, after, event), self._commits.put_write(commit)]
         for token in applied:
             writes += self._branches.drop_token_writes(token, TokenState.PUBLISHED, commit.operation, commit.id)
+        alive = range(len(writes), len(writes) + len(sources))
+        writes += map(self._commits.alive_check, sources)
         if request_id:
-            expires = commit.created + REQUEST_TTL
+            # From now on, not from the commit's time, which its maker may choose.
+            expires = event.time_ns // 1_000_000_000 + REQUEST_TTL
             writes.append(Put(self._request_key(request_id), {"commit": commit.id, "expires": expires}, Absent()))
         try:
             self._tables.transact(writes)
@@ -92,6 +115,11 @@ class Publisher:
                 raise AlreadyDoneError(CommitID(str(item["commit"]))) from None
             if self._published(commit):
                 return  # a repeated request of the adapter found its own first try
+            for number in alive:
+                if number in error.failures:
+                    raise RefNotFoundError(
+                        sources[number - alive[0]], "the commit has expired; nothing was changed"
+                    ) from None
             raise HeadMovedError from None
         except UnavailableError:
             if self._published(commit):
@@ -99,7 +127,9 @@ class Publisher:
             raise
 
     def drop(self, state: BranchState, applied: tuple[Token, ...], operation: str) -> None:
-        """Take tokens from the branch in which nothing was a change. One transaction. :class:`HeadMovedError`."""
+        """Take ``applied``, its oldest sealed tokens, from the branch: nothing in them is a change of the head. One transaction.
+        :class:`HeadMovedError`."""
+        assert state.sealed[: len(applied)] == applied
         after = msgspec.structs.replace(state, sealed=state.sealed[len(applied) :])
         writes = self._refs.move_branch_writes(state, after, None)
         for token in applied:

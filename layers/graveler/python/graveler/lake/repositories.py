@@ -1,17 +1,22 @@
 """Repositories: creating, finding, listing and deleting them.
 
-A repository's item lies in one partition under its name. Its namespace belongs to it alone: the object
-``_graveler/repository`` there says to whom, and is put on condition that there is none.
+A repository's item lies in one partition under its name. Its namespace belongs to it alone, for good. Two things say so. The
+object ``_graveler/repository`` in the namespace is put on condition that there is none, which keeps other lakes out. An item of
+the table, put on the same condition in the transaction that creates the repository, decides between those of one lake: of
+a creator that died only the object is left, so after a while another one of the same lake may replace it.
 """
 
+from contextlib import suppress
+from hashlib import sha256
 from secrets import token_bytes, token_hex
 from typing import Final
 
 import msgspec
 
-from graveler.errors import CorruptError, InvalidError, RepositoryNotFoundError
+from graveler.errors import BusyError, CorruptError, InvalidError, RepositoryNotFoundError
+from graveler.lake.text import utf8
 from graveler.model import Page, Repository, RepositoryUID, SplitParameters
-from graveler.storage.objects import ObjectConditionError, Objects
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
 from graveler.storage.tables import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
 from graveler.tree.split import validate_split
 
@@ -19,14 +24,21 @@ FORMAT_VERSION: Final = 1
 MARKER: Final = "_graveler/repository"
 PARTITION: Final = "repositories"
 DELETED_PARTITION: Final = "deleted-repositories"
+NAMESPACES_PARTITION: Final = "namespaces"
+LAKE: Final = Key("lake", b"id")
+"""Item that tells this lake from all others."""
 
 _CLAIM_LIFETIME: Final = 600.0
 """Seconds after which a namespace that a creator claimed and then died may be claimed by another."""
 
 
+_CLAIM_ATTEMPTS: Final = 3
+
+
 class _Marker(msgspec.Struct, frozen=True):
     repository: str
     uid: str
+    lake: str
     format_version: int
 
 
@@ -45,7 +57,7 @@ class Repositories:
 
     def get(self, name: str) -> KnownRepository:
         """The repository of this name. One table read. :class:`RepositoryNotFoundError`."""
-        item = self._tables.get(repository_key(name))
+        item = self._tables.get(repository_key(name)) if _may_be_name(name) else None
         if item is None:
             raise RepositoryNotFoundError(name)
         return decode_repository(name, item)
@@ -54,9 +66,15 @@ class Repositories:
         """Is the name taken? One table read."""
         return self._tables.get(repository_key(name)) is not None
 
+    def is_there(self, repository: Repository) -> bool:
+        """Does this very repository exist? One table read."""
+        item = self._tables.get(repository_key(repository.name))
+        return item is not None and item.get("uid") == repository.uid
+
     def page(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """Repositories whose name begins with ``prefix`` and is greater than ``after``, by name. One table read."""
-        start = max(prefix.encode(), after.encode() + b"\0" if after else b"")
+        first, passed = utf8("prefix", prefix), utf8("after", after)
+        start = max(first, passed + b"\0" if passed else b"")
         page = self._tables.query(PARTITION, start=start, limit=amount)
         results: list[Repository] = []
         for sort, item in page.items:
@@ -67,38 +85,73 @@ class Repositories:
         return Page(tuple(results), results[-1].name if page.more and results else None)
 
     def claim(self, repository: Repository, objects: Objects, now: float) -> None:
-        """Make the namespace this repository's own. One object write. :class:`InvalidError` if it is another's."""
-        marker = msgspec.json.encode(_Marker(repository.name, repository.uid, repository.format_version))
-        try:
-            objects.put(MARKER, marker, if_absent=True)
-            return
-        except ObjectConditionError:
-            stored = objects.head(MARKER)
-            owner = self._owner(objects)
-        item = self._tables.get(repository_key(owner.repository))
-        alive = item is not None and item.get("uid") == owner.uid
-        deleted = self._tables.get(Key(DELETED_PARTITION, owner.uid.encode())) is not None
-        if alive or deleted or now - stored.modified < _CLAIM_LIFETIME:
-            whose = f"repository {owner.repository!r}" + (
-                ", which was deleted; its data is still there" if deleted else ""
-            )
-            raise InvalidError(
-                f"storage namespace {objects.namespace} already belongs to {whose}; "
-                "a namespace holds one repository, so choose another one"
-            )
-        # Its creator died between the claim and the repository's item. Of two who find that, one wins.
-        objects.delete(MARKER, if_match=stored.etag)
-        objects.put(MARKER, marker, if_absent=True)
+        """Make the namespace this repository's own. One table read, one object write. :class:`InvalidError` if it is another's,
+        :class:`BusyError` if another is being created in it."""
+        lake = self._lake_id()
+        marker = msgspec.json.encode(_Marker(repository.name, repository.uid, lake, repository.format_version))
+        for _ in range(_CLAIM_ATTEMPTS):
+            try:
+                objects.put(MARKER, marker, if_absent=True)
+                return
+            except ObjectConditionError:
+                pass
+            try:
+                stored = objects.head(MARKER)
+                owner = self._owner(objects)
+            except ObjectMissingError:
+                continue  # its creator took it back
+            if owner.uid == repository.uid:
+                return  # an earlier try of the same request, whose answer was lost
+            self._refuse_if_owned(objects.namespace, owner, lake)
+            left = _CLAIM_LIFETIME - (now - stored.modified)
+            if left > 0:
+                raise BusyError(
+                    f"storage namespace {objects.namespace} was claimed for repository {owner.repository!r}, which is being "
+                    f"created there, or could not be; choose another namespace, or try again in {left / 60:.0f} minutes"
+                )
+            # Its creator died between the claim and the repository's item. Of two who find that, one wins.
+            with suppress(ObjectConditionError, ObjectMissingError):
+                objects.delete(MARKER, if_match=stored.etag)
+        raise BusyError(
+            f"others are claiming storage namespace {objects.namespace} too; choose another one, or try again"
+        )
+
+    def _refuse_if_owned(self, namespace: str, owner: _Marker, lake: str) -> None:
+        if owner.lake != lake:
+            whose = f"repository {owner.repository!r} of another lake"
+        else:
+            item = self._tables.get(repository_key(owner.repository))
+            if item is not None and item.get("uid") == owner.uid:
+                whose = f"repository {owner.repository!r}"
+            elif self._tables.get(Key(DELETED_PARTITION, owner.uid.encode())) is not None:
+                whose = f"repository {owner.repository!r}, which was deleted; its data is still there"
+            else:
+                return
+        raise namespace_taken(namespace, whose)
+
+    def _lake_id(self) -> str:
+        item = self._tables.get(LAKE)
+        if item is None:
+            with suppress(ConditionFailedError):  # another creator was faster: then its one counts
+                self._tables.put(LAKE, {"id": token_hex(16)}, Absent())
+            item = self._tables.get(LAKE) or {}
+        return str(item.get("id"))
 
     def release(self, repository: Repository, objects: Objects) -> None:
         """Take a claim back, after the repository could not be created."""
-        stored = objects.head(MARKER)
-        if self._owner(objects).uid == repository.uid:
-            objects.delete(MARKER, if_match=stored.etag)
+        with suppress(ObjectConditionError, ObjectMissingError):  # another one's by now, or gone
+            stored = objects.head(MARKER)
+            if self._owner(objects).uid == repository.uid:
+                objects.delete(MARKER, if_match=stored.etag)
 
     def create_writes(self, known: KnownRepository) -> list[Write]:
-        """The part of the creating transaction that names the repository; it fails if the name is taken."""
-        return [Put(repository_key(known.repository.name), _encode(known), Absent())]
+        """The part of the creating transaction that names the repository and its namespace; it fails if either is taken."""
+        repository = known.repository
+        owner: Item = {"namespace": repository.namespace, "repository": repository.name, "uid": repository.uid}
+        return [
+            Put(repository_key(repository.name), _encode(known), Absent()),
+            Put(_namespace_key(repository.namespace), owner, Absent()),
+        ]
 
     def delete(self, name: str, now: float) -> None:
         """Forget the repository's name; its objects stay. What else the table holds of it is swept later by its uid.
@@ -109,12 +162,16 @@ class Repositories:
         uid = known.repository.uid
         writes: list[Write] = [
             Delete(repository_key(name), Matches({"uid": uid})),
+            Delete(
+                _namespace_key(known.repository.namespace)
+            ),  # the object in the namespace keeps it, as long as it is there
             Put(Key(DELETED_PARTITION, uid.encode()), {"name": name, "at": int(now)}),
         ]
         try:
             self._tables.transact(writes)
         except ConditionFailedError:
-            raise RepositoryNotFoundError(name) from None
+            if self._tables.get(Key(DELETED_PARTITION, uid.encode())) is None:
+                raise RepositoryNotFoundError(name) from None
 
     @staticmethod
     def _owner(objects: Objects) -> _Marker:
@@ -138,6 +195,22 @@ def new_repository(
 def repository_key(name: str) -> Key:
     """Where a repository's item is."""
     return Key(PARTITION, name.encode())
+
+
+def _namespace_key(namespace: str) -> Key:
+    return Key(NAMESPACES_PARTITION, sha256(utf8("storage namespace", namespace)).digest())
+
+
+def _may_be_name(name: str) -> bool:
+    """False for what cannot even be looked up."""
+    return bool(name) and name.isascii() and len(name) <= 255
+
+
+def namespace_taken(namespace: str, whose: str) -> InvalidError:
+    """The error for a namespace that is somebody else's."""
+    return InvalidError(
+        f"storage namespace {namespace} already belongs to {whose}; a namespace holds one repository, so choose another one"
+    )
 
 
 def check_same(uid: RepositoryUID, name: str, item: Item | None) -> None:

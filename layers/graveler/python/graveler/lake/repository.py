@@ -1,12 +1,21 @@
 """One repository, open: a method for each verb that a user knows."""
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import md5
 from pathlib import Path
 from typing import Final
 
-from graveler.errors import InvalidError, ObjectNotFoundError, RefNotFoundError, UnavailableError
+from graveler.errors import (
+    GravelerError,
+    InvalidError,
+    NotFoundError,
+    ObjectNotFoundError,
+    RefNotFoundError,
+    UnavailableError,
+)
 from graveler.history import graph
 from graveler.history.commits import CommitStore
 from graveler.history.expressions import resolve
@@ -14,16 +23,19 @@ from graveler.history.reflog import LogEntry, RefLog
 from graveler.history.refs import Refs
 from graveler.lake.addresses import DataNames
 from graveler.lake.branches import Branches
+from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import Clock
 from graveler.lake.commit import Committer
 from graveler.lake.differences import Differences, page_of_changes, uncommitted
 from graveler.lake.folder_listing import FolderListing, Progress, no_progress
 from graveler.lake.imports import Importer, ImportSource
-from graveler.lake.merge import CleanHeads, Merger
+from graveler.lake.merge import Merger
 from graveler.lake.publish import Publisher
 from graveler.lake.repositories import KnownRepository
+from graveler.lake.sealing import Sealer
 from graveler.lake.snapshot import Snapshot
 from graveler.lake.stage import Stager
+from graveler.lake.text import utf8
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Branch,
@@ -88,30 +100,26 @@ class OpenRepository:
         self._staged = StagedChanges(tables, uid)
         self._cleanup = CleanupQueue(tables, uid)
         outcomes = Outcomes(tables, uid)
-        self._branches = Branches(known.repository, tables, self._refs, self._commits, outcomes, self._cleanup, clock)
-        self._stager = Stager(self._branches, self._staged, clock)
-        heads = CleanHeads(self._branches, self._commits, self._staged, outcomes, self._trees, clock)
-        publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
-        self._committer = Committer(
-            split,
-            tables,
-            self._refs,
-            self._commits,
-            self._branches,
-            self._staged,
-            outcomes,
-            publisher,
-            self._trees,
-            clock,
+        self._branches = Branches(
+            known.repository, tables, self._refs, self._reflog, self._commits, outcomes, self._cleanup, clock
         )
-        self._merger = Merger(split, self._commits, self._codec, heads, publisher, self._trees, clock)
-        self._importer = Importer(split, self._commits, heads, publisher, self._trees, clock)
+        self._stager = Stager(self._branches, self._staged, clock)
+        sealer = Sealer(tables, self._refs, self._branches, self._staged, outcomes, clock)
+        publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
+        heads = CleanHeads(self._branches, self._staged, sealer, publisher, self._trees, clock)
+        self._committer = Committer(
+            split, self._commits, self._branches, self._staged, outcomes, sealer, publisher, self._trees, clock
+        )
+        self._merger = Merger(
+            split, self._refs, self._commits, self._branches, self._codec, heads, publisher, self._trees, clock
+        )
+        self._importer = Importer(split, heads, publisher, self._trees, clock)
 
     # Refs
 
     def commit_of(self, ref: str) -> Commit:
         """The commit that a ref points at, without uncommitted changes. Cost: resolving, one commit."""
-        return self._commits.get(resolve(ref, self._refs, self._commits).commit_id)
+        return self._branches.commit(resolve(ref, self._refs, self._commits).commit_id)
 
     def create_branch(self, name: str, source: str, *, by: str = "", hidden: bool = False) -> Branch:
         """Point a new branch at the commit of ``source``. Cost: resolving and one transaction, whatever the lake's size.
@@ -183,9 +191,9 @@ class OpenRepository:
         """
         page = list_page(
             self._snapshot(ref).chunk,
-            prefix=prefix.encode(),
-            after=after.encode(),
-            delimiter=delimiter.encode(),
+            prefix=utf8("prefix", prefix),
+            after=utf8("after", after),
+            delimiter=utf8("delimiter", delimiter),
             amount=_at_least_one(amount),
         )
         results = tuple(
@@ -237,10 +245,9 @@ class OpenRepository:
         ``data`` is the bytes, or a file. Cost: one object write, and :meth:`link`.
         """
         key = encode_key(path)
-        self._branches.state(branch)  # before any byte is written
+        self._stager.expect(branch)  # before any byte is written
         name = self._names.new(branch, path, self._clock.now())
         size, checksum = _digest(data)
-        self._objects.put(name, data)
         entry = ObjectEntry(
             path,
             f"{self.repository.namespace}/{name}",
@@ -250,7 +257,11 @@ class OpenRepository:
             content_type,
             metadata or {},
         )
-        self._stager.stage(branch, [(key, self._codec.encode(entry))])
+        packed = self._packed(entry)
+        stored = self._objects.put(name, data)
+        if stored.size != size:
+            raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
+        self._stager.stage(branch, [(key, packed)])
         return entry
 
     def new_address(self, branch: str, path: str) -> str:
@@ -278,7 +289,7 @@ class OpenRepository:
             key = encode_key(entry.path)
             if entry.address.startswith(inside):
                 self._names.check(entry.address.removeprefix(inside), branch, entry.path, now)
-            records.append((key, self._codec.encode(entry)))
+            records.append((key, self._packed(entry)))
         self._stage(branch, records)
 
     def delete(self, branch: str, paths: Iterable[str]) -> None:
@@ -295,8 +306,7 @@ class OpenRepository:
         thousand staged, the ranges that they touch."""
         state = self._branches.state(branch)
         tree = self._tree(state.commit_id)
-        tokens = (state.open, *state.sealed[::-1])
-        differences = uncommitted(tree, lambda start, end: self._staged.scan(tokens, start, end))
+        differences = uncommitted(tree, self._staged.reader((state.open, *state.sealed[::-1])))
         return self._page_of_changes(differences, prefix, after, delimiter, amount)
 
     # Commits
@@ -347,16 +357,8 @@ class OpenRepository:
         that are new written; one transaction. :class:`MergeConflictError` lists all conflicts, in key order, and nothing was
         changed; :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
         """
-        commit_id = resolve(source, self._refs, self._commits).commit_id
         return self._merger.merge(
-            source,
-            commit_id,
-            destination,
-            message,
-            committer,
-            metadata or {},
-            strategy,
-            request_id=request_id,
+            source, destination, message, committer, metadata or {}, strategy, request_id=request_id
         )
 
     def import_folder(
@@ -377,12 +379,13 @@ class OpenRepository:
         metarange and a commit record written; seams read; one transaction. :class:`DirtyBranchError`,
         :class:`InvalidError`, :class:`UnavailableError`.
         """
-        if destination and not destination.endswith("/"):
+        prefix = utf8("destination", destination)
+        if prefix and not prefix.endswith(b"/"):
             raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
         listing = FolderListing(folder, destination, self._codec, progress)
         return self.import_sources(
             branch,
-            [ImportSource(destination.encode(), True, listing)],
+            [ImportSource(prefix, True, listing)],
             message or f"Import {folder}",
             committer=committer,
             metadata=metadata,
@@ -460,7 +463,14 @@ class OpenRepository:
         )
 
     def _tree(self, commit_id: CommitID) -> Tree:
-        return self._trees.load(self._commits.get(commit_id).metarange)
+        return self._trees.load(self._branches.commit(commit_id).metarange)
+
+    def _packed(self, entry: ObjectEntry) -> bytes:
+        """The entry as a record. :class:`InvalidError` if it cannot be one."""
+        try:
+            return self._codec.encode(entry)
+        except (UnicodeEncodeError, OverflowError, struct.error) as error:
+            raise InvalidError(f"object {entry.path!r} cannot be described like this: {error}") from None
 
     def _snapshot(self, ref: str) -> Snapshot:
         resolved = resolve(ref, self._refs, self._commits)
@@ -477,10 +487,8 @@ class OpenRepository:
     def _sweep(self) -> None:
         """Take the occasion to clean up after commits of long ago. What fails here fails again at the next one, and harms nobody
         but the table's size, so it must not fail a commit that was made."""
-        try:
+        with suppress(GravelerError):
             self._cleanup.sweep(self._staged, self._clock.now())
-        except UnavailableError:
-            return
 
 
 def _at_least_one(amount: int) -> int:
@@ -490,13 +498,18 @@ def _at_least_one(amount: int) -> int:
 
 
 def _digest(data: bytes | Path) -> tuple[int, str]:
-    """Size and MD5."""
+    """Size and MD5. :class:`NotFoundError`, :class:`UnavailableError` for a file that cannot be read."""
     if isinstance(data, bytes):
         return len(data), md5(data, usedforsecurity=False).hexdigest()
     digest = md5(usedforsecurity=False)
     size = 0
-    with data.open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-            size += len(piece)
+    try:
+        with data.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+                size += len(piece)
+    except FileNotFoundError:
+        raise NotFoundError(f"file {str(data)!r} does not exist; name one that does") from None
+    except OSError as error:
+        raise UnavailableError(f"cannot read {str(data)!r}: {error.strerror}; nothing was uploaded") from None
     return size, digest.hexdigest()

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from graveler.model import Token
-from graveler.staging.changes import StagedChanges, StagedChunk
+from graveler.staging.changes import StagedChanges
 from graveler.tree.sstable import Records
 from graveler.tree.tree import Tree
 
@@ -17,26 +17,22 @@ class Snapshot:
 
     def __init__(self, tree: Tree, staged: StagedChanges, tokens: Sequence[Token] = ()) -> None:
         self.tree = tree
-        self._staged = staged
-        self._tokens = tuple(tokens)
-        self._buffer = StagedChunk([], [], None)
-        self._buffer_start: bytes | None = None
-        self._buffer_end: bytes | None = None
+        self._staged = staged.reader(tokens)
 
     def get(self, key: bytes) -> bytes | None:
         """The packed record, or None. One table read (none without tokens), and at most one range."""
-        if self._tokens:
-            staged = self._staged.get(self._tokens, key)
+        if self._staged:
+            staged = self._staged.get(key)
             if staged is not None:
                 return staged.packed
         return self.tree.get(key)
 
     def chunk(self, start: bytes, end: bytes | None) -> Records:
         """Some records with ``start <= key < end``, in order; empty when there are none."""
-        if not self._tokens:
+        if not self._staged:
             return self.tree.chunk(start, end)
         while True:
-            staged = self._staged_from(start, end)
+            staged = self._staged.chunk(start, end)
             keys, packed = self.tree.chunk(start, end)
             upto = _smaller(keys[-1] if keys else None, staged.complete_upto)
             low = bisect_left(staged.keys, start)
@@ -58,19 +54,6 @@ class Snapshot:
                 return
             yield from zip(keys, packed, strict=True)
             start = keys[-1] + b"\0"
-
-    def _staged_from(self, start: bytes, end: bytes | None) -> StagedChunk:
-        """Staged records from ``start`` on, from the table only when those of the last read do not reach there."""
-        covered = (
-            self._buffer_start is not None
-            and self._buffer_start <= start
-            and self._buffer_end == end
-            and (self._buffer.complete_upto is None or start <= self._buffer.complete_upto)
-        )
-        if not covered:
-            self._buffer = self._staged.chunk(self._tokens, start, end)
-            self._buffer_start, self._buffer_end = start, end
-        return self._buffer
 
 
 def _smaller(a: bytes | None, b: bytes | None) -> bytes | None:

@@ -22,6 +22,12 @@ class Stager:
         self._clock = clock
         self._open: dict[str, Token] = {}
 
+    def expect(self, branch: str) -> None:
+        """Be sure that the branch exists, or did when this process last looked. One table read the first time, which
+        :meth:`stage` then need not make. :class:`RefNotFoundError`."""
+        if branch not in self._open:
+            self._open[branch] = self._branches.state(branch).open
+
     def stage(self, branch: str, records: Sequence[StagedRecord]) -> None:
         """Stage records of distinct keys; None for the packed bytes writes a tombstone.
 

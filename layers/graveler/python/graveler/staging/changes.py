@@ -5,6 +5,7 @@ always writes a tombstone**, also over an item that is only staged: removing the
 read it already (promise C1). Where several tokens hold a key, the newest counts; callers pass tokens from the newest on.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -83,12 +84,7 @@ class StagedChanges:
 
     def scan(self, tokens: Sequence[Token], start: bytes = b"", end: bytes | None = None) -> Iterator[StagedRecord]:
         """All records with ``start <= key < end`` in key order. Streaming, as many reads as :meth:`chunk` for each thousand."""
-        while True:
-            chunk = self.chunk(tokens, start, end)
-            yield from zip(chunk.keys, chunk.packed, strict=True)
-            if chunk.complete_upto is None:
-                return
-            start = chunk.complete_upto + b"\0"
+        return self.reader(tokens).scan(start, end)
 
     def remove(self, token: Token, limit: int = PAGE) -> bool:
         """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when
@@ -101,6 +97,10 @@ class StagedChanges:
             done = done and not page.more
         return done
 
+    def reader(self, tokens: Sequence[Token]) -> "StagedReader":
+        """Reads what is staged under ``tokens``, from the newest on, at places in ascending order."""
+        return StagedReader(self, tokens)
+
     def _partitions(self, token: Token) -> list[str]:
         return [f"{self._uid}/staged/{token}/{shard}" for shard in range(shard_count(token))]
 
@@ -108,6 +108,48 @@ class StagedChanges:
         shards = shard_count(token)
         shard = xxh64_intdigest(key) % shards if shards > 1 else 0
         return Key(f"{self._uid}/staged/{token}/{shard}", key)
+
+
+class StagedReader:
+    """Keeps the chunk that was read last, so that going on inside of it costs no request."""
+
+    def __init__(self, staged: StagedChanges, tokens: Sequence[Token]) -> None:
+        self._staged = staged
+        self._tokens = tuple(tokens)
+        self._chunk = StagedChunk([], [], None)
+        self._start: bytes | None = None
+        self._end: bytes | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there are any tokens."""
+        return bool(self._tokens)
+
+    def get(self, key: bytes) -> Staged | None:
+        """What is staged for a key, or None. One table read."""
+        return self._staged.get(self._tokens, key)
+
+    def chunk(self, start: bytes, end: bytes | None) -> StagedChunk:
+        """Some records of ``[start, end)``, as :meth:`StagedChanges.chunk`; maybe also some before ``start``."""
+        covered = (
+            self._start is not None
+            and self._start <= start
+            and self._end == end
+            and (self._chunk.complete_upto is None or start <= self._chunk.complete_upto)
+        )
+        if not covered:
+            self._chunk = self._staged.chunk(self._tokens, start, end)
+            self._start, self._end = start, end
+        return self._chunk
+
+    def scan(self, start: bytes, end: bytes | None) -> Iterator[StagedRecord]:
+        """All records with ``start <= key < end``, in key order."""
+        while True:
+            chunk = self.chunk(start, end)
+            at = bisect_left(chunk.keys, start)
+            yield from zip(chunk.keys[at:], chunk.packed[at:], strict=True)
+            if chunk.complete_upto is None:
+                return
+            start = chunk.complete_upto + b"\0"
 
 
 def _item(packed: bytes | None) -> Item:

@@ -1,0 +1,128 @@
+"""Sealing: closing a branch's open token, so that what is staged under it can be taken out, and the lease on it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from typing import Final
+
+import msgspec
+
+from graveler.errors import GravelerError, NoChangesError
+from graveler.history.refs import Refs
+from graveler.lake.branches import Branches, busy
+from graveler.lake.clock import Backoff, Clock
+from graveler.model import Token
+from graveler.staging.changes import StagedChanges
+from graveler.staging.tokens import Outcomes, TokenState, new_token, shard_count
+from graveler.storage.tables import ConditionFailedError, Tables
+
+LEASE: Final = 15.0
+"""Seconds for which a sealed token is its owner's, renewed while it works."""
+
+MAX_SEALED: Final = 40
+"""How many sealed tokens a branch may have. Each takes two writes of the hundred of a transaction that takes them all."""
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """What a seal found. ``tokens`` are all the branch's sealed tokens, the oldest first. ``own`` is the last of them, if this
+    operation sealed it. ``rest``: the open token holds changes too, but there are too many sealed ones before it."""
+
+    tokens: tuple[Token, ...]
+    own: Token | None = None
+    rest: bool = False
+
+
+class Sealer:
+    """Seals the tokens of the branches of one repository."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        refs: Refs,
+        branches: Branches,
+        staged: StagedChanges,
+        outcomes: Outcomes,
+        clock: Clock,
+    ) -> None:
+        self._tables = tables
+        self._refs = refs
+        self._branches = branches
+        self._staged = staged
+        self._outcomes = outcomes
+        self._clock = clock
+
+    def seal(self, branch: str, operation: str) -> Sealed:
+        """Close the branch's open token, if anything is staged under it: what is staged from now on belongs to the next commit.
+
+        One table read of the branch, one for each of the token's shards, at most, to see that something is staged; one
+        transaction.
+        """
+        backoff = Backoff(self._clock)
+        while True:
+            state = self._branches.state(branch)
+            if not self._staged.exists([state.open]):
+                return Sealed(state.sealed)
+            if len(state.sealed) >= MAX_SEALED:
+                return Sealed(state.sealed, rest=True)
+            tokens = (*state.sealed, state.open)
+            after = msgspec.structs.replace(state, open=new_token(shard_count(state.open)), sealed=tokens)
+            writes = self._refs.move_branch_writes(state, after, None)
+            writes.append(self._outcomes.seal_write(state.open, operation, self._clock.now() + LEASE))
+            try:
+                self._tables.transact(writes)
+                return Sealed(tokens, state.open)
+            except ConditionFailedError:
+                seen = self._outcomes.get(state.open)
+                if seen is not None and seen.owner == operation:
+                    return Sealed(tokens, state.open)  # an earlier try, whose answer was lost
+                if not backoff.wait():
+                    raise busy(branch) from None
+
+    def all_free(self, tokens: tuple[Token, ...]) -> bool:
+        """May these sealed tokens be taken now? Not while the lease of an owner lives. One table read, none for no tokens."""
+        now = self._clock.now()
+        outcomes = self._outcomes.get_many(tokens) if tokens else []
+        return not any(o is not None and o.state is TokenState.SEALED and o.lease > now for o in outcomes)
+
+    @contextmanager
+    def holding(self, own: Token | None, operation: str) -> Iterator[None]:
+        """Renews the lease of the own token while the body works, from a thread, so that long builds are not taken over.
+
+        Gives it back when the body fails, so that the next operation need not wait for it (promise C5).
+        """
+        if own is None:
+            yield
+            return
+        stop = Event()
+
+        def renew() -> None:
+            while not stop.wait(LEASE / 3):
+                try:
+                    self._renew(own, operation, self._clock.now() + LEASE)
+                except ConditionFailedError:
+                    return  # adopted, or done
+                except GravelerError:
+                    continue  # if it stays like this, others may do the same work, and the first one wins
+
+        thread = Thread(target=renew, daemon=True, name="graveler-lease")
+        thread.start()
+        try:
+            yield
+        except NoChangesError:
+            raise  # the token is gone
+        except BaseException:
+            _stop(thread, stop)
+            with suppress(GravelerError):
+                self._renew(own, operation, 0.0)
+            raise
+        finally:
+            _stop(thread, stop)
+
+    def _renew(self, own: Token, operation: str, lease: float) -> None:
+        write = self._outcomes.renew_write(own, operation, lease)
+        self._tables.put(write.key, write.item, write.condition)
+
+
+def _stop(thread: Thread, stop: Event) -> None:
+    stop.set()
+    thread.join()

@@ -1,0 +1,246 @@
+"""Builders for tests of the verbs: a world of shared storage, clients of it, and a way to step in at their requests."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from graveler.errors import GravelerError
+from graveler.lake.lake import Lake
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommonPrefix, ObjectEntry, SplitParameters
+from graveler.staging.changes import StagedChanges
+from graveler.staging.cleanup import CleanupQueue
+from graveler.staging.tokens import Outcomes
+from graveler.storage.cache import FileCache
+from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.tables import Tables
+from tests.support.instruments import Boundaries, CountingObjects, CountingTables, Fault, FaultyObjects, FaultyTables
+
+NAME = "repo"
+NAMESPACE = "mem://repo"
+TINY = SplitParameters(min_size=100, max_size=800, raggedness=3)
+"""Ranges of a few records each, so that small examples have many of them."""
+
+Schedule = Callable[[str, int], Fault]
+"""From a request, ``tables.put`` or ``objects.get``, and its ordinal within its client to what happens to it."""
+
+
+class FakeClock:
+    """Time stands still, unless somebody sleeps or the test moves it on."""
+
+    def __init__(self, start: float = 1_700_000_000.0) -> None:
+        self.time = start
+        self.slept = 0.0
+        self.on_sleep: Callable[[], None] | None = None
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        self.slept += seconds
+        if self.on_sleep is not None:
+            self.on_sleep()
+
+
+class Died(BaseException):
+    """A client's process was killed. From then on none of its requests arrives."""
+
+
+class World:
+    """The storage and the time that several clients share. Each :meth:`repository` is another client, with empty caches."""
+
+    def __init__(self, split: SplitParameters = TINY, *, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.tables: Tables = MemoryTables()
+        self.stores: dict[str, MemoryObjects] = {}
+        self.split = split
+        self.main = self.lake().create_repository(NAME, NAMESPACE, split=split)
+
+    def objects(self, namespace: str = NAMESPACE) -> MemoryObjects:
+        if namespace not in self.stores:
+            self.stores[namespace] = MemoryObjects(namespace, self.clock.now)
+        return self.stores[namespace]
+
+    def lake(self, schedule: Schedule | None = None, *, cache: FileCache | None = None) -> Lake:
+        if schedule is None:
+            return Lake(self.tables, self.objects, clock=self.clock, cache=cache)
+        asked = schedule
+        boundaries = Boundaries()
+        return Lake(
+            FaultyTables(self.tables, lambda method, number: asked(f"tables.{method}", number), boundaries),
+            lambda namespace: FaultyObjects(
+                self.objects(namespace), lambda method, number: asked(f"objects.{method}", number), boundaries
+            ),
+            clock=self.clock,
+            cache=cache,
+        )
+
+    def repository(self, schedule: Schedule | None = None, *, cache: FileCache | None = None) -> OpenRepository:
+        """A client that opened the repository before ``schedule`` begins to count."""
+        if schedule is None:
+            return self.lake(cache=cache).repository(NAME)
+        switch = Switch(schedule)
+        opened = self.lake(switch, cache=cache).repository(NAME)
+        switch.on = True
+        return opened
+
+    def counted(self) -> "Counted":
+        tables = CountingTables(self.tables)
+        objects = CountingObjects(self.objects())
+        repository = Lake(tables, lambda _: objects, clock=self.clock).repository(NAME)
+        tables.reset()
+        return Counted(repository, tables, objects)
+
+    def wait_for_leases(self) -> None:
+        """Let every lease run out that nobody renews."""
+        self.clock.time += 60.0
+
+    def staged(self) -> StagedChanges:
+        return StagedChanges(self.tables, self.main.repository.uid)
+
+    def outcomes(self) -> Outcomes:
+        return Outcomes(self.tables, self.main.repository.uid)
+
+    def cleanup(self) -> CleanupQueue:
+        return CleanupQueue(self.tables, self.main.repository.uid)
+
+
+class Counted:
+    """A client whose requests are counted."""
+
+    def __init__(self, repository: OpenRepository, tables: CountingTables, objects: CountingObjects) -> None:
+        self.repository, self.tables, self.objects = repository, tables, objects
+
+    def reset(self) -> None:
+        self.tables.reset()
+        self.objects.reset()
+
+    def ranges_read(self) -> int:
+        return sum(method == "get" and "/ranges/" in key for method, key in self.objects.keys)
+
+    def ranges_written(self) -> int:
+        return sum(method == "put" and "/ranges/" in key for method, key in self.objects.keys)
+
+    def metaranges_read(self) -> int:
+        return sum(method == "get" and "/metaranges/" in key for method, key in self.objects.keys)
+
+    def metaranges_written(self) -> int:
+        return sum(method == "put" and "/metaranges/" in key for method, key in self.objects.keys)
+
+
+class Switch:
+    """Lets a schedule see requests only while it is on."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._first: int | None = None
+        self.on = False
+
+    def __call__(self, request: str, number: int) -> Fault:
+        if not self.on:
+            return None
+        if self._first is None:
+            self._first = number
+        return self._schedule(request, number - self._first)
+
+
+class Before:
+    """Just before a client's ``number``-th request of a kind (from 1), run ``act`` once; then ``fault`` happens to it."""
+
+    def __init__(
+        self, request: str, number: int = 1, act: Callable[[], object] | None = None, fault: Fault = None
+    ) -> None:
+        self._request, self._number, self._act, self._fault = request, number, act, fault
+        self._seen: Counter[str] = Counter()
+        self.reached = False
+
+    def __call__(self, request: str, number: int) -> Fault:
+        self._seen[request] += 1
+        if request != self._request or self._seen[request] != self._number:
+            return None
+        self.reached = True
+        if self._act is not None:
+            self._act()
+        return self._fault
+
+
+class DieAt:
+    """Kills the client just before its ``number``-th request of a kind, or (``after``) when it was answered."""
+
+    def __init__(self, request: str, number: int = 1, *, after: bool = False) -> None:
+        self._request, self._number, self._after = request, number, after
+        self._seen: Counter[str] = Counter()
+        self.dead = False
+
+    def __call__(self, request: str, number: int) -> Fault:
+        if self.dead:
+            raise Died
+        self._seen[request] += 1
+        if request == self._request and self._seen[request] == self._number:
+            self.dead = True
+            if not self._after:
+                raise Died
+            return "fail_after"
+        return None
+
+
+def died(action: Callable[[], object]) -> bool:
+    """Run what a process does that is killed meanwhile; False if it came to its end alive."""
+    try:
+        action()
+    except (Died, GravelerError):
+        return True
+    return False
+
+
+def put(repository: OpenRepository, files: Mapping[str, str | None], branch: str = "main") -> None:
+    """Upload each text to its path; None deletes."""
+    for path, text in files.items():
+        if text is None:
+            repository.delete(branch, [path])
+        else:
+            repository.upload(branch, path, text.encode())
+
+
+def commit(
+    repository: OpenRepository, files: Mapping[str, str | None], branch: str = "main", message: str = "m"
+) -> str:
+    put(repository, files, branch)
+    return repository.commit(branch, message).id
+
+
+def texts(repository: OpenRepository, ref: str = "main", prefix: str = "") -> dict[str, str]:
+    """All objects of a ref and what they hold."""
+    return {e.path: repository.read(ref, e.path).decode() for e in entries(repository, ref, prefix)}
+
+
+def entries(repository: OpenRepository, ref: str = "main", prefix: str = "") -> list[ObjectEntry]:
+    return list(repository.objects(ref, prefix))
+
+
+def paths(repository: OpenRepository, ref: str = "main", prefix: str = "") -> list[str]:
+    return [entry.path for entry in repository.objects(ref, prefix)]
+
+
+def shown(results: tuple[ObjectEntry | CommonPrefix, ...]) -> list[str]:
+    return [item.path for item in results]
+
+
+def messages(repository: OpenRepository, ref: str = "main") -> list[str]:
+    """Messages of the commits along first parents, newest first."""
+    return [c.message for c in repository.log(ref, amount=1000, first_parent=True).results]
+
+
+def changes(repository: OpenRepository, branch: str = "main") -> dict[str, str]:
+    """What is not committed on a branch: path → kind of change."""
+    return {c.path: c.type.value for c in repository.uncommitted(branch, amount=1000).results}
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
