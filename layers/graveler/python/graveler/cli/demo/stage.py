@@ -1,6 +1,7 @@
 """Runs real command lines, shows them with what they print, and measures each step."""
 
 import io
+import re
 import shlex
 import sys
 import time
@@ -24,6 +25,7 @@ _KINDS: Final = {
 }
 _SHOWN: Final = 12
 _INDENT: Final = "    "
+_INSET: Final = (0, 0, 0, len(_INDENT))
 
 
 class DemoFailedError(GravelerError):
@@ -72,7 +74,9 @@ class Stage:
             self._console.print()
             self._console.print(f"[bold cyan]{self._step.number:>2}[/]  [bold]{title}[/]")
             if why:
-                self._console.print(f"{_INDENT}{why}", style="dim", markup=False, highlight=False)
+                from rich.padding import Padding
+
+                self._console.print(Padding(why, _INSET), style="dim", highlight=False)
         yield
         before, self._files = self._files, self._count_files()
         self._step.written = {kind: self._files[kind] - before[kind] for kind in _KINDS}
@@ -86,12 +90,11 @@ class Stage:
 
         ``stdin`` is a line of text that is piped in, ``shown`` how many lines of output are shown.
         """
-        line = "graveler " + shlex.join(arguments)
+        line = shlex.join(("graveler", *arguments))
         if stdin is not None:
             line = f"echo {shlex.quote(stdin)} | {line}"
         if self._console:
-            self._console.print(f"{_INDENT}[dim]$[/] ", end="")
-            self._console.print(line, style="bold", markup=False, highlight=False, soft_wrap=True)
+            show_command(self._console, line)
         began = time.perf_counter()
         code, text = self._captured(["--lake", str(self._lake), *arguments], stdin, catch_errors=fails_with != 0)
         self._step.seconds += time.perf_counter() - began
@@ -101,6 +104,13 @@ class Stage:
         if code != fails_with:
             raise DemoFailedError(f"`{line}` ended with exit code {code}, not {fails_with}")
         return text
+
+    def set_variable(self, name: str, value: str) -> None:
+        """Show a line that sets an environment variable, for whoever types the commands (this process needs none)."""
+        line = f"export {name}={shlex.quote(value)}"
+        self._step.ran.append(Ran(line, 0, ""))
+        if self._console:
+            show_command(self._console, line)
 
     def check(self, holds: bool, what: str) -> None:
         """:class:`DemoFailedError` unless it holds."""
@@ -133,7 +143,7 @@ class Stage:
                 continue
             if not failed:
                 styled.truncate(self._console.width - len(_INDENT), overflow="ellipsis")
-            self._console.print(Padding(styled, (0, 0, 0, len(_INDENT))))
+            self._console.print(Padding(styled, _INSET))
         if len(lines) > shown:
             self._console.print(f"{_INDENT}[dim]… {count(len(lines) - shown, 'more line')}[/]", highlight=False)
 
@@ -143,6 +153,17 @@ class Stage:
 
         objects = FolderObjects(self._objects)
         return {kind: sum(1 for _ in objects.list(prefix)) for kind, prefix in _KINDS.items()}
+
+
+def show_command(console: "Console", line: str) -> None:
+    """A line to type, after a prompt. What is wider than a terminal goes on in further lines, as a shell takes it."""
+    lines = [""]
+    for word in re.findall(r"(?:'[^']*'|[^\s'])+", line):
+        if console.is_terminal and lines[-1] and len(_INDENT) + 2 + len(lines[-1]) + 1 + len(word) + 2 > console.width:
+            lines.append("   ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    console.print(f"{_INDENT}[dim]$[/] ", end="")
+    console.print(f" \\\n{_INDENT}".join(lines), style="bold", markup=False, highlight=False, soft_wrap=True)
 
 
 class _Captured(io.TextIOWrapper):

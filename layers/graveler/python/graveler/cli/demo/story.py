@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from graveler.cli.demo.stage import Stage
 from graveler.cli.files import files_below
+from graveler.cli.places import LAKE
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def play(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
 
     with stage.step("Make a lake and a repository", "A lake is a folder: a SQLite table, and the objects beside it."):
         stage.run("init", typed_lake)
+        stage.set_variable(LAKE, typed_lake)
         stage.run("repo", "create", _URI)
     repository = _open(lake)
 
@@ -155,11 +157,11 @@ def _line(repository: "OpenRepository", ref: str, path: str) -> str:
 
 
 def _to_contest(source: Path, files: Sequence[str]) -> str:
-    """A short text, or else the first file."""
+    """A short text, of those with the shortest path, or else the first file."""
     for endings in _TEXTS:
-        for file in files:
-            if file.endswith(endings) and 100 < (source / file).stat().st_size < 20_000:
-                return file
+        fitting = [f for f in files if f.endswith(endings) and 100 < (source / f).stat().st_size < 20_000]
+        if fitting:
+            return min(fitting, key=len)
     return files[0]
 
 

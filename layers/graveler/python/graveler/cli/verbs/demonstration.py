@@ -116,7 +116,7 @@ def _open_scene(console: "Console", plan: "Plan", lake: Path) -> None:
     console.print()
     for name, value in {
         "files": f"{plan.source} ({count(len(plan.files), 'file')})",
-        "lake": f"{lake}   (to run these commands yourself: {_export(lake)})",
+        "lake": str(lake),
     }.items():
         console.print(f"    {name:<6} {value}", style="dim", markup=False, soft_wrap=True)
 
@@ -124,6 +124,8 @@ def _open_scene(console: "Console", plan: "Plan", lake: Path) -> None:
 def _close_scene(
     console: "Console", stage: "Stage", seconds: float, lake: Path | None, next_steps: "Sequence[str]"
 ) -> None:
+    from graveler.cli.demo.stage import show_command
+
     commands = sum(len(step.ran) for step in stage.steps)
     console.print()
     console.print(
@@ -133,10 +135,5 @@ def _close_scene(
         return
     console.print()
     console.print("Look around in the lake that is there now:")
-    for line in (_export(lake), *next_steps):
-        console.print("    [dim]$[/] ", end="")
-        console.print(line, style="bold", markup=False, soft_wrap=True)
-
-
-def _export(lake: Path) -> str:
-    return f"export {LAKE}={shlex.quote(str(lake))}"
+    for line in (f"export {LAKE}={shlex.quote(str(lake))}", *next_steps):
+        show_command(console, line)
