@@ -255,7 +255,8 @@ def test_a_realistic_record_takes_at_most_64_bytes_on_disk(seed: int) -> None:
     for n in range(20_000):
         if n % 400 == 0:
             job = f"{random.getrandbits(128):032x}"
-        path = f"sales.db/orders/year=2026/month={n // 8000 + 1:02}/day={n // 400 % 28 + 1:02}/part-{n % 400:05}-{job}.c000.parquet"
+        folder = f"sales.db/orders/year=2026/month={n // 8000 + 1:02}/day={n // 400 % 28 + 1:02}"
+        path = f"{folder}/part-{n % 400:05}-{job}.c000.parquet"
         begin = base32((1 << 40) - n, 8)
         name = begin + "".join(random.choices(BASE32, k=12)) + "/" + "".join(random.choices(BASE32, k=20))
         digest = md5(random.randbytes(8), usedforsecurity=False).hexdigest()
