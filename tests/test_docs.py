@@ -2,7 +2,7 @@
 
 Blocks fenced as ``console`` are sessions: lines that begin with ``$`` are commands, the lines below one what it prints. All
 blocks of a document are one session, in one empty folder. IDs, times and durations are compared by their form; ``…`` alone on
-a line stands for any lines; ``# exit 4`` behind a command is its exit code.
+a line stands for any lines; ``# exit 4`` behind a command is its exit code. Blocks of ``python`` run there afterwards.
 """
 
 import os
@@ -78,9 +78,16 @@ def test_the_commands_shown_print_what_is_shown(document: str, tmp_path: Path) -
         done = subprocess.run(
             ["bash", "-c", command], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=120
         )
-        printed = formed(done.stdout + done.stderr)
+        printed = formed((done.stdout + done.stderr).replace(f"{work}/", ""))
         assert done.returncode == expected_code, f"$ {command}\n{done.stdout}{done.stderr}"
         assert matches(formed(output), printed), f"$ {command}\nprinted:\n" + "\n".join(printed)
+
+
+    for program in re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL):
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=work, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{program}\n{done.stderr}"
 
 
 def test_the_readme_shows_a_session() -> None:
