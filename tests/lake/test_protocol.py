@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 from threading import enumerate as threads
 
 import pytest
@@ -352,8 +352,9 @@ def test_two_commits_at_once_give_two_commits_each_with_its_own_message() -> Non
     put(world.main, {"b": "2"})
 
     def let_the_first_go_on() -> None:
-        go.set()
-        thread.join(10)
+        if current_thread() is not thread:
+            go.set()
+            thread.join(10)
 
     world.clock.on_sleep = let_the_first_go_on
     made.append(world.main.commit("main", "second"))
@@ -832,6 +833,30 @@ def test_two_that_build_at_once_for_the_same_request_make_one_commit(verb: str, 
     made.append(run(world.repository(schedule)).id)
     assert len(set(made)) == 1
     assert len(messages(world.main)) == count + 1
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_request_whose_changes_another_commit_adopted_has_that_commit_as_its_result(dies: bool) -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    other = world.repository()
+    adopted: list[Commit] = []
+
+    def adopt() -> None:
+        world.wait_for_leases()
+        adopted.append(other.commit("main", "adopts", request_id="other"))
+
+    if dies:
+        victim = world.repository(DieAt("objects.put", 1))
+        assert died(lambda: victim.commit("main", "mine", request_id="mine"))
+        adopt()
+    else:
+        slow = world.repository(Before("objects.put", 1, adopt))
+        assert slow.commit("main", "mine", request_id="mine") == adopted[0]
+    put(world.main, {"later": "1"})
+    assert world.repository().commit("main", "mine", request_id="mine") == adopted[0]
+    assert world.repository().commit("main", "adopts", request_id="other") == adopted[0]
+    assert changes(world.main) == {"later": "added"}
 
 
 def test_a_repeated_merge_answers_though_its_source_is_gone() -> None:

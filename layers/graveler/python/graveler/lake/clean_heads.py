@@ -53,7 +53,7 @@ class CleanHeads:
         backoff = Backoff(self._clock)
         while True:
             state = self._branches.state(branch)
-            if self._sealer.all_free(state.sealed):
+            if self._sealer.take(state.sealed) is not None:
                 head, tree = self._head(state)
                 found = self._look((state.open, *state.sealed[::-1]), tree)
                 if found is Staging.CHANGES:
@@ -73,7 +73,7 @@ class CleanHeads:
             with self._sealer.holding(sealed.own, operation):
                 state = self._branches.state(branch)
                 others = tuple(token for token in sealed.tokens if token != sealed.own)
-                if state.sealed[: len(sealed.tokens)] != sealed.tokens or not self._sealer.all_free(others):
+                if state.sealed[: len(sealed.tokens)] != sealed.tokens or self._sealer.take(others) is None:
                     raise HeadMovedError
                 _, tree = self._head(state)
                 if self._look(sealed.tokens[::-1], tree) is Staging.CHANGES:

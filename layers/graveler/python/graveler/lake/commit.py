@@ -59,9 +59,9 @@ class Committer:
         def make() -> Commit:
             made: Commit | None = None
             while True:
-                sealed = self._sealer.seal(branch, said.operation)
+                sealed = self._sealer.seal(branch, said.operation, request_id)
                 try:
-                    with self._sealer.holding(sealed.own, said.operation):
+                    with self._sealer.holding(sealed.own, said.operation, request_id):
                         made = self._publish(branch, sealed, said, allow_empty, "" if sealed.rest else request_id)
                 except NoChangesError:
                     if made is None and not sealed.rest:
@@ -86,7 +86,8 @@ class Committer:
             tokens = tuple(token for token in state.sealed if token in sealed.tokens)
             if not tokens and not allow_empty:
                 raise _no_changes(branch)
-            if self._sealer.all_free(tuple(token for token in tokens if token != sealed.own)):
+            adopted = self._sealer.take(tuple(token for token in tokens if token != sealed.own))
+            if adopted is not None:
                 head = self._branches.commit(state.commit_id)
                 before = self._trees.load(head.metarange)
                 tree = attempt.build(before, tokens)
@@ -95,7 +96,14 @@ class Committer:
                         self._publisher.drop(state, tokens, said.operation)
                         raise _no_changes(branch)
                     commit = said.commit([head], self._trees.save(tree), int(self._clock.now()))
-                    self._publisher.publish(state, commit, "commit", applied=tokens, request_id=request_id)
+                    self._publisher.publish(
+                        state,
+                        commit,
+                        "commit",
+                        applied=tokens,
+                        request_id=request_id,
+                        adopted={outcome.request for outcome in adopted if outcome.request},
+                    )
                     return commit
                 except HeadMovedError:
                     pass

@@ -1,6 +1,7 @@
 """The one moment at which a commit appears: a transaction that moves the branch (promise C2)."""
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -11,7 +12,7 @@ from graveler.lake.branches import Branches
 from graveler.model import Commit, CommitID, RepositoryUID, Token
 from graveler.staging.tokens import TokenState
 from graveler.storage.objects import Objects
-from graveler.storage.tables import Absent, ConditionFailedError, Key, Put, Tables, Write
+from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Put, Tables, Write
 
 COMMITS_FOLDER = "_graveler/commits"
 REQUEST_TTL = 7 * 86_400
@@ -84,9 +85,11 @@ class Publisher:
         applied: tuple[Token, ...] = (),
         sources: Sequence[CommitID] = (),
         request_id: str = "",
+        adopted: AbstractSet[str] = frozenset(),
     ) -> None:
         """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
-        parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`).
+        parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
+        ``adopted``, of requests whose tokens are taken over, get this commit as their result (promise C4).
 
         One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
         the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
@@ -102,10 +105,11 @@ class Publisher:
             writes += self._branches.drop_token_writes(token, TokenState.PUBLISHED, commit.operation, commit.id)
         alive = range(len(writes), len(writes) + len(sources))
         writes += map(self._commits.alive_check, sources)
+        # From now on, not from the commit's time, which its maker may choose.
+        result: Item = {"commit": commit.id, "expires": event.time_ns // 1_000_000_000 + REQUEST_TTL}
+        writes += [Put(self._request_key(id_), result, Absent()) for id_ in self._undone(adopted - {request_id})]
         if request_id:
-            # From now on, not from the commit's time, which its maker may choose.
-            expires = event.time_ns // 1_000_000_000 + REQUEST_TTL
-            writes.append(Put(self._request_key(request_id), {"commit": commit.id, "expires": expires}, Absent()))
+            writes.append(Put(self._request_key(request_id), result, Absent()))
         try:
             self._tables.transact(writes)
         except ConditionFailedError as error:
@@ -125,6 +129,12 @@ class Publisher:
             if self._published(commit):
                 return
             raise
+
+    def _undone(self, requests: AbstractSet[str]) -> list[str]:
+        """Those that have no result yet. One table read, none for none."""
+        ids = sorted(requests)
+        items = self._tables.get_many([self._request_key(id_) for id_ in ids]) if ids else []
+        return [id_ for id_, item in zip(ids, items, strict=True) if item is None]
 
     def drop(self, state: BranchState, applied: tuple[Token, ...], operation: str) -> None:
         """Take ``applied``, its oldest sealed tokens, from the branch: nothing in them is a change of the head. One transaction.

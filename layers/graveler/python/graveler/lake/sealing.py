@@ -13,14 +13,14 @@ from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import Outcomes, TokenState, new_token, shard_count
+from graveler.staging.tokens import Outcomes, TokenOutcome, new_token, shard_count
 from graveler.storage.tables import ConditionFailedError, Tables
 
 LEASE: Final = 15.0
 """Seconds for which a sealed token is its owner's, renewed while it works."""
 
-MAX_SEALED: Final = 40
-"""How many sealed tokens a branch may have. Each takes two writes of the hundred of a transaction that takes them all."""
+MAX_SEALED: Final = 30
+"""How many sealed tokens a branch may have. Each takes three writes of the hundred of a transaction that takes them all."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -51,9 +51,10 @@ class Sealer:
         self._outcomes = outcomes
         self._clock = clock
 
-    def seal(self, branch: str, operation: str) -> Sealed:
+    def seal(self, branch: str, operation: str, request: str = "") -> Sealed:
         """Close the branch's open token, if anything is staged under it: what is staged from now on belongs to the next commit.
 
+        ``request`` is the id of the user's request, for whoever has to finish it (promise C4).
         One table read of the branch, one for each of the token's shards, at most, to see that something is staged; one
         transaction.
         """
@@ -67,7 +68,7 @@ class Sealer:
             tokens = (*state.sealed, state.open)
             after = msgspec.structs.replace(state, open=new_token(shard_count(state.open)), sealed=tokens)
             writes = self._refs.move_branch_writes(state, after, None)
-            writes.append(self._outcomes.seal_write(state.open, operation, self._clock.now() + LEASE))
+            writes.append(self._outcomes.seal_write(state.open, operation, self._clock.now() + LEASE, request))
             try:
                 self._tables.transact(writes)
                 return Sealed(tokens, state.open)
@@ -78,14 +79,15 @@ class Sealer:
                 if not backoff.wait():
                     raise busy(branch) from None
 
-    def all_free(self, tokens: tuple[Token, ...]) -> bool:
-        """May these sealed tokens be taken now? Not while the lease of an owner lives. One table read, none for no tokens."""
+    def take(self, tokens: tuple[Token, ...]) -> list[TokenOutcome] | None:
+        """What is known of sealed tokens that may be taken now; None while the lease of an owner lives. One table read, none for
+        no tokens."""
         now = self._clock.now()
-        outcomes = self._outcomes.get_many(tokens) if tokens else []
-        return not any(o is not None and o.state is TokenState.SEALED and o.lease > now for o in outcomes)
+        outcomes = [o for o in self._outcomes.get_many(tokens) if o is not None] if tokens else []
+        return None if any(outcome.is_claimed(now) for outcome in outcomes) else outcomes
 
     @contextmanager
-    def holding(self, own: Token | None, operation: str) -> Iterator[None]:
+    def holding(self, own: Token | None, operation: str, request: str = "") -> Iterator[None]:
         """Renews the lease of the own token while the body works, from a thread, so that long builds are not taken over.
 
         Gives it back when the body fails, so that the next operation need not wait for it (promise C5).
@@ -98,7 +100,7 @@ class Sealer:
         def renew() -> None:
             while not stop.wait(LEASE / 3):
                 try:
-                    self._renew(own, operation, self._clock.now() + LEASE)
+                    self._renew(own, operation, self._clock.now() + LEASE, request)
                 except ConditionFailedError:
                     return  # adopted, or done
                 except GravelerError:
@@ -113,13 +115,13 @@ class Sealer:
         except BaseException:
             _stop(thread, stop)
             with suppress(GravelerError):
-                self._renew(own, operation, 0.0)
+                self._renew(own, operation, 0.0, request)
             raise
         finally:
             _stop(thread, stop)
 
-    def _renew(self, own: Token, operation: str, lease: float) -> None:
-        write = self._outcomes.renew_write(own, operation, lease)
+    def _renew(self, own: Token, operation: str, lease: float, request: str) -> None:
+        write = self._outcomes.renew_write(own, operation, lease, request)
         self._tables.put(write.key, write.item, write.condition)
 
 

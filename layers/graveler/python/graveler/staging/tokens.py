@@ -43,14 +43,22 @@ class TokenState(str, Enum):
     DELETED = "deleted"
 
 
+_STATES: Final = frozenset(state.value for state in TokenState)
+
+
 class TokenOutcome(Struct, frozen=True):
-    """A token's item. ``lease`` is when the owner's claim ends (Unix seconds); ``commit_id`` where the changes went, if
-    published."""
+    """A token's item. ``lease`` is when the owner's claim ends (Unix seconds), ``request`` the id of the request that it works
+    for, if there is one; ``commit_id`` where the changes went, if published."""
 
     state: TokenState
     owner: str
     lease: float = 0.0
     commit_id: CommitID | None = None
+    request: str = ""
+
+    def is_claimed(self, now: float) -> bool:
+        """Is the owner still at work on it, for all that is known?"""
+        return self.state is TokenState.SEALED and self.lease > now
 
 
 class Outcomes:
@@ -69,13 +77,14 @@ class Outcomes:
         item = self._tables.get(self.key(token))
         return None if item is None else _decode(item)
 
-    def seal_write(self, token: Token, owner: str, lease: float) -> Put:
+    def seal_write(self, token: Token, owner: str, lease: float, request: str = "") -> Put:
         """Claims a token that is being sealed; part of that transaction."""
-        return Put(self.key(token), _sealed(owner, lease), Absent())
+        return Put(self.key(token), _sealed(owner, lease, request), Absent())
 
-    def renew_write(self, token: Token, owner: str, lease: float) -> Put:
+    def renew_write(self, token: Token, owner: str, lease: float, request: str = "") -> Put:
         """Prolongs the owner's claim, on condition that the token is still its own and undecided."""
-        return Put(self.key(token), _sealed(owner, lease), Matches({"state": TokenState.SEALED.value, "owner": owner}))
+        mine = Matches({"state": TokenState.SEALED.value, "owner": owner})
+        return Put(self.key(token), _sealed(owner, lease, request), mine)
 
     def decide_write(self, token: Token, state: TokenState, owner: str, now: float, commit_id: CommitID | None) -> Put:
         """Says what became of a token; part of the transaction that takes it from its branch."""
@@ -89,17 +98,23 @@ class Outcomes:
         return Key(f"{self._uid}/token/{token}", b"outcome")
 
 
-def _sealed(owner: str, lease: float) -> dict[str, Value]:
-    return {"state": TokenState.SEALED.value, "owner": owner, "lease_ms": int(lease * 1000)}
+def _sealed(owner: str, lease: float, request: str) -> dict[str, Value]:
+    item: dict[str, Value] = {"state": TokenState.SEALED.value, "owner": owner, "lease_ms": int(lease * 1000)}
+    if request:
+        item["request"] = request
+    return item
 
 
 def _decode(item: Item) -> TokenOutcome:
-    state, owner, lease, commit = (item.get(name) for name in ("state", "owner", "lease_ms", "commit"))
-    if not (isinstance(state, str) and isinstance(owner, str)):
+    state, owner, lease, commit, request = (
+        item.get(name) for name in ("state", "owner", "lease_ms", "commit", "request")
+    )
+    if not (state in _STATES and isinstance(owner, str)):
         raise CorruptError(f"the item of a staging token has no state and owner: {dict(item)!r}")
     return TokenOutcome(
         TokenState(state),
         owner,
         lease / 1000 if isinstance(lease, int) else 0.0,
         CommitID(commit) if isinstance(commit, str) else None,
+        request if isinstance(request, str) else "",
     )

@@ -1,0 +1,375 @@
+"""A search over interleavings of real clients, as ``model/protocol.py`` of the design does it over a model.
+
+Clients are threads, of which one runs at a time: at every request to a port, and when it sleeps, a client hands control back
+to the scheduler, which picks the next one by a seeded choice. Clients may be killed before or after any request, lose answers,
+and find that time has passed and leases have run out. Everything follows from the seed.
+
+A :class:`History` notes what was asked and answered, when. It judges reads as a regular register: a read is wrong if its value
+was overwritten, by an acknowledged write, before the read began. A value never written is wrong too.
+
+To add a verb: write an operation (a method of :class:`Client`) that notes its writes and reads in the history, and name it in
+:data:`OPERATIONS`.
+"""
+
+from _thread import allocate_lock
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from random import seed as seed_global
+from threading import Thread, current_thread
+
+from graveler.errors import (
+    BusyError,
+    DirtyBranchError,
+    GravelerError,
+    MergeConflictError,
+    NoChangesError,
+    ObjectNotFoundError,
+    UnavailableError,
+)
+from graveler.lake.imports import ImportSource
+from graveler.lake.repository import OpenRepository
+from graveler.model import Commit, CommitID, MergeStrategy, ObjectEntry
+from tests.lake.support import Died, World
+from tests.support.instruments import Fault
+
+KEYS = ("a", "b", "i/c")
+"""Few, so that clients meet. Imports replace what is under ``i/``."""
+
+
+@dataclass
+class Write:
+    """One write of one key. ``value`` is None for a delete; ``end`` None until it is acknowledged."""
+
+    key: str
+    value: int | None
+    start: int
+    end: int | None = None
+
+
+@dataclass
+class History:
+    """Who did what when, in ticks of the scheduler."""
+
+    writes: list[Write] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def judge(self, key: str, value: int | None, began: int, who: str) -> None:
+        """Was ``value`` a right answer to a read of ``key`` that began then?"""
+        mine = [w for w in self.writes if w.key == key]
+        acknowledged = [w for w in mine if w.end is not None and w.end < began]
+        if value is None and not acknowledged:
+            return
+        candidates = [w for w in mine if w.value == value]
+        for write in candidates:
+            if not any(write.end is not None and later.start > write.end for later in acknowledged):
+                return
+        newest = max((w.start, w.value) for w in acknowledged) if acknowledged else None
+        self.wrong.append(f"{who} read {value} of {key!r}, although {newest} (start, value) had been acknowledged")
+
+
+class Scheduler:
+    """Lets one client run at a time, until its next request."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        seed_global(seed)  # the jitter of backing off
+        self.world = World()
+        self.world.clock.on_sleep = self.hand_over
+        self.history = History()
+        self.clients: list[Client] = []
+        self.ticks = 0
+        self.value = 0
+        self._back = allocate_lock()
+        self._back.acquire()
+        self._stay = self.random.choice((0.0, 0.5, 0.8, 0.95))
+        self._kill = self.random.choice((0.0, 0.01, 0.03))
+        self._fault = self.random.choice((0.0, 0.0, 0.01))
+        self._time = self.random.choice((0.0, 0.01, 0.05))
+        self._age = self.random.choice((0.0, 0.01))
+
+    def tick(self) -> int:
+        self.ticks += 1
+        return self.ticks
+
+    def fresh(self) -> int:
+        self.value += 1
+        return self.value
+
+    def run(self) -> None:
+        """Run all clients to their end, then look at what is left."""
+        for client in self.clients:
+            client.start()
+        current: Client | None = None
+        ageing = False
+        while alive := [client for client in self.clients if not client.finished]:
+            if self.random.random() < self._time:
+                self.world.clock.time += 20.0  # leases run out
+            ageing = ageing or self.random.random() < self._age
+            if ageing:
+                # The longest request's time passes only while no request is under way; then also clean-up is due.
+                under_way = [client for client in alive if not client.at_boundary]
+                if not under_way:
+                    self.world.clock.time += self.random.choice((1000.0, 100_000.0))
+                    ageing = False
+                alive = under_way or alive
+            if current not in alive or self.random.random() >= self._stay:
+                current = self.random.choice(alive)
+            assert current is not None
+            assert self.ticks < 200_000, "clients go round in circles"
+            current.go.release()
+            self._back.acquire()
+        for client in self.clients:
+            client.thread.join()
+            if client.error is not None:
+                raise client.error
+
+    def hand_over(self) -> None:
+        """Called by a client's thread before each request."""
+        thread = current_thread()
+        for client in self.clients:
+            if client.thread is thread:
+                self.tick()
+                self._back.release()
+                client.go.acquire()
+
+    def finish(self, client: "Client") -> None:
+        client.finished = True
+        self._back.release()
+
+    def fault(self, client: "Client") -> Fault:
+        chance = self.random.random()
+        if chance < self._kill:
+            client.doomed = True
+            if self.random.random() < 0.5:
+                raise Died
+            return "fail_after"
+        if chance < self._kill + self._fault:
+            return self.random.choice(("fail_before", "fail_after", "repeat"))
+        return None
+
+
+class Client:
+    """One process after another: killed, it begins again as a new one and goes on with the next operation."""
+
+    def __init__(self, scheduler: Scheduler, name: str, operations: list[str]) -> None:
+        self.scheduler = scheduler
+        self.name = name
+        self.operations = operations
+        self.go = allocate_lock()
+        self.go.acquire()
+        self.thread = Thread(target=self._run, name=name, daemon=True)
+        self.finished = False
+        self.at_boundary = True
+        self.doomed = False
+        self.error: BaseException | None = None
+        self.commits: list[tuple[str, Commit]] = []
+        self.unclear: set[str] = set()
+        self._repository: OpenRepository | None = None
+        scheduler.clients.append(self)
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def _run(self) -> None:
+        self.go.acquire()
+        try:
+            for number, operation in enumerate(self.operations):
+                self.at_boundary = True
+                self.scheduler.hand_over()
+                self.at_boundary = False
+                try:
+                    getattr(self, operation)(f"{self.name}-{number}")
+                except Died:
+                    self._repository = None
+                except (BusyError, DirtyBranchError, MergeConflictError, NoChangesError, UnavailableError):
+                    if self.doomed:
+                        self._repository = None
+                self.doomed = False
+        except BaseException as error:  # noqa: BLE001 - shown by the scheduler's thread
+            self.error = error
+        self.scheduler.finish(self)
+
+    @property
+    def repository(self) -> OpenRepository:
+        if self._repository is None:
+            self._repository = self.scheduler.world.repository(self._request)
+        return self._repository
+
+    def _request(self, _: str, __: int) -> Fault:
+        if self.doomed:
+            raise Died
+        self.scheduler.hand_over()
+        return self.scheduler.fault(self)
+
+    def _key(self) -> str:
+        return self.scheduler.random.choice(KEYS)
+
+    def _note(self, key: str, value: int | None) -> Write:
+        write = Write(key, value, self.scheduler.tick())
+        self.scheduler.history.writes.append(write)
+        return write
+
+    def put(self, _: str) -> None:
+        value = self.scheduler.fresh()
+        key = self._key()
+        write = self._note(key, value)
+        self.repository.link("main", entry(key, value))
+        write.end = self.scheduler.tick()
+
+    def delete(self, _: str) -> None:
+        key = self._key()
+        write = self._note(key, None)
+        self.repository.delete("main", [key])
+        write.end = self.scheduler.tick()
+
+    def read(self, _: str) -> None:
+        key = self._key()
+        began = self.scheduler.tick()
+        try:
+            value: int | None = self.repository.stat("main", key).size
+        except ObjectNotFoundError:
+            value = None
+        self.scheduler.history.judge(key, value, began, self.name)
+
+    def list(self, _: str) -> None:
+        began = self.scheduler.tick()
+        self._judge(self.repository, "main", began)
+
+    def commit(self, message: str) -> None:
+        began = self.scheduler.tick()
+        self.unclear.add(message)
+        made = self.repository.commit("main", message, request_id=message)
+        self.unclear.discard(message)
+        self.commits.append((message, made))
+        # What was acknowledged before it began is in it, or in one before.
+        self._judge(self.scheduler.world.repository(), made.id, began)
+
+    def commit_again(self, message: str) -> None:
+        """The same request twice, whatever came of the first."""
+        began = self.scheduler.tick()
+        self.unclear.add(message)
+        first: Commit | None = None
+        try:
+            first = self.repository.commit("main", message, request_id=message)
+        except (BusyError, NoChangesError, UnavailableError):
+            if self.doomed:
+                raise
+        again = self.repository.commit("main", message, request_id=message)
+        self.unclear.discard(message)
+        if first is not None and first.id != again.id:
+            self.scheduler.history.wrong.append(f"{message} twice made {first.id[:8]} and {again.id[:8]}")
+        self.commits.append((message, again))
+        self._judge(self.scheduler.world.repository(), again.id, began)
+
+    def merge(self, message: str) -> None:
+        value = self.scheduler.fresh()
+        key = self._key()
+        write = self._note(key, value)  # if this fails halfway, a later merge may bring it
+        self.repository.link("side", entry(key, value))
+        self.repository.commit("side", message)
+        self.unclear.add(message)
+        write.start = self.scheduler.tick()
+        self.repository.merge("side", "main", message=message, strategy=MergeStrategy.SOURCE_WINS)
+        write.end = self.scheduler.tick()
+
+    def take(self, message: str) -> None:
+        """Import one object."""
+        value = self.scheduler.fresh()
+        self.unclear.add(message)
+        write = self._note("i/c", value)
+        repository = self.repository
+        record = repository._codec.encode(entry("i/c", value))
+        source = ImportSource(b"i/", True, lambda: iter([(b"i/c", record)]))
+        repository.import_sources("main", [source], message)
+        write.end = self.scheduler.tick()
+
+    def _judge(self, repository: OpenRepository, ref: str, began: int) -> None:
+        found = {e.path: e.size for e in repository.objects(ref)}
+        for key in KEYS:
+            self.scheduler.history.judge(key, found.get(key), began, f"{self.name} at {ref[:8]}")
+
+
+def entry(key: str, value: int) -> ObjectEntry:
+    return ObjectEntry(key, f"mem://elsewhere/{value}", value, f"{value:032x}", 0)
+
+
+OPERATIONS: dict[str, tuple[str, ...]] = {
+    "writer": ("put", "put", "put", "delete", "read"),
+    "committer": ("commit", "commit", "commit_again", "read"),
+    "merger": ("merge",),
+    "importer": ("take",),
+    "reader": ("read", "list"),
+}
+
+CASTS: list[tuple[str, ...]] = [
+    ("writer", "committer"),
+    ("writer", "committer", "committer"),
+    ("writer", "writer", "committer", "reader"),
+    ("writer", "committer", "merger"),
+    ("writer", "committer", "committer", "merger"),
+    ("writer", "merger", "reader"),
+    ("writer", "committer", "importer"),
+    ("writer", "committer", "merger", "importer"),
+]
+"""Which clients meet; the seed picks one."""
+
+LENGTH = 5
+
+
+def explore(seed: int) -> Scheduler:
+    """Run the schedule of a seed; raises ``AssertionError`` with the seed for a bad history."""
+    scheduler = Scheduler(seed)
+    world = scheduler.world
+    world.main.create_branch("side", "main")
+    for number, kind in enumerate(scheduler.random.choice(CASTS)):
+        operations = [scheduler.random.choice(OPERATIONS[kind]) for _ in range(LENGTH)]
+        Client(scheduler, f"{kind}{number}", operations)
+    scheduler.run()
+    problems = list(scheduler.history.wrong)
+    problems += final_problems(scheduler)
+    assert not problems, f"seed {seed}: " + "; ".join(problems)
+    return scheduler
+
+
+def final_problems(scheduler: Scheduler) -> list[str]:
+    """What is wrong at the end: contents, staging, history."""
+    world = scheduler.world
+    world.wait_for_leases()
+    history = scheduler.history
+    history.wrong.clear()
+    fresh = world.repository()
+    found = contents(fresh, "main")
+    for key in KEYS:
+        history.judge(key, found.get(key), scheduler.tick(), "the end")
+    try:
+        fresh.commit("main", "the end")
+    except NoChangesError:
+        pass
+    except GravelerError as error:
+        history.wrong.append(f"the last commit failed: {error}")
+    if contents(fresh, "main@") != found or contents(fresh, "main") != found:
+        history.wrong.append(f"{contents(fresh, 'main@')} after the last commit, {found} before")
+    if fresh._branches.state("main").sealed:
+        history.wrong.append("sealed tokens are left")
+    wrong = list(history.wrong)
+    # History: each acknowledged commit once, linear along first parents, made by somebody.
+    line = fresh.log("main", amount=10_000, first_parent=True).results
+    ids: list[CommitID] = [c.id for c in line]
+    said = [c.message for c in line]
+    for client in scheduler.clients:
+        for message, commit in client.commits:
+            if commit.id not in ids:
+                wrong.append(f"the commit of {message} is not in the history")
+    wrong += [f"{said.count(message)} commits say {message}" for message in set(said) if said.count(message) > 1]
+    known = {message for client in scheduler.clients for message, _ in client.commits}
+    known |= {message for client in scheduler.clients for message in client.unclear} | {"the end", "Repository created"}
+    wrong += [f"nobody made commit {message}" for message in said if message not in known]
+    return wrong
+
+
+def contents(repository: OpenRepository, ref: str) -> dict[str, int]:
+    return {e.path: e.size for e in repository.objects(ref)}
+
+
+Explore = Callable[[int], Scheduler]

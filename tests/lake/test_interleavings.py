@@ -1,0 +1,139 @@
+"""Random schedules of real clients: no acknowledged write is lost or revived, commits are whole and once, histories linear.
+
+``GRAVELER_SCHEDULES=n`` searches n schedules instead of the short form. A failure names its seed, and ``explore(seed)`` replays
+it.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from graveler.history.reflog import Event
+from graveler.history.refs import BranchState, Refs
+from graveler.lake.clean_heads import CleanHeads, Staging
+from graveler.lake.stage import Stager
+from graveler.model import Token
+from graveler.staging import cleanup
+from graveler.staging.changes import StagedChanges, StagedRecord
+from graveler.storage.tables import Matches, Put, Write
+from graveler.tree.tree import Tree
+from tests.lake.interleaving import explore
+
+SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "600"))
+CHUNKS = 12
+
+REGRESSIONS = [100_026, 103_657]
+"""Seeds that failed once."""
+
+
+@pytest.fixture
+def first_seed(request: pytest.FixtureRequest) -> int:
+    given = request.config.getoption("hypothesis_seed", None)
+    return (int(given) if given is not None else 20260101) * 1_000_003
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_no_schedule_loses_or_revives_a_write(chunk: int, first_seed: int) -> None:
+    for number in range(chunk, SCHEDULES, CHUNKS):
+        explore(first_seed + number)
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_schedules_that_failed_once(seed: int) -> None:
+    explore(seed)
+
+
+# The search finds what each rule of the protocol is there for: without the rule there is a bad history.
+
+
+def without_check_after_put(patch: pytest.MonkeyPatch) -> None:
+    def stage(self: Stager, branch: str, records: Sequence[StagedRecord]) -> None:
+        self.expect(branch)
+        self._staged.put_many(self._open[branch], records)
+
+    patch.setattr(Stager, "stage", stage)
+
+
+def taking_late_items_back(patch: pytest.MonkeyPatch) -> None:
+    def stage(self: Stager, branch: str, records: Sequence[StagedRecord]) -> None:
+        self.expect(branch)
+        while True:
+            token = self._open[branch]
+            self._staged.put_many(token, records)
+            self._open[branch] = self._branches.state(branch).open
+            if self._open[branch] == token:
+                return
+            tables = self._staged._tables
+            for key, packed in records:
+                place = self._staged._key(token, key)
+                if tables.get(place) == ({} if packed is None else {"record": packed}):
+                    tables.delete(place)
+
+    patch.setattr(Stager, "stage", stage)
+
+
+def deleting_staged_items_instead_of_tombstones(patch: pytest.MonkeyPatch) -> None:
+    put = StagedChanges.put
+
+    def remove(self: StagedChanges, token: Token, key: bytes, packed: bytes | None) -> None:
+        if packed is None and self._tables.get(self._key(token, key)) is not None:
+            self._tables.delete(self._key(token, key))
+        else:
+            put(self, token, key, packed)
+
+    patch.setattr(StagedChanges, "put", remove)
+
+
+def cleaning_up_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cleanup, "LONGEST_REQUEST", -1)
+
+
+def leaving_staged_nothings_over_a_merge(patch: pytest.MonkeyPatch) -> None:
+    look = CleanHeads._look
+
+    def careless(self: CleanHeads, tokens: tuple[Token, ...], tree: Tree) -> Staging:
+        found = look(self, tokens, tree)
+        return Staging.NOTHING if found is Staging.NO_CHANGE else found
+
+    patch.setattr(CleanHeads, "_look", careless)
+
+
+def ignoring_what_is_staged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CleanHeads, "_look", lambda *_: Staging.NOTHING)
+
+
+def publishing_whatever_the_head_is(patch: pytest.MonkeyPatch) -> None:
+    move = Refs.move_branch_writes
+
+    def blind(self: Refs, old: BranchState, new: BranchState, event: Event | None) -> list[Write]:
+        first, *rest = move(self, old, new, event)
+        assert isinstance(first, Put)
+        condition = Matches({"open": old.open})
+        return [Put(first.key, first.item, condition), *rest]
+
+    patch.setattr(Refs, "move_branch_writes", blind)
+
+
+MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
+    without_check_after_put,
+    taking_late_items_back,
+    deleting_staged_items_instead_of_tombstones,
+    cleaning_up_at_once,
+    leaving_staged_nothings_over_a_merge,
+    ignoring_what_is_staged,
+    publishing_whatever_the_head_is,
+]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.__name__ for m in MUTATIONS])
+def test_the_search_finds_a_bad_history(mutation: Callable[[pytest.MonkeyPatch], None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        mutation(patch)
+        with pytest.raises(AssertionError, match=r"^seed"):
+            explore_many()
+
+
+def explore_many() -> None:
+    for seed in range(5000):
+        explore(seed)
