@@ -149,7 +149,7 @@ def test_a_join_opens_under_two_ranges_a_seam_of_the_right_tree_on_average(seed:
     contents = many(2000)
     ordered = sorted(contents)
     whole = build_tree(store, contents, split)
-    random, opened, seams = Random(seed), 0, 150
+    random, opened, seams = Random(seed), 0, 60
     for _ in range(seams):
         seam = random.randrange(1, 2000)
         left = build_tree(store, dict.fromkeys(ordered[:seam], 0) | {k: contents[k] for k in ordered[:seam]}, split)

@@ -1,5 +1,7 @@
 """Files of sorted records: what RocksDB wrote is what we read, RocksDB reads the same, and damage never passes unseen."""
 
+import subprocess
+import sys
 from bisect import bisect_left
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 from xxhash import xxh3_64_intdigest
 
+from graveler.errors import UnavailableError
 from graveler.tree.files import default_scratch
 from graveler.tree.sstable import MalformedTableError, Table, write_table
 from tests.tree.support import LAW
@@ -129,6 +132,37 @@ def test_a_table_is_shared_by_threads() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(read, range(12)))
+
+
+def test_tables_are_written_by_several_threads_at_a_time() -> None:
+    worlds = [many(3000, Random(n)) for n in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        assert [contents(Table(data)) for data in pool.map(table_bytes, worlds)] == worlds
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    for scratch in (tmp_path / "missing", Path("/proc/self")):
+        with pytest.raises(UnavailableError, match=str(scratch)):
+            write_table([b"k"], [b"v"], scratch)
+
+
+def test_a_full_disk_is_unavailable_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the disk."""
+    script = """
+import resource, sys
+from pathlib import Path
+from random import randbytes
+from graveler.errors import UnavailableError
+from graveler.tree.sstable import write_table
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+try:
+    write_table([b"%05d" % n for n in range(5000)], [randbytes(100) for _ in range(5000)], Path(sys.argv[1]))
+except UnavailableError as error:
+    assert sys.argv[1] in str(error)
+    sys.exit(42)
+"""
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 42
+    assert not list(tmp_path.iterdir())
 
 
 # -- damage

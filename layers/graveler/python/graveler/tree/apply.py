@@ -53,15 +53,20 @@ def reapply(
 
 
 def aligned(left: Tree, right: Tree) -> Iterator[tuple[Interval, bool]]:
-    """Cut the whole key space into intervals in which both trees have the very same ranges, and those in which they have not."""
+    """Cut the whole key space into intervals in which both trees have the very same ranges, and those in which they have not;
+    by turns, so that one question serves a whole stretch of different ranges."""
     after: bytes | None = None
+    reached: bytes | None = None
+    """The last key where both have a cut; from ``after`` up to it they differ."""
     i = j = 0
     while i < len(left) and j < len(right):
         run = common_run(left, i, right, j)
         if run:
-            upto = left.lasts[i + run - 1]
-            yield (after, upto), True
-            after, i, j = upto, i + run, j + run
+            if reached != after:
+                yield (after, reached), False
+            after, reached = reached, left.lasts[i + run - 1]
+            yield (after, reached), True
+            after, i, j = reached, i + run, j + run
             continue
         # Different: go on to the next key where both have a cut.
         while i < len(left) and j < len(right) and left.lasts[i] != right.lasts[j]:
@@ -70,10 +75,12 @@ def aligned(left: Tree, right: Tree) -> Iterator[tuple[Interval, bool]]:
             else:
                 j += 1
         if i < len(left) and j < len(right):
-            upto = left.lasts[i]
-            yield (after, upto), False
-            after, i, j = upto, i + 1, j + 1
-    yield (after, None), i == len(left) and j == len(right)
+            reached, i, j = left.lasts[i], i + 1, j + 1
+    same = i == len(left) and j == len(right)
+    if same and reached != after:
+        yield (after, reached), False
+        after = reached
+    yield (after, None), same
 
 
 def common_run(left: Tree, i: int, right: Tree, j: int) -> int:

@@ -4,6 +4,7 @@ Two kinds of files, addressed by name: ``ranges`` and ``metaranges``. Names pin 
 """
 
 from collections import OrderedDict
+from os import W_OK, access
 from pathlib import Path
 from tempfile import gettempdir
 from threading import Lock
@@ -89,6 +90,6 @@ def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int) -> TreeStore:
 
 
 def default_scratch() -> Path:
-    """A folder in memory if this system has one, else the one for temporary files."""
+    """A folder in memory if this system has one to write to, else the one for temporary files."""
     memory = Path("/dev/shm")
-    return memory if memory.is_dir() else Path(gettempdir())
+    return memory if memory.is_dir() and access(memory, W_OK) else Path(gettempdir())

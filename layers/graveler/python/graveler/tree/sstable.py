@@ -22,6 +22,8 @@ from rocksdict import BlockBasedOptions, ChecksumType, DBCompressionType, Option
 from xxhash import xxh3_64_intdigest
 from zstandard import ZstdDecompressor, ZstdError, frame_content_size
 
+from graveler.errors import UnavailableError
+
 BLOCK_SIZE: Final = 16 * 1024
 _RESTART_INTERVAL: Final = 16
 _FORMAT_VERSION: Final = 5
@@ -70,16 +72,25 @@ def _options() -> Options:
 
 def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: Path) -> bytes:
     """The bytes of a table of these records, which must be in ascending order. ``scratch`` is a folder that RocksDB may write to
-    meanwhile, best in memory. 0.4 µs a record."""
-    with TemporaryDirectory(dir=scratch, prefix="graveler-") as folder:
-        path = f"{folder}/table"
-        writer = SstFileWriter(_options())
-        writer.open(path)
-        put = writer.__setitem__
-        for key, value in zip(keys, packed, strict=True):
-            put(key, value)
-        writer.finish()
-        return Path(path).read_bytes()
+    meanwhile, best in memory; :class:`graveler.errors.UnavailableError` if it cannot. 0.4 µs a record."""
+    try:
+        with TemporaryDirectory(dir=scratch, prefix="graveler-") as folder:
+            path = f"{folder}/table"
+            writer = SstFileWriter(_options())
+            writer.open(path)
+            put = writer.__setitem__
+            for key, value in zip(keys, packed, strict=True):
+                put(key, value)
+            writer.finish()
+            return Path(path).read_bytes()
+    except Exception as error:
+        # RocksDB's own errors are plain ones.
+        if isinstance(error, OSError) or (type(error) is Exception and str(error).startswith("IO error")):
+            raise UnavailableError(
+                f"a file of {len(keys)} records cannot be written in {scratch}: {error}. "
+                "Make room there, or give another folder for files that are being written"
+            ) from None
+        raise
 
 
 class Table:
