@@ -1,0 +1,152 @@
+"""What one metarange or range has to keep, judged from its bytes alone. No request."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from itertools import pairwise
+from struct import error as StructError  # noqa: N812
+from struct import unpack
+
+import msgspec
+
+from graveler.errors import CorruptError
+from graveler.lake.fsck.findings import FindingKind
+from graveler.model import ObjectEntry, SplitParameters
+from graveler.tree.record import IDENTITY_OVERHEAD, MAX_KEY_BYTES, RecordCodec, identity, record_ids
+from graveler.tree.split import cuts_after
+from graveler.tree.sstable import MalformedTableError, Records, Table
+from graveler.tree.tree import RangeInfo
+
+_ID_BYTES = 32
+_SUFFIX_BYTES = 16
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something that is not as it has to be, in the objects from ``first`` to ``last``."""
+
+    kind: FindingKind
+    why: str
+    first: bytes | None = None
+    last: bytes | None = None
+
+
+def open_file(name: str, data: bytes) -> Records:
+    """The records of a range or metarange file, if they are those that its name promises, in order.
+
+    :class:`MalformedTableError` with the reason if not.
+    """
+    keys: list[bytes] = []
+    packed: list[bytes] = []
+    for some_keys, some_packed in Table(data).blocks():
+        keys += some_keys
+        packed += some_packed
+    try:
+        actual = name_of(keys, packed)
+    except IndexError:
+        raise MalformedTableError("holds a record without an identity") from None
+    if actual != name:
+        raise MalformedTableError(f"what it holds has the name {actual}")
+    if not keys:
+        raise MalformedTableError("holds nothing")
+    for one, other in pairwise(keys):
+        if one >= other:
+            raise MalformedTableError(f"its keys are not in order: {one!r} comes before {other!r}")
+    return keys, packed
+
+
+def name_of(keys: Sequence[bytes], packed: Sequence[bytes]) -> str:
+    """Name of the file, range or metarange, with these records: recomputed ID and the part that pins the rest."""
+    return f"{sha256(record_ids(keys, packed)).hexdigest()}-{sha256(b''.join(packed)).hexdigest()[:32]}"
+
+
+def descriptions(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[list[RangeInfo], list[Problem]]:
+    """What a metarange says of its ranges, as far as it can be read."""
+    infos: list[RangeInfo] = []
+    problems: list[Problem] = []
+    for last, description in zip(keys, packed, strict=True):
+        try:
+            info = RangeInfo.unpack(last, description)
+        except msgspec.MsgspecError as error:
+            why = f"the description of its range that ends with {last!r} cannot be read: {error}"
+            problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, None, last))
+            continue
+        if len(identity(description)) != _ID_BYTES or len(info.suffix) != _SUFFIX_BYTES:
+            why = f"the description of its range that ends with {last!r} names no file"
+            problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, info.first, last))
+            continue
+        infos.append(info)
+    return infos, problems
+
+
+def seams(infos: Sequence[RangeInfo], split: SplitParameters) -> list[Problem]:
+    """Where neighbouring ranges overlap, or one ends without a cut of the rule. The descriptions are taken to be true."""
+    problems: list[Problem] = []
+    for one, other in pairwise(infos):
+        if other.first <= one.last:
+            why = f"has ranges that overlap: {one.name} ends with {one.last!r}, and the next one begins with {other.first!r}"
+            problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, other.first, one.last))
+        if not cuts_after(split, one.size, one.last):
+            why = f"has range {one.name} end with {one.last!r}, where the split rule ends none"
+            problems.append(Problem(FindingKind.CUT, why, one.first, one.last))
+    return problems
+
+
+def describe(keys: Sequence[bytes], packed: Sequence[bytes]) -> RangeInfo:
+    """The true description of a range. ``struct.error`` for a record without a size."""
+    return RangeInfo(
+        last=keys[-1],
+        id=sha256(record_ids(keys, packed)).digest(),
+        first=keys[0],
+        count=len(keys),
+        size=sum(map(len, keys)) + IDENTITY_OVERHEAD * len(keys),
+        total=sum(unpack(f">{len(packed)}Q", b"".join([record[2:10] for record in packed]))),
+        suffix=sha256(b"".join(packed)).digest()[:_SUFFIX_BYTES],
+    )
+
+
+def misdescribed(info: RangeInfo, keys: Sequence[bytes], packed: Sequence[bytes]) -> Problem | None:
+    """What is false in the description of a range with these records."""
+    try:
+        true = describe(keys, packed)
+    except StructError:
+        return None  # the record that has no size is reported as such
+    wrong = [
+        f"{said} is {getattr(true, said)!r}, not {getattr(info, said)!r}"
+        for said in ("first", "last", "count", "size", "total", "suffix")
+        if getattr(true, said) != getattr(info, said)
+    ]
+    if not wrong:
+        return None
+    why = f"says of range {info.name} what is not so: {', '.join(wrong)}"
+    return Problem(FindingKind.DESCRIPTION, why, min(info.first, true.first), max(info.last, true.last))
+
+
+def decode_all(
+    codec: RecordCodec, keys: Sequence[bytes], packed: Sequence[bytes]
+) -> tuple[list[ObjectEntry], Problem | None]:
+    """The entries of a range, and what is wrong with those that are none. About 3 µs each."""
+    entries: list[ObjectEntry] = []
+    bad: list[tuple[bytes, str]] = []
+    for key, record in zip(keys, packed, strict=True):
+        try:
+            entry = codec.decode(key, record)
+        except CorruptError as error:
+            bad.append((key, str(error)))
+            continue
+        if 0 < len(key) <= MAX_KEY_BYTES:
+            entries.append(entry)
+        else:
+            bad.append((key, f"the key {key[:40]!r}… has {len(key)} bytes"))
+    if not bad:
+        return entries, None
+    why = f"holds {len(bad)} record{'s' * (len(bad) > 1)} that cannot be read: {'; '.join(said for _, said in bad[:3])}"
+    return entries, Problem(FindingKind.RECORD, why, bad[0][0], bad[-1][0])
+
+
+def missing_cut(split: SplitParameters, keys: Sequence[bytes]) -> Problem | None:
+    """Where a range with these keys goes on although the split rule ends it."""
+    size = 0
+    for key in keys[:-1]:
+        size += len(key) + IDENTITY_OVERHEAD
+        if size >= split.min_size and cuts_after(split, size, key):
+            return Problem(FindingKind.CUT, f"goes on after {key!r}, where the split rule ends it", keys[0], keys[-1])
+    return None

@@ -1,0 +1,152 @@
+"""What fsck reports: findings, counts and garbage. Plain values."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from graveler.model import CommitID
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with a phase, how much of it is done, and how much is known to be in it; the last may grow while it works."""
+
+SHOWN_COMMITS: Final = 20
+"""How many of the commits that a finding affects are named; all are counted."""
+
+
+def no_progress(phase: str, done: int, total: int) -> None:
+    """Tells nobody."""
+
+
+class FindingKind(str, Enum):
+    """What is wrong."""
+
+    MARKER = "marker"
+    """The namespace does not say that it belongs to this repository."""
+    TABLE = "table"
+    """A part of the table cannot be read at all."""
+    REF = "ref"
+    """The item of a branch or tag cannot be read, or nobody can find it where it lies; or the default branch is gone."""
+    REFLOG = "reflog"
+    """A row of the reference log cannot be read, or names a commit that does not exist."""
+    EXPIRED = "expired"
+    """A ref points at a commit that has expired: what only it holds may be collected."""
+    COMMIT_MISSING = "commit-missing"
+    """A commit that something names is neither in the table nor in the object store."""
+    COMMIT_ITEM = "commit-item"
+    """The table's copy of a commit is missing or damaged; the object store's is good."""
+    COMMIT_RECORD = "commit-record"
+    """The object store's copy of a commit is missing or damaged; the table's is good."""
+    COMMIT_DAMAGED = "commit-damaged"
+    """No copy of a commit can be read."""
+    COMMIT_DISAGREES = "commit-disagrees"
+    """Both copies of a commit have its ID, and differ in what the ID does not cover."""
+    GENERATION = "generation"
+    """A commit's generation is not one more than its highest parent's."""
+    METARANGE_MISSING = "metarange-missing"
+    METARANGE_DAMAGED = "metarange-damaged"
+    """A metarange file does not open, or does not hold what its name says, or not in order."""
+    RANGE_MISSING = "range-missing"
+    RANGE_DAMAGED = "range-damaged"
+    """A range file does not open, or does not hold what its name says, or not in order."""
+    DESCRIPTION = "description"
+    """What a metarange says of a range is not so."""
+    CUT = "cut"
+    """A range ends where the split rule does not end it, or goes on where it does: the tree is not canonical."""
+    RECORD = "record"
+    """A record of a range cannot be read."""
+    STAGED = "staged"
+    """A staged change cannot be read, or lies where nobody finds it."""
+    TOKEN = "token"
+    """A branch and what is known of its tokens do not fit together."""
+    CLEANUP = "clean-up"
+    """An entry of the clean-up queue cannot be read."""
+    OBJECT_MISSING = "object-missing"
+    OBJECT_SIZE = "object-size"
+    """An object has another size than its record says."""
+    UNREADABLE = "unreadable"
+    """The object store refused to give a file or an answer: it may be whole. Run again."""
+
+
+RefKind: TypeAlias = Literal["branch", "tag", "reflog"]
+
+
+class AffectedRef(Struct, frozen=True, order=True):
+    """A ref that a finding affects. ``kind`` is ``reflog`` where only the reference log of the ref ``name`` still leads there.
+    ``in_history``: what the ref shows now is whole; only older commits that it reaches are not."""
+
+    kind: RefKind
+    name: str
+    in_history: bool = False
+
+
+class Finding(Struct, frozen=True):
+    """One thing that is wrong. ``what`` names it, ``why`` says what is wrong with it, ``remedy`` what to do, or what was done.
+
+    ``first`` and ``last`` are the outermost paths that it concerns; None where it is not about paths, or about all of them.
+    ``refs`` and ``commits`` (the newest, at most :data:`SHOWN_COMMITS` of ``commit_count``) are those in whose contents it is.
+    """
+
+    kind: FindingKind
+    what: str
+    why: str
+    remedy: str
+    first: str | None = None
+    last: str | None = None
+    refs: tuple[AffectedRef, ...] = ()
+    commits: tuple[CommitID, ...] = ()
+    commit_count: int = 0
+    repaired: bool = False
+
+    def __str__(self) -> str:
+        where = "" if self.first is None else f", paths {self.first!r} to {self.last!r}"
+        if self.refs:
+            names = [f"{ref.kind} {ref.name}{' (in its history)' if ref.in_history else ''}" for ref in self.refs[:5]]
+            where += f", of {', '.join(names)}{', …' if len(self.refs) > 5 else ''}"
+        return f"{self.what} {self.why}{where}. {self.remedy}"
+
+
+class Counts(Struct):
+    """How much was looked at. ``records`` are those of distinct ranges; ``objects`` those that were looked for."""
+
+    branches: int = 0
+    tags: int = 0
+    commits: int = 0
+    metaranges: int = 0
+    ranges: int = 0
+    records: int = 0
+    staged: int = 0
+    objects: int = 0
+    objects_not_checked: int = 0
+    """Outside the namespace, in a store that cannot be read from here."""
+
+
+class Garbage(Struct, frozen=True):
+    """What nothing reaches: left over by operations that died, or by refs that moved. No error; the collector's work."""
+
+    commit_items: int = 0
+    commit_records: int = 0
+    metaranges: int = 0
+    ranges: int = 0
+    bytes: int = 0
+    """Of the files."""
+
+
+class Report(Struct, frozen=True):
+    """All that fsck found in one repository."""
+
+    repository: str
+    findings: tuple[Finding, ...]
+    counts: Counts
+    garbage: Garbage
+
+    @property
+    def remaining(self) -> tuple[Finding, ...]:
+        """What is still wrong."""
+        return tuple(finding for finding in self.findings if not finding.repaired)
+
+
+def exit_status(report: Report) -> int:
+    """For scripts: 0 if nothing is wrong (any more), 1 if something is."""
+    return 1 if report.remaining else 0

@@ -1,0 +1,185 @@
+"""Where a lost range or metarange can be had from. Nothing is believed: what a source gives counts when its recomputed name is
+the lost file's, and a file that is whole is never written over.
+
+Sources, in order: the copy in the cache; for a range, the trees of the commits before and after those that have it, where they
+hold the same records under other cuts; and for both, the merge that made the commit, done again: its result is determined by
+its parents. What none of them gives is lost, unless somebody has a copy of the namespace.
+"""
+
+from typing import Final
+
+import msgspec
+
+from graveler.errors import GravelerError, NotFoundError
+from graveler.history.commits import CommitStore
+from graveler.history.graph import merge_base
+from graveler.lake.fsck.files import name_of, open_file
+from graveler.lake.fsck.history import History
+from graveler.lake.merge import STRATEGY_KEY
+from graveler.model import Commit, MergeStrategy, MetarangeName, SplitParameters
+from graveler.storage.files import FOLDER
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.tree.files import RANGES, TreeFiles, TreeStore
+from graveler.tree.merge import merge
+from graveler.tree.sstable import MalformedTableError, write_table
+from graveler.tree.tree import RangeInfo, Tree
+
+_FAILURES: Final = (GravelerError, msgspec.MsgspecError, ValueError)
+"""What a source raises that is itself not whole."""
+_TRIES: Final = 16
+"""Neighbouring trees, and merges, that are tried for one file."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A lost file's bytes, and in words where they come from."""
+
+    data: bytes
+    source: str
+
+
+class Rebuilder:
+    """Finds lost files again. ``copies`` are the tree's files through the cache, None if there is no cache."""
+
+    def __init__(
+        self,
+        history: History,
+        objects: Objects,
+        copies: TreeFiles | None,
+        commits: CommitStore,
+        split: SplitParameters,
+    ) -> None:
+        self._history = history
+        self._objects = objects
+        self._copies = copies
+        self._commits = commits
+        self._split = split
+
+    def copy(self, kind: str, name: str) -> Found | None:
+        """The cache's copy, if it is whole. No request if it is there; one object read if not."""
+        if self._copies is None:
+            return None
+        try:
+            data = self._copies.get(kind, name)
+            open_file(name, data)
+        except _FAILURES:
+            return None
+        return Found(data, "the copy in the cache")
+
+    def range(self, info: RangeInfo, metaranges: set[int]) -> Found | None:
+        """A range that these metaranges name. Reads the neighbours' metaranges and the ranges in its interval."""
+        tried: set[tuple[bytes, ...]] = set()
+        for tree, commit in self._near(metaranges):
+            try:
+                covering = _covering(tree, info)
+                if covering in tried:
+                    continue
+                tried.add(covering)
+                keys: list[bytes] = []
+                packed: list[bytes] = []
+                for some_keys, some_packed in tree.blocks(info.first, info.last + b"\0"):
+                    keys += some_keys
+                    packed += some_packed
+                    if len(keys) > info.count:
+                        break
+                if name_of(keys, packed) == info.name:
+                    return Found(
+                        write_table(keys, packed, tree.store.scratch), f"commit {commit}, which has its records"
+                    )
+            except _FAILURES:
+                continue
+        return self._merged_again(RANGES, info.name, metaranges)
+
+    def metarange(self, name: MetarangeName, metarange: int) -> Found | None:
+        """A metarange. Reads what merging its commit's parents reads."""
+        return self._merged_again("metaranges", name, {metarange})
+
+    def put(self, kind: str, name: str, data: bytes) -> None:
+        """Put the file where it belongs, unless a whole one is there by now. One object read, one write."""
+        key = f"{FOLDER}/{kind}/{name}"
+        try:
+            open_file(name, self._objects.get(key))
+        except ObjectMissingError:
+            self._objects.put(key, data)
+        except MalformedTableError:
+            self._objects.put(key, data)
+
+    def _near(self, metaranges: set[int]) -> list[tuple[Tree, str]]:
+        """Trees of the commits next to those that have ``metaranges``; the ones that cannot be read are left out."""
+        history = self._history
+        having = [number for metarange in metaranges for number in history.with_metarange(metarange)]
+        store = TreeStore(_Sound(self._objects))
+        trees: dict[int, tuple[Tree, str]] = {}
+        for number in history.neighbours(having):
+            metarange = history.metarange[number]
+            if metarange < 0 or metarange in metaranges or metarange in trees:
+                continue
+            try:
+                tree = Tree.load(store, history.metaranges[metarange])
+            except _FAILURES:
+                continue
+            trees[metarange] = tree, history.id(number)
+            if len(trees) == _TRIES:
+                break
+        return list(trees.values())
+
+    def _merged_again(self, kind: str, name: str, metaranges: set[int]) -> Found | None:
+        history = self._history
+        having = [number for metarange in metaranges for number in history.with_metarange(metarange)]
+        merges = [number for number in having if len(history.parents[number]) == 2]
+        for number in merges[:_TRIES]:
+            files = _Sound(self._objects, wanted=name)
+            try:
+                commit = self._commits.get(history.id(number))
+                tree = self._merge(commit, TreeStore(files))
+            except _FAILURES:
+                continue
+            if tree is None:
+                continue
+            data = files.written
+            if kind != RANGES and tree.name() == name:
+                data = write_table(tree.lasts, tree.packed, tree.store.scratch)
+            if data is not None:
+                return Found(data, f"the merge of commit {commit.id}, done again")
+        return None
+
+    def _merge(self, commit: Commit, store: TreeStore) -> Tree | None:
+        destination, source = self._commits.get_many(commit.parents)
+        base = merge_base(self._commits, source.id, destination.id)
+        if base is None:
+            return None
+        trees = [Tree.load(store, each.metarange) for each in (self._commits.get(base), source, destination)]
+        strategy = MergeStrategy(commit.metadata.get(STRATEGY_KEY, ""))
+        return merge(*trees, self._split, strategy).tree
+
+
+class _Sound:
+    """The tree's files as the store has them, each checked against its name; writes are caught: of them only ``wanted`` is
+    kept."""
+
+    def __init__(self, objects: Objects, wanted: str = "") -> None:
+        self._objects = objects
+        self._wanted = wanted
+        self.written: bytes | None = None
+
+    def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
+        """The file's bytes. :class:`NotFoundError` if it is not whole."""
+        data = self._objects.get(f"{FOLDER}/{kind}/{name}")
+        try:
+            open_file(name, data)
+        except MalformedTableError as error:
+            raise NotFoundError(f"{kind[:-1]} {name} is damaged ({error})") from None
+        return data
+
+    def put(self, kind: str, name: str, data: bytes) -> None:
+        """Keep it if it is the wanted one."""
+        if name == self._wanted:
+            self.written = data
+
+
+def _covering(tree: Tree, info: RangeInfo) -> tuple[bytes, ...]:
+    """Which ranges of a tree hold the keys of ``info``."""
+    return tuple(
+        tree.packed[number]
+        for number in range(len(tree))
+        if tree.lasts[number] >= info.first and tree.info(number).first <= info.last
+    )

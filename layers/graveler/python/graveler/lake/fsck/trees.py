@@ -1,0 +1,272 @@
+"""All trees of a history, each file of them read once.
+
+Two metaranges share most of their ranges. A range that was looked at is known by its name, with a digest of what is true of it;
+where another metarange says the same of it, nothing is read again.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.lake.fsck.files import (
+    Problem,
+    decode_all,
+    descriptions,
+    misdescribed,
+    missing_cut,
+    open_file,
+    seams,
+)
+from graveler.lake.fsck.findings import Counts, FindingKind, Progress
+from graveler.lake.fsck.history import Damage, History
+from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
+from graveler.lake.fsck.rebuild import Found, Rebuilder
+from graveler.model import MetarangeName, ObjectEntry, SplitParameters
+from graveler.storage.files import FOLDER
+from graveler.tree.files import METARANGES, RANGES
+from graveler.tree.record import RecordCodec
+from graveler.tree.sstable import MalformedTableError, Records
+from graveler.tree.tree import RangeInfo
+
+_FROM_COPY: Final = "restore this file from a copy of the storage namespace"
+_ANEW: Final = f"Restore the branch to an earlier commit and do its changes again, or {_FROM_COPY}"
+_UNCANONICAL: Final = "Nothing is lost, and reading works; diffs and merges open more than they need to"
+_SHOWN: Final = 5
+_NOT_SEEN: Final = b"?"
+"""In the place of a digest: the range is whole, and no true description of it was met."""
+
+
+class _Lost(Struct, frozen=True, eq=False):
+    """A file that could not be had at once; the whole history may know more. ``info`` is a range's, ``metarange`` a tree's."""
+
+    damage: Damage
+    name: str
+    metarange: int
+    info: RangeInfo | None = None
+
+
+class TreeCheck:
+    """Checks the trees of ``history``. Memory: some 250 bytes for each range, and the records of one."""
+
+    def __init__(
+        self,
+        history: History,
+        store: Store,
+        split: SplitParameters,
+        codec: RecordCodec,
+        rebuilder: Rebuilder,
+        objects: ObjectCheck | None,
+        counts: Counts,
+        progress: Progress,
+        *,
+        repair: bool,
+    ) -> None:
+        self._history = history
+        self._store = store
+        self._split = split
+        self._codec = codec
+        self._rebuilder = rebuilder
+        self._objects = objects
+        self._counts = counts
+        self._progress = progress
+        self._repair = repair
+        self.damages: list[Damage] = []
+        self._true: dict[bytes, bytes] = {}  # range → digest of its true description; empty: it cannot be judged
+        self._damaged: dict[bytes, list[Damage]] = {}  # range → what is wrong with it
+        self._false: dict[bytes, Damage] = {}  # digest of a false description → its finding
+        self._seams: dict[str, Damage] = {}
+        self._lost: list[_Lost] = []
+        self._known_ranges = 0
+        self._refused_trees = 0
+
+    def run(self) -> None:
+        """Look at every tree. One object read for each distinct file."""
+        total = len(self._history.metaranges)
+        for metarange, name in enumerate(self._history.metaranges):
+            self._counts.metaranges += 1
+            records = self._read(METARANGES, name, None, metarange)
+            if records is not None:
+                self._check_tree(metarange, records)
+            self._progress("metaranges", metarange + 1, total)
+        self._find_lost()
+
+    def knows_range(self, name: str) -> bool:
+        """Is this range file part of a tree that was looked at?"""
+        try:
+            return bytes.fromhex(name.replace("-", "", 1)) in self._true
+        except ValueError:
+            return False
+
+    def unreadable_trees(self) -> bool:
+        """Was there a metarange that could not be read? Then not all ranges in use are known."""
+        return self._refused_trees > 0 or any(lost.info is None and not lost.damage.repaired for lost in self._lost)
+
+    def _check_tree(self, metarange: int, records: Records) -> None:
+        name = self._history.metaranges[metarange]
+        infos, problems = descriptions(*records)
+        fresh = sum(info.id + info.suffix not in self._true for info in infos)
+        self._known_ranges += fresh
+        believed = [info for info in infos if self._check_described(metarange, info)]
+        for problem in problems:
+            self._add(f"metarange {name}", problem, _ANEW, metarange)
+        for problem in seams(believed, self._split):
+            again = self._seams.get(problem.why)
+            if again is not None:  # metaranges that follow each other share most of their seams
+                again.metaranges.add(metarange)
+                continue
+            remedy = _UNCANONICAL if problem.kind is FindingKind.CUT else _ANEW
+            self._seams[problem.why] = self._add(f"metarange {name}", problem, remedy, metarange)
+
+    def _check_described(self, metarange: int, info: RangeInfo) -> bool:
+        """Look at a range unless that was done; False if the description is known to be false."""
+        raw = info.id + info.suffix
+        digest = sha256(info.last + info.pack()).digest()[:16]
+        known = self._true.get(raw)
+        if known is None:
+            records = self._read(RANGES, info.name, info, metarange)
+            self._counts.ranges += 1
+            self._true[raw] = b""
+            if records is not None:
+                self._check_range(metarange, info, records)
+                self._describe(metarange, info, records, digest)
+            self._progress("ranges", self._counts.ranges, self._known_ranges)
+            return digest not in self._false
+        for damage in self._damaged.get(raw, ()):
+            damage.metaranges.add(metarange)
+        if digest in self._false:
+            self._false[digest].metaranges.add(metarange)
+            return False
+        if known not in (digest, b""):
+            data = self._store.get(f"{FOLDER}/{RANGES}/{info.name}")
+            if isinstance(data, bytes):
+                self._describe(metarange, info, open_file(info.name, data), digest)
+        return digest not in self._false
+
+    def _describe(self, metarange: int, info: RangeInfo, records: Records, digest: bytes) -> None:
+        problem = misdescribed(info, *records)
+        if problem is None:
+            self._true[info.id + info.suffix] = digest
+            return
+        self._true[info.id + info.suffix] = _NOT_SEEN
+        name = self._history.metaranges[metarange]
+        remedy = f"Listings of these paths may leave some out; write the paths again and commit, or {_FROM_COPY}"
+        self._false[digest] = self._add(f"metarange {name}", problem, remedy, metarange)
+
+    def _check_range(self, metarange: int, info: RangeInfo, records: Records) -> None:
+        """What is to be said of a whole range, whichever metarange names it."""
+        keys, packed = records
+        self._counts.records += len(keys)
+        entries, problem = decode_all(self._codec, keys, packed)
+        found = []
+        if problem is not None:
+            remedy = "Write these paths again and commit, or restore the branch to an earlier commit"
+            found.append(self._add(f"range {info.name}", problem, remedy, metarange))
+        problem = missing_cut(self._split, keys)
+        if problem is not None:
+            found.append(self._add(f"range {info.name}", problem, _UNCANONICAL, metarange))
+        found += self._check_objects(metarange, entries)
+        if found:
+            self._damaged[info.id + info.suffix] = found
+
+    def _check_objects(self, metarange: int, entries: Sequence[ObjectEntry]) -> list[Damage]:
+        if self._objects is None:
+            return []
+        by_kind: dict[FindingKind, list[tuple[ObjectEntry, str]]] = {}
+        for lack in self._objects.look(entries):
+            by_kind.setdefault(lack.kind, []).append((lack.entry, lack.why))
+        found = []
+        for kind, lacks in by_kind.items():
+            (first, why), (last, _) = lacks[0], lacks[-1]
+            what = f"object {first.address}"
+            if len(lacks) > 1:
+                what = f"{len(lacks)} objects, {', '.join(entry.address for entry, _ in lacks[:_SHOWN])}"
+                what += ", …" if len(lacks) > _SHOWN else ""
+                why = f"each {why}" if kind is FindingKind.OBJECT_MISSING else f"of which the first {why}"
+            problem = Problem(kind, why, first.path.encode(), last.path.encode())
+            remedy = "Put the objects back from a copy, or remove or replace the paths and commit"
+            found.append(self._add(what, problem, remedy, metarange))
+        return found
+
+    def _read(self, kind: str, name: str, info: RangeInfo | None, metarange: int) -> Records | None:
+        """The file's records, from wherever they can be had at once; None if they are lost, for now."""
+        data = self._store.get(f"{FOLDER}/{kind}/{name}")
+        if isinstance(data, bytes):
+            try:
+                return open_file(name, data)
+            except MalformedTableError as error:
+                trouble = Trouble(False, f"is damaged ({error})")
+                found_kind = FindingKind.RANGE_DAMAGED if kind == RANGES else FindingKind.METARANGE_DAMAGED
+        elif data.missing:
+            trouble = data
+            found_kind = FindingKind.RANGE_MISSING if kind == RANGES else FindingKind.METARANGE_MISSING
+        else:
+            trouble, found_kind = data, FindingKind.UNREADABLE
+        first, last = (None, None) if info is None else (info.first, info.last)
+        remedy = "Run again when the object store answers"
+        damage = self._add(f"{kind[:-1]} {name}", Problem(found_kind, trouble.why, first, last), remedy, metarange)
+        if info is not None:
+            self._damaged[info.id + info.suffix] = [damage]
+        if found_kind is FindingKind.UNREADABLE:
+            self._refused_trees += info is None
+            return None
+        copy = self._rebuilder.copy(kind, name)
+        if copy is not None:
+            self._mend(kind, name, damage, copy)
+            return open_file(name, copy.data)
+        self._lost.append(_Lost(damage, name, metarange, info))
+        return None
+
+    def _find_lost(self) -> None:
+        """Look for what no cache has, now that the whole history is known; check what comes back."""
+        at = 0
+        while at < len(self._lost):  # a metarange that is found again may name ranges that are lost
+            lost = self._lost[at]
+            at += 1
+            self._progress("rebuilding", at, len(self._lost))
+            if lost.info is None:
+                self._find_tree(lost, self._history.metaranges[lost.metarange])
+            else:
+                self._find_range(lost, lost.info)
+
+    def _find_tree(self, lost: _Lost, name: MetarangeName) -> None:
+        found = self._rebuilder.metarange(name, lost.metarange)
+        if found is None:
+            self._give_up(lost)
+            return
+        self._mend(METARANGES, name, lost.damage, found)
+        self._check_tree(lost.metarange, open_file(name, found.data))
+
+    def _find_range(self, lost: _Lost, info: RangeInfo) -> None:
+        raw = info.id + info.suffix
+        found = self._rebuilder.range(info, lost.damage.metaranges)
+        if found is None:
+            self._give_up(lost)
+            return
+        self._mend(RANGES, lost.name, lost.damage, found)
+        records = open_file(lost.name, found.data)
+        self._check_range(lost.metarange, info, records)
+        self._describe(lost.metarange, info, records, sha256(info.last + info.pack()).digest()[:16])
+        for damage in self._damaged[raw]:
+            damage.metaranges |= lost.damage.metaranges
+
+    def _mend(self, kind: str, name: str, damage: Damage, found: Found) -> None:
+        if not self._repair:
+            damage.remedy = f"It can be rebuilt from {found.source}: run again with repair"
+            return
+        self._rebuilder.put(kind, name, found.data)
+        damage.remedy = f"It was rebuilt from {found.source}"
+        damage.repaired = True
+
+    def _give_up(self, lost: _Lost) -> None:
+        what = "The contents of these commits are" if lost.info is None else "These paths are, in these commits,"
+        lost.damage.remedy = (
+            f"It cannot be rebuilt: neither the cache nor a neighbouring commit nor a merge has what it held. {what} lost, "
+            f"unless you {_FROM_COPY}"
+        )
+
+    def _add(self, what: str, problem: Problem, remedy: str, metarange: int) -> Damage:
+        damage = Damage(problem.kind, what, problem.why, remedy, problem.first, problem.last, metaranges={metarange})
+        self.damages.append(damage)
+        return damage
