@@ -11,7 +11,7 @@ from graveler import __version__
 from graveler.cli.exits import EXIT_CODES, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
 from graveler.cli.verbs import changes, demonstration, history, objects, refs, repositories, transfers
 
-_HELP_FOR_ARGUMENTS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 _EPILOG: Final = f"""
 Paths are written lakefs://REPOSITORY/REF/PATH. A REF is a branch, a tag, a commit ID or its first digits, and any
@@ -30,7 +30,7 @@ Exit codes:
 
 \b
 Begin:
-  graveler demo                      see all of it at work, in a folder of its own
+  graveler demo                      see all of it at work, in a folder apart
   graveler init                      a lake in this folder
   graveler repo create quickstart
   graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
@@ -74,7 +74,7 @@ app = typer.Typer(
     epilog=_EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings=_HELP_FOR_ARGUMENTS,
+    context_settings=_CONTEXT,
 )
 
 

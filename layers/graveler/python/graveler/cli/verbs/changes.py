@@ -51,8 +51,9 @@ def status(
       graveler status lakefs://quickstart/main --folders
 
     \b
-    JSON: a line {type, path, before, after} for each, in the order of paths; type is added, removed,
-    changed or prefix_changed; before and after are objects as of stat, or null.
+    JSON: a line {type, path, before, after} for each, in the order of paths;
+      type is added, removed, changed or prefix_changed;
+      before and after are objects as of stat, or null.
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
@@ -83,7 +84,7 @@ def commit(
     \b
     Examples:
       graveler commit lakefs://quickstart/main -m "June's numbers"
-      graveler commit lakefs://quickstart/main -m "Nightly run" --meta job=etl-7 --meta attempt=2
+      graveler commit lakefs://quickstart/main -m "Nightly" --meta job=etl-7
 
     JSON: one document {id, parents, message, committer, created, metadata, generation, metarange_id}.
     """
@@ -119,12 +120,13 @@ def diff(
     \b
     Examples:
       graveler diff lakefs://quickstart/main..experiment
-      graveler diff lakefs://quickstart/main...experiment       (what a merge would bring)
+      graveler diff lakefs://quickstart/main...experiment    (what a merge brings)
       graveler diff lakefs://quickstart/v1 main --prefix data/ --folders
 
     \b
-    JSON: a line {type, path, before, after} for each, in the order of paths; type is added, removed,
-    changed or prefix_changed; before and after are objects as of stat, or null.
+    JSON: a line {type, path, before, after} for each, in the order of paths;
+      type is added, removed, changed or prefix_changed;
+      before and after are objects as of stat, or null.
     """
     two = parse_two_refs(left, right, from_base=three_dot)
     repository = open_repository(lake, two.repository)
@@ -161,11 +163,12 @@ def merge(
     \b
     Examples:
       graveler merge lakefs://quickstart/experiment main
-      graveler merge lakefs://quickstart/experiment main --strategy source-wins -m "Take the experiment"
+      graveler merge lakefs://quickstart/experiment main --strategy dest-wins
 
     \b
-    JSON: one document {commit, conflicts}: commit as of `commit`, or null; conflicts are
-    {path, base, source, destination}, each side an object as of stat, or null.
+    JSON: one document {commit, conflicts}: commit as of `commit`, or null;
+      conflicts are {path, base, source, destination}, each side an object
+      as of stat, or null.
     """
     from graveler.model import MergeStrategy
 
@@ -210,7 +213,7 @@ def import_folder(
     \b
     Examples:
       graveler import /data/2026 lakefs://quickstart/main/2026/
-      graveler import . lakefs://quickstart/main/ -m "First data" --meta source=nas
+      graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
 
     JSON: one document {commit, objects, bytes}; commit as of `commit`.
     """

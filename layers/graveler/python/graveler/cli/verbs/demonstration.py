@@ -52,8 +52,9 @@ def demo(
       graveler demo --from ~/photos --lake /tmp/demo-lake
 
     \b
-    JSON: a line for each step, {step, title, commands, seconds, written}: commands are {command, exit_code,
-    output}, written counts files by kind; then a line {lake, next}.
+    JSON: a line {step, title, commands, seconds, written} for each step;
+      commands are {command, exit_code, output}, written counts files by kind;
+      then a line {lake, next}.
     """
     from graveler.cli.demo import place
     from graveler.cli.demo.stage import Stage

@@ -98,7 +98,8 @@ def show(
       graveler show lakefs://quickstart/v1~2
 
     \b
-    JSON: a line for the commit, as of `log`, then a line {type, path, before, after} for each change.
+    JSON: a line for the commit, as of `log`,
+      then a line {type, path, before, after} for each change.
     """
     uri = parse_ref(ref)
     repository = open_repository(lake, uri.repository)

@@ -48,8 +48,8 @@ def ls(
 
     \b
     JSON: a line for each, either
-      {type: "object", path, size, checksum, mtime, content_type, metadata, address}, or
-      {type: "prefix", path}.
+      {type: "object", path, size, checksum, mtime, content_type, metadata,
+      address}, or {type: "prefix", path}.
     """
     from graveler.model import CommonPrefix
 

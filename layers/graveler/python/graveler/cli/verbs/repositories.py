@@ -65,7 +65,7 @@ def create(
     \b
     Examples:
       graveler repo create quickstart
-      graveler repo create archive --namespace file:///mnt/archive --default-branch trunk
+      graveler repo create archive --namespace file:///mnt/archive
 
     JSON: one document {name, namespace, default_branch, created, uid, format_version}.
     """

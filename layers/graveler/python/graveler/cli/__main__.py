@@ -1,0 +1,8 @@
+"""``python -m graveler.cli`` is the command ``graveler``."""
+
+import sys
+
+from graveler.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""A working folder of its own for each test, without the user's environment; and a lake in it for those that ask."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import done
+
+
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("GRAVELER_LAKE", "GRAVELER_DEBUG", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GRAVELER_USER", "tester")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def lake(working_folder: Path) -> Path:
+    """A lake in ``.graveler`` of the working folder, with the repository ``lake``."""
+    done("init")
+    done("repo", "create", "lake")
+    return working_folder / ".graveler"

@@ -1,0 +1,88 @@
+"""Running the command in this process, and small trees to run it on."""
+
+import io
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graveler.cli.main import main
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run of the command left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """stdout as one JSON document."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        """stdout as a JSON document a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def run(*arguments: object, stdin: bytes = b"") -> Result:
+    """Run ``graveler <arguments>`` with streams that are no terminals."""
+    saved = sys.stdin, sys.stdout, sys.stderr
+    out, err = io.BytesIO(), io.BytesIO()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", newline="\n")
+    sys.stderr = io.TextIOWrapper(err, encoding="utf-8", newline="\n")
+    try:
+        code = main([str(argument) for argument in arguments])
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return Result(code, out.getvalue().decode(), err.getvalue().decode())
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = saved
+
+
+def done(*arguments: object, stdin: bytes = b"") -> Result:
+    """As :func:`run`, of a command that must succeed, and say nothing on stderr."""
+    result = run(*arguments, stdin=stdin)
+    assert (result.code, result.err) == (0, ""), (arguments, result)
+    return result
+
+
+def write_tree(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Make files below ``folder``."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return folder
+
+
+def put(branch: str, path: str, text: str) -> None:
+    """Stage a small object on a branch of repository ``lake``."""
+    done("put", "-", f"lakefs://lake/{branch}/{path}", stdin=text.encode())
+
+
+def commit(branch: str, message: str) -> str:
+    """Commit a branch of repository ``lake``; the commit's ID."""
+    made = done("commit", f"lakefs://lake/{branch}", "-m", message, "--json").json["id"]
+    assert isinstance(made, str)
+    return made
+
+
+def make_conflict() -> None:
+    """Branch ``dev`` and ``main`` of repository ``lake`` change a.txt differently; dev removes what main changes, b.txt."""
+    for path in ("a.txt", "b.txt", "c.txt"):
+        put("main", path, "first")
+    commit("main", "Base")
+    done("branch", "create", "lakefs://lake/dev")
+    put("dev", "a.txt", "dev's")
+    done("rm", "lakefs://lake/dev/b.txt")
+    commit("dev", "On dev")
+    put("main", "a.txt", "main's own")
+    put("main", "b.txt", "main's")
+    commit("main", "On main")

@@ -1,0 +1,152 @@
+"""Exit codes, how errors are told, and how the lake is found."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import graveler.lake.folder
+from graveler import errors
+from graveler.cli.exits import MEANINGS, ExitCode, exit_code
+from graveler.errors import GravelerError
+from tests.cli.support import done, put, run
+
+GROUPS = {
+    errors.NotFoundError: 3,
+    errors.ConflictError: 4,
+    errors.InvalidError: 2,
+    errors.PreconditionError: 5,
+    errors.ForbiddenError: 6,
+    errors.BusyError: 7,
+    errors.CorruptError: 8,
+    errors.UnavailableError: 9,
+}
+
+
+def test_every_group_of_errors_has_its_exit_code() -> None:
+    assert {type(group): exit_code(group("x")) for group in GROUPS} == {
+        type(group): code for group, code in GROUPS.items()
+    }
+    assert set(GROUPS) == {e for e in GravelerError.__subclasses__() if e.__module__ == errors.__name__}
+    assert exit_code(GravelerError("x")) is ExitCode.UNEXPECTED
+    assert exit_code(errors.RepositoryNotFoundError("x")) is ExitCode.NOT_FOUND
+
+
+def test_the_help_documents_every_exit_code() -> None:
+    shown = done("--help").out
+    for code, meaning in MEANINGS.items():
+        assert f"{code.value:>5}  {meaning}" in shown
+    assert done().out == shown
+    assert done("--version").out.startswith("graveler ")
+
+
+VERBS = """init demo put get cat ls stat rm status commit diff merge import log show reflog
+repo-create repo-list repo-show repo-delete branch-create branch-list branch-delete tag-create tag-list tag-delete"""
+
+
+@pytest.mark.parametrize("verb", VERBS.split())
+def test_every_help_has_examples_and_says_what_its_json_is(verb: str) -> None:
+    words = verb.split("-")
+    shown = done(*words, "--help").out
+    assert f"  graveler {' '.join(words)}" in shown.partition("Example")[2]
+    assert ("JSON: " in shown) == (verb != "cat")
+    assert "\b" not in shown
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("nonsense",), "No such command 'nonsense'"),
+        (("ls",), "Missing argument"),
+        (("ls", "--nonsense", "x"), "No such option"),
+        (("branch",), "Missing command"),
+        (("log", "lakefs://lake/main", "-n", "many"), "valid integer"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense(arguments: tuple[str, ...], says: str) -> None:
+    result = run(*arguments)
+    assert result.code == 2
+    assert result.err.startswith("error: ")
+    assert says in result.err
+    assert "--help`" in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_without_a_lake_it_is_told_how_to_make_one() -> None:
+    result = run("repo", "list")
+    assert result.code == 3
+    assert "make one with `graveler init`" in result.err
+
+
+def test_the_lake_is_named_by_option_then_by_variable(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done("init", tmp_path / "other")
+    done("repo", "create", "another", "--lake", tmp_path / "other")
+    names = ["another"], ["lake"]
+    monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / "other"))
+    assert [line["name"] for line in done("repo", "list", "--json").lines] == names[0]
+    for arguments in (
+        ("--lake", lake, "repo", "list"),
+        ("repo", "list", "--lake", lake),
+        ("--lake", lake.parent, "repo", "list"),
+    ):
+        assert [line["name"] for line in done(*arguments, "--json").lines] == names[1]
+    monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / "nothing"))
+    assert run("repo", "list").code == 3
+    monkeypatch.delenv("GRAVELER_LAKE")
+    monkeypatch.chdir(tmp_path / "other" / "objects" / "another")
+    assert [line["name"] for line in done("repo", "list", "--json").lines] == names[0]
+
+
+def test_the_committer_is_the_login_name_unless_told(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRAVELER_USER")
+    monkeypatch.setenv("LOGNAME", "ada")
+    assert done("commit", "lakefs://lake/main", "-m", "x", "--allow-empty", "--json").json["committer"] == "ada"
+
+
+def test_a_lake_of_a_newer_format_is_left_alone(lake: Path) -> None:
+    (lake / "graveler.json").write_text(json.dumps({"format_version": 99}))
+    result = run("repo", "list")
+    assert (result.code, "use a newer one" in result.err) == (2, True)
+
+
+def test_a_damaged_lake_is_told(lake: Path) -> None:
+    (lake / "graveler.json").write_text("{")
+    assert run("repo", "list").code == 8
+
+
+def test_a_damaged_range_is_named(lake: Path) -> None:
+    put("main", "a", "1")
+    done("commit", "lakefs://lake/main", "-m", "One")
+    (range_file,) = (lake / "objects/lake/_graveler/ranges").iterdir()
+    range_file.write_bytes(range_file.read_bytes()[:100])
+    result = run("ls", "lakefs://lake/main@/")
+    assert result.code == 8
+    assert range_file.name in result.err
+    range_file.unlink()
+    assert run("ls", "lakefs://lake/main@/").code == 8
+
+
+def test_a_folder_that_cannot_be_made(working_folder: Path) -> None:
+    (working_folder / "file").write_text("")
+    result = run("init", "file/lake")
+    assert (result.code, "cannot make" in result.err) == (9, True)
+
+
+def test_a_bug_is_called_a_bug_without_a_traceback(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(folder: Path) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(graveler.lake.folder, "open_folder_lake", broken)
+    result = run("repo", "list")
+    assert result.code == 1
+    assert result.err == "error: this is a bug in graveler: RuntimeError: boom (set GRAVELER_DEBUG=1 to see where)\n"
+    monkeypatch.setenv("GRAVELER_DEBUG", "1")
+    assert "Traceback (most recent call last)" in run("repo", "list").err
+
+
+def test_arguments_that_are_not_utf_8_are_refused(lake: Path) -> None:
+    assert run("stat", "lakefs://lake/main/\udcff").code == 2
+    assert run("put", "\udcff", "lakefs://lake/main/x").code == 3

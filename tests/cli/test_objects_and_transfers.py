@@ -1,0 +1,190 @@
+"""put, get, cat, ls, stat, rm: what they do, their JSON, their errors."""
+
+import stat
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import commit, done, put, run, write_tree
+
+ENTRY_FIELDS = {"path", "size", "checksum", "mtime", "content_type", "metadata", "address"}
+
+
+def test_put_and_read_back(lake: Path) -> None:
+    Path("report.csv").write_text("a,b\n")
+    assert (
+        done("put", "report.csv", "lakefs://lake/main/reports/").out
+        == "put 4 B to lakefs://lake/main/reports/report.csv\n"
+    )
+    assert done("cat", "lakefs://lake/main/reports/report.csv").out == "a,b\n"
+    entry = done(
+        "put", "report.csv", "lakefs://lake/main/r", "--content-type", "text/csv", "--meta", "a=b=c", "--json"
+    ).json
+    assert set(entry) == ENTRY_FIELDS
+    assert (entry["path"], entry["size"], entry["content_type"], entry["metadata"]) == (
+        "r",
+        4,
+        "text/csv",
+        {"a": "b=c"},
+    )
+    assert entry["checksum"] == md5(b"a,b\n").hexdigest()
+    assert done("stat", "lakefs://lake/main/r", "--json").json == entry
+    assert "meta a:        b=c" in done("stat", "lakefs://lake/main/r").out
+
+
+def test_put_reads_stdin_as_bytes(lake: Path) -> None:
+    done("put", "-", "lakefs://lake/main/raw", stdin=b"\x00\xff\r\n")
+    done("get", "lakefs://lake/main/raw")
+    assert Path("raw").read_bytes() == b"\x00\xff\r\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("put", "nothing", "lakefs://lake/main/x"), 3, "does not exist"),
+        (("put", "folder", "lakefs://lake/main/x"), 2, "put it with -r"),
+        (("put", "-r", "file", "lakefs://lake/main/x"), 2, "is not a folder"),
+        (("put", "-r", "nothing", "lakefs://lake/main/x"), 3, "does not exist"),
+        (("put", "-", "lakefs://lake/main/"), 2, "a path is missing"),
+        (("put", "file", "lakefs://lake/nowhere/x"), 3, "no branch has this name"),
+        (("put", "file", "lakefs://lake/main/x", "--meta", "a"), 2, "KEY=VALUE"),
+        (("put", "file", "lakefs://lake/main/x", "--meta", "a=1", "--meta", "a=2"), 2, "twice"),
+        (("put", "-r", ".", "lakefs://lake/main/x"), 2, "holds the lake itself"),
+        (("get", "lakefs://lake/main/nothing"), 3, "does not exist"),
+        (("get", "lakefs://lake/main/there", "file/x"), 9, "cannot write"),
+        (("get", "-r", "lakefs://lake/main/there"), 2, "does not end with '/'"),
+        (("get", "-r", "lakefs://lake/main/nothing/"), 3, "no object"),
+        (("get", "lakefs://lake/main/folder/"), 2, "name a file"),
+        (("cat", "lakefs://lake/main/nothing"), 3, "does not exist"),
+        (("stat", "lakefs://lake/main/nothing"), 3, "does not exist"),
+        (("rm", "lakefs://lake/main/nothing"), 3, "does not exist"),
+        (("rm", "-r", "lakefs://lake/main/the"), 2, "does not end with '/'"),
+        (("rm", "lakefs://lake/main~1/there"), 2, "cannot be the name of a branch"),
+        (("ls", "lakefs://lake/nowhere/"), 3, "no branch, tag or commit"),
+        (("ls", "main"), 2, "does not begin with lakefs://"),
+    ],
+)
+def test_what_goes_wrong_is_told(lake: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
+    write_tree(Path(), {"file": "x", "folder/file": "y"})
+    put("main", "there", "1")
+    put("main", "folder/", "a name that ends with a slash")
+    result = run(*arguments)
+    assert result.code == code
+    assert result.err.startswith("error: ")
+    assert says in result.err
+    assert result.out == ""
+
+
+def test_a_folder_goes_in_and_comes_out(lake: Path) -> None:
+    files: dict[str, str | bytes] = {f"d{n % 3}/file {n}": f"text {n}" for n in range(40)}
+    write_tree(Path("in"), files | {"ü": "umlaut", "empty": ""})
+    assert (
+        done("put", "-r", "in", "lakefs://lake/main/deep/er").out
+        == "put 42 files, 276 B, to lakefs://lake/main/deep/er\n"
+    )
+    listed = [line["path"] for line in done("ls", "-r", "lakefs://lake/main/", "--json").lines]
+    assert len(listed) == 42
+    assert all(path.startswith("deep/er/") for path in listed)
+    got = done("get", "-r", "lakefs://lake/main/deep/er/", "out", "--json").lines
+    assert set(got[0]) == {"path", "file", "size", "checksum"}
+    assert {p.relative_to("out").as_posix(): p.read_text() for p in Path("out").rglob("*") if p.is_file()} == {
+        **files,
+        "ü": "umlaut",
+        "empty": "",
+    }
+
+
+def test_recursive_put_prints_a_line_for_each_in_json(lake: Path) -> None:
+    write_tree(Path("in"), {"b": "1", "a": "2"})
+    lines = done("put", "-r", "in", "lakefs://lake/main/", "--json").lines
+    assert [line["path"] for line in lines] == ["a", "b"]
+    assert set(lines[0]) == ENTRY_FIELDS
+
+
+def test_get_names_the_file(lake: Path) -> None:
+    put("main", "a/b.txt", "text")
+    Path("folder").mkdir()
+    assert done("get", "lakefs://lake/main/a/b.txt").out == "got 4 B into b.txt\n"
+    done("get", "lakefs://lake/main/a/b.txt", "folder")
+    fields = done("get", "lakefs://lake/main/a/b.txt", "new/name", "--json").json
+    assert fields == {"path": "a/b.txt", "file": "new/name", "size": 4, "checksum": md5(b"text").hexdigest()}
+    assert [Path(p).read_text() for p in ("b.txt", "folder/b.txt", "new/name")] == ["text"] * 3
+    assert stat.S_IMODE(Path("b.txt").stat().st_mode) & stat.S_IRUSR
+    assert done("get", "lakefs://lake/main/a/b.txt", "-").out == "text"
+
+
+@pytest.mark.parametrize("path", ["x/../../evil", "x//y", "x/./y", "x/"])
+def test_no_object_leaves_the_folder_that_it_is_got_into(lake: Path, path: str) -> None:
+    put("main", f"p/{path}", "evil")
+    result = run("get", "-r", "lakefs://lake/main/p/", "out")
+    assert (result.code, "cannot be a file below" in result.err) == (2, True)
+    assert not any(p.is_file() for p in Path("out").rglob("*"))
+
+
+def test_a_changed_import_is_noticed_and_leaves_no_file(lake: Path) -> None:
+    write_tree(Path("data"), {"a": "first", "b": "first"})
+    done("import", "data", "lakefs://lake/main/")
+    Path("data/a").write_text("other")
+    Path("a").write_text("what was here")
+    result = run("get", "lakefs://lake/main/a", "a")
+    assert (result.code, "restore it" in result.err) == (8, True)
+    assert run("cat", "lakefs://lake/main/a").code == 8
+    assert Path("a").read_text() == "what was here"
+    assert sorted(p.name for p in Path().iterdir()) == [".graveler", "a", "data"]
+    Path("data/a").unlink()
+    assert run("cat", "lakefs://lake/main/a").code == 3
+
+
+def test_ls_rolls_up_what_is_behind_the_next_slash(lake: Path) -> None:
+    for path in ("a/1", "a/2", "b", "ab/3"):
+        put("main", path, "12345")
+    assert done("ls", "lakefs://lake/main/").out == "a/\nab/\nb\n"
+    assert done("ls", "lakefs://lake/main").out == "a/\nab/\nb\n"
+    assert done("ls", "lakefs://lake/main/a").out == "a/\nab/\n"
+    assert done("ls", "-r", "lakefs://lake/main/a").out == "a/1\na/2\nab/3\n"
+    assert done("ls", "--delimiter", "b", "lakefs://lake/main/a").out == "a/1\na/2\nab\n"
+    long = done("ls", "-l", "lakefs://lake/main/").out.splitlines()
+    assert long[0].strip() == "a/"
+    assert long[2].endswith("       5 B  b")
+    lines = done("ls", "lakefs://lake/main/", "--json").lines
+    assert lines[0] == {"type": "prefix", "path": "a/"}
+    assert (lines[2]["type"], set(lines[2])) == ("object", ENTRY_FIELDS | {"type"})
+    assert done("ls", "lakefs://lake/main/zzz").out == ""
+
+
+def test_ls_goes_on_through_all_pages(lake: Path) -> None:
+    write_tree(Path("data"), {f"{n:05}": "" for n in range(2300)})
+    done("import", "data", "lakefs://lake/main/")
+    assert done("ls", "lakefs://lake/main/").out.split() == [f"{n:05}" for n in range(2300)]
+
+
+def test_control_characters_do_not_reach_the_screen(lake: Path) -> None:
+    put("main", "bad\x1b[2J\nname", "x")
+    assert done("ls", "lakefs://lake/main/").out == "bad\\x1b[2J\\nname\n"
+    assert done("ls", "lakefs://lake/main/", "--json").lines[0]["path"] == "bad\x1b[2J\nname"
+
+
+def test_a_branch_shows_uncommitted_changes_and_with_at_none(lake: Path) -> None:
+    put("main", "a", "1")
+    commit("main", "One")
+    put("main", "b", "2")
+    assert done("ls", "lakefs://lake/main/").out == "a\nb\n"
+    assert done("ls", "lakefs://lake/main@/").out == "a\n"
+
+
+def test_rm_of_one_and_of_a_folder(lake: Path) -> None:
+    for path in ("a", "d/1", "d/2", "dd"):
+        put("main", path, "x")
+    assert done("rm", "lakefs://lake/main/a").out == "removed a\n"
+    assert done("rm", "-r", "--dry-run", "lakefs://lake/main/d/").out == (
+        "would remove d/1\nwould remove d/2\nwould remove 2 objects\n"
+    )
+    assert done("ls", "-r", "lakefs://lake/main/").out == "d/1\nd/2\ndd\n"
+    assert done("rm", "-r", "lakefs://lake/main/d/", "--json").lines == [
+        {"path": "d/1", "removed": True},
+        {"path": "d/2", "removed": True},
+    ]
+    assert done("rm", "--dry-run", "lakefs://lake/main/dd", "--json").json == {"path": "dd", "removed": False}
+    assert done("rm", "-r", "lakefs://lake/main/").out == "removed 1 object\n"
+    assert done("ls", "lakefs://lake/main/").out == ""

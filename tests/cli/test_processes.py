@@ -1,0 +1,108 @@
+"""The command as a process of its own: signals, pipes, full disks."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import done, put, run, write_tree
+
+COMMAND = [sys.executable, "-m", "graveler.cli"]
+
+
+def wait_until_it_reads(process: "subprocess.Popen[bytes]", folder: Path) -> None:
+    """Wait until the process has a file below ``folder`` open."""
+    descriptors = Path(f"/proc/{process.pid}/fd")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and process.poll() is None:
+        for link in descriptors.iterdir():
+            try:
+                if Path(os.readlink(link)).is_relative_to(folder):  # noqa: PTH115 - may be no path at all
+                    return
+            except OSError:
+                continue
+        time.sleep(0.002)
+    raise AssertionError(f"it did not begin to read: {process.poll()}")
+
+
+@pytest.fixture
+def slow_files(working_folder: Path) -> Path:
+    """A folder of large files without blocks on the disk: reading them takes a minute."""
+    folder = working_folder / "slow"
+    folder.mkdir()
+    for at in range(1000):
+        with (folder / f"{at:04}").open("wb") as file:
+            file.truncate(32 << 20)
+    return folder
+
+
+def test_ctrl_c_during_an_import_changes_nothing(lake: Path, slow_files: Path) -> None:
+    arguments = [*COMMAND, "import", str(slow_files), "lakefs://lake/main/d/"]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until_it_reads(process, slow_files)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (130, b"", b"interrupted; nothing was committed\n")
+    assert len(done("log", "lakefs://lake/main", "--json").lines) == 1
+    assert done("ls", "lakefs://lake/main/").out == ""
+
+
+def test_ctrl_c_during_a_recursive_put_says_what_stays(lake: Path, slow_files: Path) -> None:
+    write_tree(slow_files, {"!first": "small"})
+    arguments = [*COMMAND, "put", "-r", str(slow_files), "lakefs://lake/main/d/"]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until_it_reads(process, slow_files)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, b"")
+    assert err == (
+        b"interrupted; nothing was committed; what was staged until then is shown by `graveler status lakefs://lake/main`\n"
+    )
+    assert len(done("log", "lakefs://lake/main", "--json").lines) == 1
+
+
+def test_a_reader_that_goes_away_is_no_error(lake: Path) -> None:
+    write_tree(Path("data"), {f"{n:05}-{'x' * 100}": "" for n in range(2000)})
+    done("import", "data", "lakefs://lake/main/")
+    script = f"{' '.join(COMMAND)} ls lakefs://lake/main/ | head -n 1; echo ${{PIPESTATUS[0]}}"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == [f"00000-{'x' * 100}", "141"]
+
+
+def test_output_that_cannot_be_written_is_an_error(lake: Path) -> None:
+    put("main", "a", "1")
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [*COMMAND, "ls", "lakefs://lake/main/"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (result.returncode, result.stderr.count("\n")) == (9, 1)
+    assert "No space left on device" in result.stderr
+
+
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    closed = Path("/proc") if os.geteuid() == 0 else tmp_path  # root may write everywhere but there
+    result = subprocess.run([*COMMAND, "init", str(closed / "lake")], capture_output=True, text=True, check=False)
+    tmp_path.chmod(0o700)
+    assert (result.returncode, result.stderr.count("\n")) == (9, 1)
+    assert str(closed / "lake") in result.stderr
+
+
+def test_help_loads_neither_rich_nor_the_lake() -> None:
+    script = (
+        "import sys; from graveler.cli.main import main; code = main(['--help']);"
+        "assert not {'rich', 'sqlite3', 'msgspec', 'rocksdict'} & set(sys.modules), sys.modules; sys.exit(code)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
+
+
+def test_the_installed_command_is_this_one() -> None:
+    command = Path(sys.executable).parent / "graveler"
+    result = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout == done("--version").out
+    assert run("--version").err == ""

@@ -1,0 +1,102 @@
+"""init, repo, branch, tag: what they do, their JSON, their errors."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import commit, done, put, run
+
+HEX = 64
+
+
+def test_init_makes_a_lake_that_is_found_from_below(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert done("init").out == f"made an empty lake in {working_folder / '.graveler'}\n"
+    below = working_folder / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert done("repo", "list").out == ""
+    again = run("--lake", working_folder / ".graveler", "init")
+    assert (again.code, "already exists" in again.err) == (4, True)
+
+
+def test_init_takes_a_folder(working_folder: Path) -> None:
+    assert done("init", "deep/lake", "--json").json == {"lake": str(working_folder / "deep/lake")}
+    assert (working_folder / "deep/lake/graveler.json").is_file()
+
+
+def test_a_repository_from_its_creation_to_its_end(lake: Path) -> None:
+    made = done("repo", "create", "lakefs://other", "--default-branch", "trunk", "--json").json
+    assert made == {
+        "name": "other",
+        "namespace": "local://other",
+        "default_branch": "trunk",
+        "created": made["created"],
+        "uid": made["uid"],
+        "format_version": 1,
+    }
+    assert [line["name"] for line in done("repo", "list", "--json").lines] == ["lake", "other"]
+    assert [line["name"] for line in done("repo", "list", "--prefix", "o", "--json").lines] == ["other"]
+    assert done("repo", "show", "other", "--json").json == made
+    shown = done("repo", "show", "lakefs://other").out
+    assert "default branch:  trunk" in shown
+    assert str(lake) in shown
+    assert run("repo", "create", "other").code == 4
+    refused = run("repo", "delete", "other")
+    assert (refused.code, "needs --yes" in refused.err) == (5, True)
+    assert done("repo", "delete", "other", "--yes", "--json").json == {"deleted": "other"}
+    assert run("repo", "show", "other").code == 3
+
+
+def test_a_repository_elsewhere(lake: Path, tmp_path: Path) -> None:
+    done("repo", "create", "elsewhere", "--namespace", f"file://{tmp_path}/data")
+    done("put", "-", "lakefs://elsewhere/main/x", stdin=b"1")
+    assert done("stat", "lakefs://elsewhere/main/x", "--json").json["address"].startswith(f"file://{tmp_path}/data/")
+    taken = run("repo", "create", "another", "--namespace", f"file://{tmp_path}/data")
+    assert (taken.code, "choose another one" in taken.err) == (2, True)
+
+
+def test_branches(lake: Path) -> None:
+    put("main", "x", "1")
+    first = commit("main", "One")
+    made = done("branch", "create", "lakefs://lake/dev", "--json").json
+    assert made == {"name": "dev", "commit_id": first}
+    older = done("branch", "create", "lakefs://lake/old", "--source", "lakefs://lake/main~1", "--json").json
+    assert older["commit_id"] != first
+    assert [line["name"] for line in done("branch", "list", "lake", "--json").lines] == ["dev", "main", "old"]
+    assert done("branch", "list", "lakefs://lake", "--prefix", "m").out == f"{first[:12]}  main  (default)\n"
+    assert run("branch", "create", "lakefs://lake/dev").code == 4
+    assert run("branch", "create", "lakefs://lake/x", "--source", "nowhere").code == 3
+    assert run("branch", "create", "lakefs://lake/x/y").code == 2
+    assert done("branch", "delete", "lakefs://lake/old").out.startswith("deleted branch old, which was at ")
+    assert run("branch", "delete", "lakefs://lake/old").code == 3
+
+
+def test_the_default_branch_cannot_be_deleted(lake: Path) -> None:
+    put("main", "x", "1")
+    for arguments in ((), ("--yes",)):
+        refused = run("branch", "delete", "lakefs://lake/main", *arguments)
+        assert (refused.code, "default branch" in refused.err) == (6, True)
+
+
+def test_a_branch_with_uncommitted_changes_is_deleted_only_on_purpose(lake: Path) -> None:
+    done("branch", "create", "lakefs://lake/dev")
+    put("dev", "x", "1")
+    refused = run("branch", "delete", "lakefs://lake/dev")
+    assert (refused.code, "pass --yes" in refused.err) == (5, True)
+    assert done("cat", "lakefs://lake/dev/x").out == "1"
+    deleted = done("branch", "delete", "lakefs://lake/dev", "--yes", "--json").json
+    assert (deleted["deleted"], len(deleted["commit_id"])) == ("dev", HEX)
+
+
+def test_tags(lake: Path) -> None:
+    put("main", "x", "1")
+    head = commit("main", "One")
+    assert done("tag", "create", "lakefs://lake/v1/rc", "main", "--json").json == {"name": "v1/rc", "commit_id": head}
+    done("tag", "create", "lakefs://lake/v0", "lakefs://lake/main~1")
+    assert [line["name"] for line in done("tag", "list", "lake", "--json").lines] == ["v0", "v1/rc"]
+    assert done("tag", "list", "lake", "--prefix", "v1").out == f"{head[:12]}  v1/rc\n"
+    assert done("log", "lakefs://lake/v1/rc", "-n", "1", "--json").json["id"] == head
+    assert run("tag", "create", "lakefs://lake/v0", "main").code == 4
+    assert run("tag", "create", "lakefs://lake/a..b", "main").code == 2
+    assert done("tag", "delete", "lakefs://lake/v1/rc", "--json").json == {"deleted": "v1/rc", "commit_id": head}
+    assert run("tag", "delete", "lakefs://lake/v1/rc").code == 3

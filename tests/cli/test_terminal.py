@@ -1,0 +1,70 @@
+"""On a terminal: colours, questions, progress. A pseudo-terminal stands in for one."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import commit, done, put, write_tree
+
+
+def on_terminal(*arguments: str, answer: str = "", **environment: str) -> tuple[int, str]:
+    """Run the command with a terminal for all three streams; exit code and what was on the screen."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "graveler.cli", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, **environment},
+    )
+    os.close(theirs)
+    os.write(ours, answer.encode())
+    screen = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # the terminal is closed
+            break
+        if not piece:
+            break
+        screen += piece
+    os.close(ours)
+    return process.wait(), screen.decode().replace("\r\n", "\n")
+
+
+def test_colours_only_where_they_are_wanted(lake: Path) -> None:
+    put("main", "a", "1")
+    commit("main", "One")
+    assert "\x1b[33m" in on_terminal("log", "lakefs://lake/main", "--oneline", "--graph")[1]
+    assert "\x1b" not in on_terminal("log", "lakefs://lake/main", "--oneline", "--graph", NO_COLOR="1")[1]
+    assert "\x1b" not in on_terminal("log", "lakefs://lake/main", "--oneline", "--graph", TERM="dumb")[1]
+    assert on_terminal("ls", "nonsense")[1].startswith("\x1b[31;1merror:\x1b[0m ")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "left"), [("n\n", 5, ["dev", "main"]), ("\n", 5, ["dev", "main"]), ("y\n", 0, ["main"])]
+)
+def test_uncommitted_changes_are_lost_only_after_a_yes(lake: Path, answer: str, code: int, left: list[str]) -> None:
+    done("branch", "create", "lakefs://lake/dev")
+    put("dev", "a", "1")
+    got, screen = on_terminal("branch", "delete", "lakefs://lake/dev", answer=answer)
+    assert got == code
+    assert "would be lost. Delete it? [y/N]" in screen
+    assert [line["name"] for line in done("branch", "list", "lake", "--json").lines] == left
+
+
+def test_a_repository_is_deleted_only_after_a_yes(lake: Path) -> None:
+    code, screen = on_terminal("repo", "delete", "lake", answer="n\n")
+    assert (code, "Forget repository 'lake' with 1 branch and" in screen) == (5, True)
+    assert on_terminal("repo", "delete", "lake", answer="yes\n")[0] == 0
+
+
+def test_long_work_shows_progress(lake: Path) -> None:
+    write_tree(Path("data"), {f"{n}": "x" for n in range(20)})
+    assert "importing" in on_terminal("import", "data", "lakefs://lake/main/d/")[1]
+    assert "uploading" in on_terminal("put", "-r", "data", "lakefs://lake/main/e/")[1]
+    assert "downloading" in on_terminal("get", "-r", "lakefs://lake/main/e/", "out")[1]
