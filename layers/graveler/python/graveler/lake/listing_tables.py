@@ -1,0 +1,353 @@
+"""The rows of a listing's files, some thousands at a time, column by column: CSV or Parquet, plain or gzip.
+
+What a file is, its first bytes say, and not its name. pyarrow, which reads Parquet, is imported when there is some.
+"""
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import chain, islice
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from graveler.errors import PreconditionError
+from graveler.lake.listing_files import ListingError, ListingFile
+from graveler.storage.folders import unavailable
+
+BUCKET: Final = "bucket"
+KEY: Final = "key"
+ADDRESS: Final = "physical_address"
+SIZE: Final = "size"
+CHECKSUM: Final = "checksum"
+MTIME: Final = "mtime"
+CONTENT_TYPE: Final = "content_type"
+METADATA: Final = "metadata"
+IS_LATEST: Final = "is_latest"
+IS_DELETE_MARKER: Final = "is_delete_marker"
+
+_COLUMNS: Final[Mapping[str, str]] = {
+    "bucket": BUCKET,
+    "key": KEY,
+    "path": KEY,
+    "physicaladdress": ADDRESS,
+    "address": ADDRESS,
+    "size": SIZE,
+    "etag": CHECKSUM,
+    "checksum": CHECKSUM,
+    "lastmodifieddate": MTIME,
+    "lastmodified": MTIME,
+    "mtime": MTIME,
+    "contenttype": CONTENT_TYPE,
+    "metadata": METADATA,
+    "islatest": IS_LATEST,
+    "isdeletemarker": IS_DELETE_MARKER,
+}
+"""From a column's name in lower case, without ``_``, ``-`` and spaces, to what it means. Others are not read."""
+
+_BATCH: Final = 4096
+_BLOCK: Final = 1 << 18
+_LONGEST_LINE: Final = 1 << 22
+_GZIP: Final = b"\x1f\x8b"
+_PARQUET: Final = b"PAR1"
+_BOM: Final = b"\xef\xbb\xbf"
+_REFUSED: Final[Mapping[bytes, str]] = {
+    b"ORC": "is ORC; make it CSV or Parquet",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd; unpack it first",
+    b"\xfd7zXZ": "is compressed with xz; unpack it first",
+    b"BZh": "is compressed with bzip2; unpack it first",
+    b"PK\x03\x04": "is a zip archive; unpack it first",
+    b"\xff\xfe": "is UTF-16; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16; save it as UTF-8",
+}
+
+
+class _Stream(Protocol):
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class Batch(msgspec.Struct):
+    """Some rows of a file. ``rows`` are their numbers, ``columns`` their values by what they mean.
+
+    Values of a CSV are ``str``, with surrogate escapes for what is not UTF-8. Of Parquet, text is ``bytes``, times are ``int`` in
+    Unix seconds, None stands for null, and the rest is as pyarrow gives it.
+    """
+
+    rows: Sequence[int]
+    columns: dict[str, list[Any]]
+
+
+class Table(Protocol):
+    """A file's rows. Cheap to make; each call of :meth:`batches` opens the file."""
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """From what a column means to its name in the file."""
+        ...
+
+    @property
+    def has_header(self) -> bool:
+        """Does the file itself name its columns?"""
+        ...
+
+    @property
+    def parts(self) -> int:
+        """Number of the parts that can be read one without another: 1 for a CSV, the row groups of a Parquet."""
+        ...
+
+    def batches(self, part: int, only: Collection[str]) -> Iterator[Batch]:
+        """The rows of a part, with those columns alone. Memory for some thousand rows. :class:`ListingError`,
+        :class:`graveler.errors.UnavailableError`."""
+        ...
+
+
+def open_table(file: ListingFile) -> Table:
+    """The table in a file. Reads its beginning (of Parquet, its end).
+
+    :class:`ListingError` for what is no table, :class:`PreconditionError` for Parquet without pyarrow,
+    :class:`graveler.errors.UnavailableError`.
+    """
+    head = _head(file)
+    if head.startswith(_PARQUET):
+        return ParquetTable(file)
+    return CsvTable(file)
+
+
+class CsvTable:
+    """A CSV as RFC 4180 has it, in UTF-8: ``,`` between fields, ``"`` around them where needed. Blank lines do not count."""
+
+    def __init__(self, file: ListingFile) -> None:
+        self._file = file
+        self.parts = 1
+        self.has_header = not file.columns
+        header = file.columns
+        if self.has_header:
+            with _opened(file) as stream:
+                header = tuple(self._header(stream))
+        self._width = len(header)
+        self.names, self._places = _meanings(file, header)
+        if self.has_header and not self.names:
+            raise ListingError(
+                file.path,
+                "does not begin with a header that names any column known here (such as Key, Size, ETag); "
+                "say what its columns are, in order",
+                1,
+                value=",".join(header),
+            )
+
+    def batches(self, part: int, only: Collection[str]) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+        """See :class:`Table`."""
+        places = {meaning: place for meaning, place in self._places.items() if meaning in only}
+        with _opened(self._file) as stream:
+            lines = self._lines(stream)
+            if self.has_header:
+                next(lines, None)
+            number = 1 + self.has_header
+            while True:
+                rows: list[list[str]] = []
+                try:
+                    rows.extend(islice(lines, _BATCH))
+                except csv.Error as error:
+                    raise ListingError(self._file.path, f"is not CSV: {error}", number + len(rows)) from None
+                if not rows:
+                    return
+                numbers: Sequence[int] = range(number, number + len(rows))
+                number += len(rows)
+                if set(map(len, rows)) != {self._width}:
+                    numbers, rows = self._not_blank(numbers, rows)
+                yield Batch(numbers, {meaning: [row[place] for row in rows] for meaning, place in places.items()})
+
+    def _header(self, stream: _Stream) -> list[str]:
+        try:
+            return next(self._lines(stream), [])
+        except csv.Error as error:
+            raise ListingError(self._file.path, f"is not CSV: {error}", 1) from None
+
+    def _not_blank(self, numbers: Sequence[int], rows: list[list[str]]) -> tuple[list[int], list[list[str]]]:
+        for number, row in zip(numbers, rows, strict=True):
+            if row and len(row) != self._width:
+                raise ListingError(
+                    self._file.path,
+                    f"has {len(row)} fields, and the columns are {self._width}; is a comma not quoted, or the file cut off?",
+                    number,
+                )
+        kept = [(number, row) for number, row in zip(numbers, rows, strict=True) if row]
+        return [number for number, _ in kept], [row for _, row in kept]
+
+    def _lines(self, stream: _Stream) -> "Iterator[list[str]]":
+        return csv.reader(chain.from_iterable(self._blocks(stream)), strict=True)
+
+    def _blocks(self, stream: _Stream) -> Iterator[io.StringIO]:
+        """The file in pieces that end where a line does."""
+        rest = b""
+        begins = True
+        while True:
+            with _read_errors(self._file):
+                piece = stream.read(_BLOCK)
+            if begins:
+                piece = piece.removeprefix(_BOM)
+                begins = False
+            if not piece:
+                break
+            end = piece.rfind(b"\n") + 1
+            if end:
+                yield _text(rest + piece[:end])
+                rest = piece[end:]
+            else:
+                rest += piece
+            if len(rest) > _LONGEST_LINE:
+                raise ListingError(
+                    self._file.path, f"has a line of more than {_LONGEST_LINE:,} bytes, so it is not CSV"
+                )
+        yield _text(rest)
+
+
+class ParquetTable:
+    """A Parquet file, possibly inside gzip (then it is unpacked to a temporary file at each opening)."""
+
+    def __init__(self, file: ListingFile) -> None:
+        self._file = file
+        self.has_header = True
+        with self._opened() as parquet:
+            self._rows = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+            self.names, _ = _meanings(file, parquet.schema_arrow.names)
+        self.parts = len(self._rows)
+
+    def batches(self, part: int, only: Collection[str]) -> Iterator[Batch]:
+        """See :class:`Table`."""
+        number = 1 + sum(self._rows[:part])
+        names = {name: meaning for meaning, name in self.names.items() if meaning in only}
+        with self._opened() as parquet:
+            found = parquet.iter_batches(batch_size=_BATCH, row_groups=[part], columns=list(names))
+            while (batch := next(found, None)) is not None:
+                columns = {
+                    names[name]: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                }
+                yield Batch(range(number, number + batch.num_rows), columns)
+                number += batch.num_rows
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """The file as pyarrow has it, which has no types."""
+        parquet, arrow = _pyarrow(self._file)
+        with _seekable(self._file) as stream:
+            try:
+                with parquet.ParquetFile(stream, buffer_size=_BLOCK) as opened:
+                    yield opened
+            except (arrow.ArrowException, ValueError, OverflowError) as error:
+                raise self._damaged(error) from None
+            except OSError as error:
+                if error.errno is None:  # Arrow's way to say that bytes make no sense
+                    raise self._damaged(error) from None
+                raise unavailable(error, f"reading {str(self._file.path)!r}") from None
+
+    def _damaged(self, error: Exception) -> ListingError:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        return ListingError(self._file.path, f"is not a sound Parquet file: {why}")
+
+
+def _pyarrow(file: ListingFile) -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow.parquet"), import_module("pyarrow")
+    except ImportError:
+        raise PreconditionError(
+            f"{str(file.path)!r} is Parquet, and reading it needs pyarrow; install it: pip install 'graveler[listing]'"
+        ) from None
+
+
+def _values(column: Any) -> list[Any]:
+    """A pyarrow column as Python values."""
+    arrow = import_module("pyarrow")
+    kind = column.type
+    if arrow.types.is_dictionary(kind):
+        column = column.dictionary_decode()
+        kind = column.type
+    if arrow.types.is_string(kind) or arrow.types.is_large_string(kind):
+        column = column.cast(arrow.large_binary())
+    elif arrow.types.is_timestamp(kind):
+        unit = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
+        return [None if value is None else value // unit for value in column.cast(arrow.int64()).to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
+    """The columns known here: what they mean, with their names and with their places."""
+    names: dict[str, str] = {}
+    places: dict[str, int] = {}
+    for place, name in enumerate(header):
+        meaning = _COLUMNS.get(name.strip().lower().translate({ord("_"): None, ord("-"): None, ord(" "): None}))
+        if meaning is None:
+            continue
+        if meaning in names:
+            raise ListingError(
+                file.path, f"has two columns for the same thing, {names[meaning]!r} and {name!r}; rename one of them"
+            )
+        names[meaning], places[meaning] = name, place
+    return names, places
+
+
+def _head(file: ListingFile) -> bytes:
+    """The first bytes of what a file holds, behind gzip."""
+    with _opened(file) as stream, _read_errors(file):
+        head = stream.read(8)
+    if not head:
+        raise ListingError(file.path, "is empty; a listing has a row for each object")
+    for magic, why in _REFUSED.items():
+        if head.startswith(magic):
+            raise ListingError(file.path, why)
+    return head
+
+
+@contextmanager
+def _opened(file: ListingFile) -> Iterator[_Stream]:
+    """What a file holds, unpacked."""
+    try:
+        raw = file.path.open("rb")
+    except OSError as error:
+        raise unavailable(error, f"reading {str(file.path)!r}") from None
+    with raw:
+        with _read_errors(file):
+            packed = raw.read(len(_GZIP)) == _GZIP
+            raw.seek(0)
+        if not packed:
+            yield raw
+            return
+        with gzip.GzipFile(fileobj=raw, mode="rb") as stream:
+            yield stream
+
+
+@contextmanager
+def _seekable(file: ListingFile) -> Iterator[_Stream]:
+    """What a file holds, unpacked, where a reader may jump about quickly."""
+    with _opened(file) as stream:
+        if not isinstance(stream, gzip.GzipFile):
+            yield stream
+            return
+        with TemporaryFile() as unpacked:
+            with _read_errors(file):
+                copyfileobj(stream, unpacked)
+                unpacked.seek(0)
+            yield unpacked
+
+
+@contextmanager
+def _read_errors(file: ListingFile) -> Iterator[None]:
+    try:
+        yield
+    except EOFError:
+        raise ListingError(file.path, "is a gzip file that ends too early; fetch it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise ListingError(file.path, f"is a damaged gzip file ({error}); fetch it again") from None
+    except OSError as error:
+        raise unavailable(error, f"reading {str(file.path)!r}") from None
+
+
+def _text(data: bytes) -> io.StringIO:
+    return io.StringIO(data.decode("utf-8", "surrogateescape"), newline="\n")

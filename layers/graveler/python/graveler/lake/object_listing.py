@@ -1,0 +1,286 @@
+"""Listing the objects of an import from a file that somebody made: an S3 Inventory, or any table in CSV or Parquet.
+
+The objects themselves are not looked at: what the listing says of them is believed. Whatever its order, records come out in the
+order of their keys and memory stays bounded. One pass over the keys alone finds whether the files are in order, each by itself
+and one after another; if so, the records stream through, otherwise they are sorted on disk.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from operator import le, lt
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from graveler.errors import InvalidError
+from graveler.lake.external_sort import Block, sort_blocks
+from graveler.lake.folder_listing import Progress, no_progress
+from graveler.lake.listing_files import ListingError, ListingFile, find_files
+from graveler.lake.listing_rows import RowReader, RowRules
+from graveler.lake.listing_tables import Table, open_table
+from graveler.tree.parallel import Part
+from graveler.tree.record import RecordCodec
+
+MEMORY: Final = 64 << 20
+"""Bytes of records that are sorted at a time."""
+
+_ROW_BITS: Final = 44
+_ROW: Final = (1 << _ROW_BITS) - 1
+
+
+class ListingOptions(msgspec.Struct, frozen=True):
+    """How the rows of a listing become records.
+
+    ``source``: rows count whose key begins so, and it is taken off. With ``://`` in it, it is the addresses that begin so.
+    ``destination``: what is put in front, empty or ending with ``/``.
+    ``base``: a URL; objects are at this and their key. Without it, they are where the column ``physical_address`` says, or at
+    ``s3://<Bucket>/<Key>``.
+    ``columns``: the names of the columns of CSV files without a header, in order.
+    ``url_encoded``: whether keys are; by default, those of CSV files without a header that have a column ``Bucket``, as S3
+    Inventory writes them.
+    ``folders``: take objects of size 0 whose key ends with ``/`` too.
+    ``last_wins``: of several rows with one key the last one counts; otherwise they are an error.
+    """
+
+    source: str = ""
+    destination: str = ""
+    base: str = ""
+    columns: tuple[str, ...] = ()
+    url_encoded: bool | None = None
+    folders: bool = False
+    last_wins: bool = False
+
+
+class _Unit(msgspec.Struct, frozen=True):
+    """What can be in order by itself: part ``part`` of file ``file``."""
+
+    file: int
+    part: int
+
+
+class _Interval(msgspec.Struct, frozen=True):
+    """The first and the last name of a unit that is in order."""
+
+    first: bytes
+    last: bytes
+    unit: _Unit
+
+
+class ObjectListing:
+    """The objects that a listing names, as records of the repository whose storage namespace is ``namespace``.
+
+    ``listing`` is a file, several, a folder of them, or a ``manifest.json`` of S3 Inventory: see
+    :func:`graveler.lake.listing_files.find_files`. A file is CSV in UTF-8, with a header or the names of its columns in the
+    options, or Parquet; either may be inside gzip. Columns have the names of S3 Inventory in any spelling (``LastModifiedDate``,
+    ``last_modified_date``), or those of a plain listing:
+
+    ===================================== ==================================================================
+    ``Key``, ``path``                     the object's key
+    ``Bucket``                            its bucket
+    ``physical_address``, ``address``     its full URL, instead of the two or besides ``path``
+    ``Size``                              bytes; required
+    ``ETag``, ``checksum``                required
+    ``LastModifiedDate``, ``mtime``, …    ISO 8601 or Unix seconds; without it, the time of the listing's file
+    ``content_type``, ``metadata``        the latter a JSON object of texts
+    ``IsLatest``, ``IsDeleteMarker``      only latest versions that are no delete markers are taken
+    ===================================== ==================================================================
+
+    Making one reads the beginnings of the files. :class:`graveler.errors.NotFoundError`, :class:`ListingError`,
+    :class:`graveler.errors.PreconditionError` for Parquet without pyarrow, :class:`graveler.errors.UnavailableError`.
+    """
+
+    def __init__(
+        self,
+        listing: Path | Sequence[Path],
+        namespace: str,
+        options: ListingOptions | None = None,
+        progress: Progress = no_progress,
+        *,
+        memory: int = MEMORY,
+        scratch: Path | None = None,
+    ) -> None:
+        options = options or ListingOptions()
+        self._progress = progress
+        self._memory = memory
+        self._scratch = scratch
+        self._files = find_files(listing, options.columns)
+        self._rows = _Rows(self._files, namespace, options)
+
+    def __call__(self) -> Iterator[tuple[bytes, bytes]]:
+        """The records, in ascending order of their keys. ``progress`` hears of them as their rows are read.
+
+        Reads each file twice (once if it is not in order), and again for the MD5 that a manifest gives; memory for some thousand
+        records, or about 64 MiB and the records once on disk if they have to be sorted. :class:`ListingError` names file, row,
+        column and value; also for two rows with one key, and if no row counts. :class:`graveler.errors.UnavailableError`.
+        """
+        self._check()
+        chain = self._chain()
+        found = False
+        for keys, packed in self._distinct(chain):
+            found = found or bool(keys)
+            yield from zip(keys, packed, strict=True)
+        if not found:
+            raise ListingError(
+                self._files[0].path,
+                "names no object that counts: none of its rows is the latest version of an object"
+                + (f" below {self._rows.options.source!r}" if self._rows.options.source else ""),
+            )
+
+    def parts(self) -> Sequence[Part]:
+        """The records in parts of ascending key intervals, for :func:`graveler.tree.parallel.build_parallel`: one for each file,
+        of Parquet for each row group. A single part if they are not in order: only sorting all of them would find intervals.
+
+        Parts can be sent to other processes, and report no progress; if none of several has a record, that is no error.
+        Cost: a pass over the keys.
+        """
+        self._check()
+        chain = self._chain()
+        if chain is None:
+            return [self]
+        groups: list[list[_Interval]] = []
+        for interval in chain:
+            if groups and groups[-1][-1].last == interval.first:  # rows of one key, perhaps: they have to meet
+                groups[-1].append(interval)
+            else:
+                groups.append([interval])
+        return [_OrderedPart(self._rows, [interval.unit for interval in group]) for group in groups]
+
+    def _check(self) -> None:
+        for file in self._files:
+            file.check()
+
+    def _chain(self) -> list[_Interval] | None:
+        """All units in the order of their names, if that puts all rows in order; else None, at the first that is not."""
+        intervals: list[_Interval] = []
+        for unit in self._rows.units():
+            try:
+                interval = self._rows.interval(unit)
+            except _UnorderedError:
+                return None
+            if interval is not None:
+                intervals.append(interval)
+        intervals.sort(key=lambda interval: (interval.first, interval.last))
+        if any(left.last > right.first for left, right in pairwise(intervals)):
+            return None
+        return intervals
+
+    def _distinct(self, chain: list[_Interval] | None) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        if chain is not None:
+            return self._rows.distinct(self._rows.blocks([interval.unit for interval in chain], self._progress))
+        blocks = self._rows.blocks(self._rows.units(), self._progress)
+        return self._rows.distinct(sort_blocks(blocks, self._memory, self._scratch))
+
+
+class _UnorderedError(Exception):
+    """The names of a unit do not ascend."""
+
+
+class _OrderedPart:
+    """Units whose rows are in order, one after another. Picklable."""
+
+    def __init__(self, rows: "_Rows", units: Sequence[_Unit]) -> None:
+        self._rows = rows
+        self._units = units
+
+    def __call__(self) -> Iterator[tuple[bytes, bytes]]:
+        for keys, packed in self._rows.distinct(self._rows.blocks(self._units, no_progress)):
+            yield from zip(keys, packed, strict=True)
+
+
+class _Rows:
+    """The rows of all files: their order, and their records. Picklable; opens files anew in another process."""
+
+    def __init__(self, files: Sequence[ListingFile], namespace: str, options: ListingOptions) -> None:
+        self._files = files
+        self._namespace = namespace
+        self.options = options
+        if options.destination and not options.destination.endswith("/"):
+            raise InvalidError(f"destination {options.destination!r} of a listing must be empty or end with '/'")
+        rules = RowRules(options.source, options.destination, options.base, options.url_encoded, options.folders)
+        codec = RecordCodec(namespace)
+        inside = namespace.rstrip("/") + "/"
+        self._tables: list[Table] = [open_table(file) for file in files]
+        self._readers = [
+            RowReader(file, table, rules, codec, inside, int(file.path.stat().st_mtime))
+            for file, table in zip(files, self._tables, strict=True)
+        ]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Rows, (self._files, self._namespace, self.options)
+
+    def units(self) -> list[_Unit]:
+        """What can be in order by itself, as the listing has it."""
+        return [_Unit(file, part) for file, table in enumerate(self._tables) for part in range(table.parts)]
+
+    def interval(self, unit: _Unit) -> _Interval | None:
+        """The first and the last name of a unit; None if it has no rows. Reads the names alone.
+
+        :class:`_UnorderedError` at the first that is less than the one before.
+        """
+        reader = self._readers[unit.file]
+        first: bytes | None = None
+        last = b""
+        for batch in self._tables[unit.file].batches(unit.part, reader.name_columns):
+            names = reader.names(batch)
+            if not names:
+                continue
+            if names[0] < last or not _ascends(names):
+                raise _UnorderedError
+            first = names[0] if first is None else first
+            last = names[-1]
+        return None if first is None else _Interval(first, last, unit)
+
+    def blocks(self, units: Iterable[_Unit], progress: Progress) -> Iterator[Block]:
+        """The records of units, one after another, as they stand."""
+        for unit in units:
+            reader = self._readers[unit.file]
+            for batch in self._tables[unit.file].batches(unit.part, reader.columns):
+                block, size = reader.block(batch, unit.file << _ROW_BITS)
+                if block[0]:
+                    progress(len(block[0]), size)
+                    yield block
+
+    def distinct(self, blocks: Iterable[Block]) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """The records of ordered blocks, each key once."""
+        held: tuple[bytes, int, bytes] | None = None
+        for keys, origins, packed in blocks:
+            if held is not None:  # the last record of the block before: the first of this one may have its key
+                keys, origins, packed = [held[0], *keys], [held[1], *origins], [held[2], *packed]
+            if not all(map(lt, keys, islice(keys, 1, None))):
+                keys, origins, packed = self._without_duplicates(keys, origins, packed)
+            held = keys.pop(), origins.pop(), packed.pop()
+            yield keys, packed
+        if held is not None:
+            yield [held[0]], [held[2]]
+
+    def _without_duplicates(self, keys: list[bytes], origins: list[int], packed: list[bytes]) -> Block:
+        rows: list[tuple[bytes, int, bytes]] = []
+        for row in zip(keys, origins, packed, strict=True):
+            if rows and row[0] <= rows[-1][0]:
+                key, other, _ = rows[-1]
+                if row[0] < key:
+                    raise ListingError(self._file(row[1]), "was changed while it was read; import again", row[1] & _ROW)
+                if not self.options.last_wins:
+                    raise self._duplicate(key, *sorted((other, row[1])))
+                if other > row[1]:
+                    continue
+                rows.pop()
+            rows.append(row)
+        return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+
+    def _duplicate(self, key: bytes, first: int, second: int) -> ListingError:
+        return ListingError(
+            self._file(second),
+            f"is there already, in row {first & _ROW:,} of {str(self._file(first))!r}; "
+            "remove one of them, or let the last one win",
+            second & _ROW,
+            value=key,
+        )
+
+    def _file(self, origin: int) -> Path:
+        return self._files[origin >> _ROW_BITS].path
+
+
+def _ascends(names: Sequence[bytes]) -> bool:
+    return all(map(le, names, islice(names, 1, None)))
