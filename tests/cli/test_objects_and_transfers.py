@@ -39,6 +39,13 @@ def test_put_reads_stdin_as_bytes(lake: Path) -> None:
     assert Path("raw").read_bytes() == b"\x00\xff\r\n"
 
 
+def test_put_takes_more_from_stdin_than_it_keeps_in_memory(lake: Path) -> None:
+    many = bytes(range(256)) * (40 << 10)
+    assert done("put", "-", "lakefs://lake/main/many", "--json", stdin=many).json["checksum"] == md5(many).hexdigest()
+    done("get", "lakefs://lake/main/many")
+    assert Path("many").read_bytes() == many
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -72,6 +72,10 @@ def test_a_reader_that_goes_away_is_no_error(lake: Path) -> None:
     result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert result.stderr == ""
     assert result.stdout.splitlines() == [f"00000-{'x' * 100}", "141"]
+    demo = f"{' '.join(COMMAND)} demo --from data | head -n 1; echo ${{PIPESTATUS[0]}}"
+    result = subprocess.run(["bash", "-c", demo], capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+    assert result.stdout.splitlines()[1:] == ["141"]
 
 
 def test_output_that_cannot_be_written_is_an_error(lake: Path) -> None:

@@ -2,10 +2,16 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+from shutil import copyfileobj
+from tempfile import NamedTemporaryFile
+from typing import BinaryIO, Final
 
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
+
+_IN_MEMORY: Final = 8 << 20
 
 
 def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -40,6 +46,20 @@ def file_for(folder: Path, relative: str) -> Path:
             "get it alone, under another name"
         )
     return folder.joinpath(*parts)
+
+
+@contextmanager
+def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
+    """All that a stream gives: the bytes, or a temporary file for as long as the context lasts if they are many."""
+    beginning = stream.read(_IN_MEMORY)
+    if len(beginning) < _IN_MEMORY:
+        yield beginning
+        return
+    with NamedTemporaryFile(prefix="graveler-") as spilled:
+        spilled.write(beginning)
+        copyfileobj(stream, spilled)
+        spilled.flush()
+        yield Path(spilled.name)
 
 
 def write_file(target: Path, pieces: Iterable[bytes]) -> int:

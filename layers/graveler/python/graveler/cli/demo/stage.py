@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from graveler.cli.exits import ExitCode
 from graveler.cli.values import count
 from graveler.errors import GravelerError
 
@@ -101,6 +102,8 @@ class Stage:
         self._step.ran.append(Ran(line, code, text))
         if self._console:
             self._print(text, shown, failed=code != 0)
+        if code == ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
         if code != fails_with:
             raise DemoFailedError(f"`{line}` ended with exit code {code}, not {fails_with}")
         return text

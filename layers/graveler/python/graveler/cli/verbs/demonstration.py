@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.exits import InterruptedVerbError, ReaderGoneError
 from graveler.cli.files import check_folder
 from graveler.cli.options import AsJson
 from graveler.cli.places import LAKE, working_folder
@@ -107,9 +107,13 @@ def _run_line(arguments: list[str]) -> int:
 def _console() -> "Console":
     from rich.console import Console
 
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:  # rich would end the process
+            raise ReaderGoneError
+
     plain = not has_colours(sys.stdout)
     width = min(shutil.get_terminal_size().columns, 110) if sys.stdout.isatty() else 100
-    return Console(file=sys.stdout, width=width, no_color=plain, highlight=False, emoji=False)
+    return Screen(file=sys.stdout, width=width, no_color=plain, highlight=False, emoji=False)
 
 
 def _open_scene(console: "Console", plan: "Plan", lake: Path) -> None:

@@ -4,6 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -11,7 +12,7 @@ import typer
 
 from graveler.cli.content import checked_stream
 from graveler.cli.exits import InterruptedVerbError
-from graveler.cli.files import check_folder, check_readable, file_for, files_below, write_file
+from graveler.cli.files import check_folder, check_readable, file_for, files_below, whole, write_file
 from graveler.cli.interrupts import staging
 from graveler.cli.options import AsJson, LakeFolder, Metadata, parse_metadata
 from graveler.cli.places import find_lake, open_repository, refuse_own_lake
@@ -86,16 +87,15 @@ def put(
         if not as_json:
             screen.line(f"put {count(files, 'file')}, {human_size(size)}, to {screen.safe(str(to))}")
         return
-    if str(source) == "-":
-        at = parse_object(uri)
-        data: bytes | Path = sys.stdin.buffer.read()
-    else:
+    from_stdin = str(source) == "-"
+    if not from_stdin:
         check_readable(source)
-        is_folder = not to.path or to.path.endswith("/")
-        at = parse_object(f"{to}{source.name}") if is_folder else to
-        data = source
-    with staging(branch):
-        entry = open_repository(lake, at.repository).upload(at.ref, at.path, data, content_type=kind, metadata=metadata)
+        if not to.path or to.path.endswith("/"):
+            uri = f"{RefURI(to.repository, to.ref)}/{to.path}{source.name}"
+    at = parse_object(uri)
+    repository = open_repository(lake, at.repository)
+    with whole(sys.stdin.buffer) if from_stdin else nullcontext(source) as data, staging(branch):
+        entry = repository.upload(at.ref, at.path, data, content_type=kind, metadata=metadata)
     if as_json:
         screen.json(entry_json(entry))
     else:
