@@ -49,8 +49,9 @@ def page_of_changes(
     first, mark, passed = utf8("prefix", prefix), utf8("delimiter", delimiter), utf8("after", after)
     end = prefix_end(first)
     start = max(first, passed + b"\0") if passed else first
-    if mark and passed.startswith(first) and passed.find(mark, len(first)) == len(passed) - len(mark):
-        start = prefix_end(passed) or start  # a page that ended with this common prefix goes on behind all of it
+    if mark and passed.startswith(first) and (at := passed.find(mark, len(first))) >= 0:
+        # What begins with the same common prefix would be rolled up into it, and that one is not greater than ``after``.
+        start = prefix_end(passed[: at + len(mark)]) or start
     found: list[Change] = []
     while end is None or start < end:
         for key, before, now in differences(start, end):
