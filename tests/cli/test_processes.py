@@ -65,6 +65,22 @@ def test_ctrl_c_during_a_recursive_put_says_what_stays(lake: Path, slow_files: P
     assert len(done("log", "lakefs://lake/main", "--json").lines) == 1
 
 
+def test_ctrl_c_during_a_recursive_get_does_not_wait_for_large_objects(lake: Path, working_folder: Path) -> None:
+    large = working_folder / "large"
+    large.mkdir()
+    with (large / "file").open("wb") as file:
+        file.truncate(256 << 20)
+    done("import", large, "lakefs://lake/main/d/")
+    with (large / "file").open("wb") as file:
+        file.truncate(1 << 40)  # reading it to the end would take an hour
+    process = subprocess.Popen([*COMMAND, "get", "-r", "lakefs://lake/main/d/", "out"], stderr=subprocess.PIPE)
+    wait_until_it_reads(process, large)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err.startswith(b"interrupted; 0 files had been written to ")) == (130, True)
+    assert list((working_folder / "out").iterdir()) == []
+
+
 def test_a_reader_that_goes_away_is_no_error(lake: Path) -> None:
     write_tree(Path("data"), {f"{n:05}-{'x' * 100}": "" for n in range(2000)})
     done("import", "data", "lakefs://lake/main/")

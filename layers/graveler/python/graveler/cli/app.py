@@ -93,7 +93,7 @@ def root(
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    pass
+    """Options that stand before the verb."""
 
 
 def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -> None:

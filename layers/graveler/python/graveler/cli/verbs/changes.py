@@ -102,9 +102,7 @@ def commit(
 
 def diff(
     left: Annotated[str, typer.Argument(metavar="A..B|A", help="lakefs://REPOSITORY/A..B, or A's URI.")],
-    right: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="A ref of the same repository, or its URI.")
-    ] = None,
+    right: Annotated[str | None, typer.Argument(metavar="B", help="A ref of the same repository, or its URI.")] = None,
     three_dot: Annotated[
         bool, typer.Option("--three-dot", help="What B changed since its common base with A, as A...B does.")
     ] = False,

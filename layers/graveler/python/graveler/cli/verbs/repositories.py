@@ -20,7 +20,7 @@ Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, 
 
 def init(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[FOLDER]", help="Where; made if need be. [default: .graveler]")
+        Path | None, typer.Argument(metavar="FOLDER", help="Where; made if need be. [default: .graveler]")
     ] = None,
     lake: LakeFolder = None,
     as_json: AsJson = False,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -20,7 +21,7 @@ from graveler.cli.progress import counting
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size
-from graveler.errors import InvalidError, NotFoundError
+from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from graveler.model import ObjectEntry
@@ -107,7 +108,7 @@ def get(
     target: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="A file, a folder, or - for stdout. [default: the object's name, here]",
             allow_dash=True,
         ),
@@ -162,16 +163,17 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Path | None, *, as_json: bool
         raise InvalidError(f"-r gets a folder, and {at.path!r} does not end with '/': write {at.path + '/'!r}")
     repository = open_repository(lake, at.repository)
     screen = output()
+    stop = Event()
 
     def download(entry: "ObjectEntry") -> "tuple[ObjectEntry, Path]":
         target = file_for(folder, entry.path.removeprefix(at.path))
-        write_file(target, checked_stream(repository, at.ref, entry))
+        write_file(target, _until(stop, checked_stream(repository, at.ref, entry)))
         return entry, target
 
     files = size = 0
     try:
         with counting("downloading") as progress:
-            for entry, target in _in_threads(download, repository.objects(at.ref, at.path)):
+            for entry, target in _in_threads(download, repository.objects(at.ref, at.path), stop):
                 files, size = files + 1, size + entry.size
                 progress(1, entry.size)
                 if as_json:
@@ -190,8 +192,17 @@ def _got(entry: "ObjectEntry", target: Path) -> dict[str, object]:
     return {"path": entry.path, "file": str(target), "size": entry.size, "checksum": entry.checksum}
 
 
-def _in_threads(work: Callable[[One], Done], todo: Iterable[One]) -> Iterator[Done]:
-    """``work`` on each of ``todo`` by a few threads, results in the order of ``todo``; the first error ends it."""
+def _until(stop: Event, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces, as long as nobody says stop: so that Ctrl-C does not wait for the end of a large object."""
+    for piece in pieces:
+        if stop.is_set():
+            raise UnavailableError("stopped, since another transfer failed")
+        yield piece
+
+
+def _in_threads(work: Callable[[One], Done], todo: Iterable[One], stop: Event | None = None) -> Iterator[Done]:
+    """``work`` on each of ``todo`` by a few threads, results in the order of ``todo``; the first error ends it, and sets
+    ``stop`` for those that are under way."""
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="graveler-transfer") as pool:
         waiting: deque[Future[Done]] = deque()
         try:
@@ -202,5 +213,7 @@ def _in_threads(work: Callable[[One], Done], todo: Iterable[One]) -> Iterator[Do
             while waiting:
                 yield waiting.popleft().result()
         except BaseException:
+            if stop is not None:
+                stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
