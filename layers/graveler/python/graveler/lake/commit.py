@@ -5,6 +5,7 @@ from secrets import token_hex
 
 from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError
 from graveler.history.commits import CommitStore, new_commit
+from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.publish import HeadMovedError, Publisher
@@ -75,8 +76,8 @@ class Committer:
         """A commit of the sealed tokens, as far as no other commit has taken them."""
         attempt = _Attempt(self._split, self._staged)
         backoff = Backoff(self._clock)
+        state: BranchState | None = sealed.state
         while True:
-            state = self._branches.find(branch)
             if sealed.own is not None and (state is None or sealed.own not in state.sealed):
                 return self._taken_by_another(branch, sealed.own)
             if state is None:
@@ -110,6 +111,7 @@ class Committer:
             # Else an older token's owner is at work: publish after it.
             if not backoff.wait():
                 raise busy(branch)
+            state = self._branches.find(branch)
 
     def _taken_by_another(self, branch: str, own: Token) -> Commit:
         """What became of the own token, which is not on the branch any more."""

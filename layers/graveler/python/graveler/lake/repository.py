@@ -171,7 +171,8 @@ class OpenRepository:
     # Reading
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
-        """What the lake knows of an object. Cost: resolving, one table read if something may be staged, one range at most.
+        """What the lake knows of an object. Cost: resolving, one table read more for a branch's name alone, the commit, its
+        metarange, one range at most.
 
         :class:`ObjectNotFoundError`.
         """
@@ -187,7 +188,9 @@ class OpenRepository:
         """Objects whose path begins with ``prefix`` and is greater than ``after``, in the order of their UTF-8 bytes.
 
         With a ``delimiter``, paths that hold it behind the prefix are rolled up into :class:`CommonPrefix`. Cost: resolving, the
-        ranges that the page spans (none of those that a common prefix jumps over), one table read for each thousand staged.
+        commit, its metarange, the ranges that the page spans (none of those that a common prefix jumps over). For a branch's
+        name alone also one table read for each staging token (one, unless commits are under way) and shard, and so many again
+        for each thousand staged that the page spans.
         """
         page = list_page(
             self._snapshot(ref).chunk,
@@ -302,8 +305,9 @@ class OpenRepository:
     def uncommitted(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:
-        """What is staged on a branch and differs from its last commit, in key order. Cost: resolving, one table read for each
-        thousand staged, the ranges that they touch."""
+        """What is staged on a branch and differs from its last commit, in key order. Cost: resolving, the commit, its metarange,
+        the ranges that what is staged touches; one table read for each staging token and shard, and so many again for each
+        thousand staged that the page spans."""
         state = self._branches.state(branch)
         tree = self._tree(state.commit_id)
         differences = uncommitted(tree, self._staged.reader((state.open, *state.sealed[::-1])))
@@ -325,8 +329,13 @@ class OpenRepository:
         """Make the branch's uncommitted changes a commit: all at once, or not at all (promise C2).
 
         With a ``request_id``, a repeated request returns the first one's commit (promise C4). ``created`` (Unix seconds)
-        overrides the time. Cost: t ranges read, those that differ written, the metarange and the commit record written; two
-        transactions, and one table read for each thousand staged. :class:`NoChangesError`, :class:`BusyError`.
+        overrides the time.
+
+        Cost: the head's commit, its metarange and t ranges read; the ranges that differ, the metarange and the commit record
+        written; two transactions. Table reads: the branch; one for each shard to see that something is staged; one for each
+        shard and thousand staged; one to see whether clean-up after older commits is due, which then takes its own; one with
+        a ``request_id``. Others who change the branch meanwhile cost a few more, but no range that did not change.
+        :class:`NoChangesError`, :class:`BusyError`.
         """
         commit = self._committer.commit(
             branch,
@@ -353,9 +362,11 @@ class OpenRepository:
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
-        Uncommitted changes of the source stay out. Cost: the three metaranges, the ranges that both sides changed, the ranges
-        that are new written; one transaction. :class:`MergeConflictError` lists all conflicts, in key order, and nothing was
-        changed; :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
+        Uncommitted changes of the source stay out. Cost: resolving the source and finding the base; three metaranges and the
+        ranges that both sides changed read; the ranges that are new, the metarange and the commit record written; one
+        transaction. Two table reads to see that nothing is staged at the destination (one for each token and shard); two
+        transactions more if something is that changes nothing. :class:`MergeConflictError` lists all conflicts, in key order,
+        and nothing was changed; :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
         """
         return self._merger.merge(
             source, destination, message, committer, metadata or {}, strategy, request_id=request_id
@@ -376,7 +387,8 @@ class OpenRepository:
         """Take over the files of a folder, where they lie, as one commit. They replace all that is under ``destination``.
 
         ``destination`` is a prefix, empty or ending with ``/``. Each file is read once, for its MD5. Cost: n/r ranges, a
-        metarange and a commit record written; seams read; one transaction. :class:`DirtyBranchError`,
+        metarange and a commit record written; the head's commit, its metarange and seams read; one transaction. Twice two table
+        reads, before and after the listing, to see that nothing is staged. :class:`DirtyBranchError`,
         :class:`InvalidError`, :class:`UnavailableError`.
         """
         prefix = utf8("destination", destination)
@@ -425,7 +437,7 @@ class OpenRepository:
     ) -> Page[Change]:
         """What turns the commit of ``left`` into that of ``right`` (two dots), in key order.
 
-        Cost: resolving both, two metaranges, the ranges that differ.
+        Cost: resolving both, one table read of the commits, two metaranges, the ranges that differ, as far as the page goes.
         """
         ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
         return self._page_of_changes(self._differences(*ids), prefix, after, delimiter, amount)
@@ -448,6 +460,9 @@ class OpenRepository:
             self._stager.stage(branch, records[at : at + _PAGE])
 
     def _differences(self, left: CommitID, right: CommitID) -> Differences:
+        self._commits.read(
+            [cid for cid in {left, right} if self._commits.in_memory(cid) is None]
+        )  # both in one request
         return partial(diff, self._tree(left), self._tree(right))
 
     def _page_of_changes(

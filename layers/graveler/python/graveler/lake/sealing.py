@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import GravelerError, NoChangesError
-from graveler.history.refs import Refs
+from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.model import Token
@@ -24,12 +24,17 @@ MAX_SEALED: Final = 30
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """What a seal found. ``tokens`` are all the branch's sealed tokens, the oldest first. ``own`` is the last of them, if this
-    operation sealed it. ``rest``: the open token holds changes too, but there are too many sealed ones before it."""
+    """What a seal found, or made: the branch's ``state``. ``own`` is the last of its sealed tokens, if this operation sealed it.
+    ``rest``: the open token holds changes too, but there are too many sealed ones before it."""
 
-    tokens: tuple[Token, ...]
+    state: BranchState
     own: Token | None = None
     rest: bool = False
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The tokens to take, the oldest first."""
+        return self.state.sealed
 
 
 class Sealer:
@@ -62,20 +67,20 @@ class Sealer:
         while True:
             state = self._branches.state(branch)
             if not self._staged.exists([state.open]):
-                return Sealed(state.sealed)
+                return Sealed(state)
             if len(state.sealed) >= MAX_SEALED:
-                return Sealed(state.sealed, rest=True)
-            tokens = (*state.sealed, state.open)
-            after = msgspec.structs.replace(state, open=new_token(shard_count(state.open)), sealed=tokens)
+                return Sealed(state, rest=True)
+            fresh = new_token(shard_count(state.open))
+            after = msgspec.structs.replace(state, open=fresh, sealed=(*state.sealed, state.open))
             writes = self._refs.move_branch_writes(state, after, None)
             writes.append(self._outcomes.seal_write(state.open, operation, self._clock.now() + LEASE, request))
             try:
                 self._tables.transact(writes)
-                return Sealed(tokens, state.open)
+                return Sealed(after, state.open)
             except ConditionFailedError:
                 seen = self._outcomes.get(state.open)
                 if seen is not None and seen.owner == operation:
-                    return Sealed(tokens, state.open)  # an earlier try, whose answer was lost
+                    return Sealed(after, state.open)  # an earlier try, whose answer was lost
                 if not backoff.wait():
                     raise busy(branch) from None
 
