@@ -12,7 +12,7 @@ from graveler.lake.fsck.objects import Store, Trouble
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.model import Commit, CommitID
 from graveler.storage.files import FOLDER
-from graveler.storage.tables import Absent, Item, Tables
+from graveler.storage.tables import Item, Tables
 
 _RUN_REPAIR = "It can be rebuilt from the other copy: run again with repair"
 
@@ -48,60 +48,81 @@ class CommitCheck:
         self._progress = progress
         self._repair = repair
         self.damages: list[Damage] = []
-        self._named_by: dict[int, str] = {}
+        self._looked_at = 0
+        self._unsettled: set[int] = set()
         self._disagreeing: list[tuple[int, Commit, Commit]] = []
         self._unlisted: list[tuple[Commit, Damage]] = []
 
-    def run(self, only_logged: Mapping[int, str]) -> None:
-        """Walk down from the heads. One table read for each hundred commits, one object read for each.
+    def walk(self, logged: Mapping[int, str] | None = None) -> None:
+        """Go down from the heads, as far as that was not done. One table read for each hundred commits, one object read for each.
 
-        ``only_logged`` are commits that only the reference log names, and where: missing there, they are no damage of a ref.
+        ``logged`` are commits that, of all heads, only the reference log names, and where it does: one that is missing harms
+        nobody else.
         """
-        for head in self._history.heads:
-            self._named_by.setdefault(head.commit, f"{head.kind} {head.name!r} points at it")
-        done = 0
-        while done < len(self._history):
-            batch = range(done, min(done + READ_BATCH, len(self._history)))
-            self._look_at([*batch], only_logged)
-            done = batch.stop
-            self._progress("commits", done, len(self._history))
-        self._check_generations()
-        self._put_items()
+        while self._looked_at < len(self._history):
+            batch = range(self._looked_at, min(self._looked_at + READ_BATCH, len(self._history)))
+            self._look_at([*batch], logged or {})
+            self._looked_at = batch.stop
+            self._progress("commits", self._looked_at, len(self._history))
 
-    def _look_at(self, numbers: list[int], only_logged: Mapping[int, str]) -> None:
+    def finish(self) -> None:
+        """Say what can be said only when all commits are known: generations, which of two copies is right; rebuild items."""
+        true = self._check_generations()
+        for number, table, store in self._disagreeing:
+            self._settle(number, table, store, true[number])
+        for commit, damage in sorted(self._unlisted, key=lambda pair: pair[0].generation):
+            if self._repair:  # parents first: an item takes its line from its parent's
+                self._put_item(commit)
+                _mended(damage, "the object store's copy")
+
+    def _look_at(self, numbers: list[int], logged: Mapping[int, str]) -> None:
         ids = [self._history.id(number) for number in numbers]
         items = self._items(ids)
+        pointed = {head.commit for head in self._history.heads if head.kind != "reflog"}
         stored = self._store.get_many([f"{COMMITS_FOLDER}/{cid}" for cid in ids])
         for number, cid, item, data in zip(numbers, ids, items, stored, strict=True):
             table, store = _from_table(cid, item), _from_store(cid, data)
-            if table.missing and store.missing and number in only_logged and not self._has_child(number):
-                where = only_logged[number]
-                damage = Damage(
-                    FindingKind.REFLOG, where, f"names commit {cid}, which does not exist", "Nothing else needs it"
-                )
-                self.damages.append(damage)
+            if table.missing and store.missing and number in logged and self._child_of(number) is None:
+                why = f"names commit {cid}, which does not exist"
+                remedy = "Nothing else needs it; this step cannot be undone to"
+                self._add(number, FindingKind.REFLOG, logged[number], why, remedy)
                 continue
             self._judge(number, cid, table, store)
             commit = table.commit or store.commit
             if commit is None:
                 continue
             self._counts.commits += 1
-            expired = number in only_logged and isinstance(item, Mapping) and "expired" in item
-            self._history.describe(number, commit.parents, commit.generation, None if expired else commit.metarange)
-            for parent in self._history.parents[number]:
-                self._named_by.setdefault(parent, f"commit {cid} names it as a parent")
+            expired = isinstance(item, Mapping) and "expired" in item
+            if expired and number in pointed:
+                remedy = "Point the ref at another commit before what this one holds is collected"
+                self._add(
+                    number, FindingKind.EXPIRED, f"commit {cid}", "has expired, although refs point at it", remedy
+                )
+            settled = number not in self._unsettled
+            metarange = commit.metarange if settled and not (expired and number in logged) else None
+            self._history.describe(number, commit.parents, commit.generation, metarange)
 
-    def _has_child(self, number: int) -> bool:
-        return self._named_by.get(number, "").startswith("commit")
+    def _child_of(self, number: int) -> CommitID | None:
+        """A commit that names this one as a parent. Looks at all that were read."""
+        for child, parents in enumerate(self._history.parents):
+            if number in parents:
+                return self._history.id(child)
+        return None
 
-    def _items(self, ids: list[CommitID]) -> list[Item | None | CorruptError]:
+    def _who_names(self, number: int) -> str:
+        for head in self._history.heads:
+            if head.commit == number:
+                return f"{head.kind} {head.name!r} points at it"
+        return f"commit {self._child_of(number)} names it as a parent"
+
+    def _items(self, ids: list[CommitID]) -> list[Item | CorruptError | None]:
         keys = [self._commits.key(cid) for cid in ids]
         try:
             return [*self._tables.get_many(keys)]
         except CorruptError:  # one of them, or some
             return [self._item(cid) for cid in ids]
 
-    def _item(self, cid: CommitID) -> Item | None | CorruptError:
+    def _item(self, cid: CommitID) -> Item | CorruptError | None:
         try:
             return self._tables.get(self._commits.key(cid))
         except CorruptError as error:
@@ -111,6 +132,7 @@ class CommitCheck:
         if table.commit is not None and store.commit is not None:
             if encode_commit(table.commit) != encode_commit(store.commit):
                 self._disagreeing.append((number, table.commit, store.commit))
+                self._unsettled.add(number)
         elif table.commit is not None:
             kind = FindingKind.UNREADABLE if store.refused else FindingKind.COMMIT_RECORD
             why = f"has no good copy in the object store: the record {store.why}"
@@ -125,7 +147,7 @@ class CommitCheck:
             damage = self._add(number, FindingKind.COMMIT_ITEM, f"commit {cid}", why, _RUN_REPAIR)
             self._unlisted.append((store.commit, damage))
         elif table.missing and store.missing:
-            why = f"does not exist, and {self._named_by[number]}"
+            why = f"does not exist, and {self._who_names(number)}"
             remedy = (
                 "It cannot be rebuilt: what it held, and what only it leads to, is lost unless you restore "
                 f"{COMMITS_FOLDER}/{cid} from a copy of the storage namespace, and run again with repair"
@@ -139,8 +161,8 @@ class CommitCheck:
             )
             self._add(number, FindingKind.COMMIT_DAMAGED, f"commit {cid}", why, remedy)
 
-    def _check_generations(self) -> None:
-        """Each one more than the highest parent's. What is compared with are the true ones, so that one lie is one finding."""
+    def _check_generations(self) -> list[int]:
+        """The true generations: each one more than the highest parent's. Compared with the true ones, one lie is one finding."""
         true = [0] * len(self._history)
         for number in self._history.parents_first():
             said = self._history.generation[number]
@@ -150,15 +172,14 @@ class CommitCheck:
                 true[number] = max(true[number], said)  # a parent could not be read: nobody knows better
             if not said:
                 true[number] = 0
-            elif said != true[number] and number not in {at for at, _, _ in self._disagreeing}:
+            elif said != true[number] and number not in self._unsettled:
                 why = f"says generation {said}, and has {true[number]}: one more than its highest parent"
                 remedy = (
                     "Both copies say so; merges and logs may choose wrong bases. Restore the commit's item and its record "
                     f"{COMMITS_FOLDER}/{self._history.id(number)} from copies"
                 )
                 self._add(number, FindingKind.GENERATION, f"commit {self._history.id(number)}", why, remedy)
-        for number, table, store in self._disagreeing:
-            self._settle(number, table, store, true[number])
+        return true
 
     def _settle(self, number: int, table: Commit, store: Commit, generation: int) -> None:
         """Two copies with one ID: the generation, and whether the metarange file is there, tell which one is right."""
@@ -174,28 +195,20 @@ class CommitCheck:
             if copy.generation == generation
             and (not copy.metarange or self._store.has(f"{FOLDER}/metaranges/{copy.metarange}"))
         ]
+        chosen = right[0] if right else table
+        self._history.describe(number, chosen.parents, chosen.generation, chosen.metarange)
         if len(right) != 1:
             damage.remedy = "Nothing shows which one is right; restore one of them from a copy"
             return
-        self._history.describe(number, right[0].parents, right[0].generation, right[0].metarange)
-        good = "table" if right[0] is table else "object store"
+        good = "table" if chosen is table else "object store"
         if not self._repair:
             damage.remedy = f"The {good}'s is right; run again with repair"
             return
-        if right[0] is table:
+        if chosen is table:
             self._put_record(table)
         else:
             self._put_item(store)
         _mended(damage, f"the {good}'s copy")
-
-    def _put_items(self) -> None:
-        """Rebuild the table's copies, parents first: an item takes its line from its parent's."""
-        for commit, damage in sorted(self._unlisted, key=lambda pair: pair[0].generation):
-            if self._repair:
-                self._put_item(commit)
-                _mended(damage, "the object store's copy")
-            else:
-                damage.remedy = _RUN_REPAIR
 
     def _put_item(self, commit: Commit) -> None:
         try:
@@ -222,7 +235,7 @@ def _mended(damage: Damage, source: str) -> None:
     damage.repaired = True
 
 
-def _from_table(cid: CommitID, item: Item | None | CorruptError) -> _Copy:
+def _from_table(cid: CommitID, item: Item | CorruptError | None) -> _Copy:
     if item is None:
         return _Copy(None, "is missing", missing=True)
     if isinstance(item, CorruptError):

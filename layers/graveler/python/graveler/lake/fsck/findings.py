@@ -123,7 +123,10 @@ class Counts(Struct):
 
 
 class Garbage(Struct, frozen=True):
-    """What nothing reaches: left over by operations that died, or by refs that moved. No error; the collector's work."""
+    """What nothing reaches: left over by operations that died, or by refs that moved. No error; the collector's work.
+
+    Where a commit or a metarange is lost, what only it leads to is counted here, too.
+    """
 
     commit_items: int = 0
     commit_records: int = 0

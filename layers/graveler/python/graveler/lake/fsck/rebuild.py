@@ -147,9 +147,11 @@ class Rebuilder:
         base = merge_base(self._commits, source.id, destination.id)
         if base is None:
             return None
-        trees = [Tree.load(store, each.metarange) for each in (self._commits.get(base), source, destination)]
+        before, theirs, ours = (
+            Tree.load(store, each.metarange) for each in (self._commits.get(base), source, destination)
+        )
         strategy = MergeStrategy(commit.metadata.get(STRATEGY_KEY, ""))
-        return merge(*trees, self._split, strategy).tree
+        return merge(before, theirs, ours, self._split, strategy).tree
 
 
 class _Sound:
@@ -161,7 +163,7 @@ class _Sound:
         self._wanted = wanted
         self.written: bytes | None = None
 
-    def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
+    def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:  # noqa: ARG002
         """The file's bytes. :class:`NotFoundError` if it is not whole."""
         data = self._objects.get(f"{FOLDER}/{kind}/{name}")
         try:
@@ -170,7 +172,7 @@ class _Sound:
             raise NotFoundError(f"{kind[:-1]} {name} is damaged ({error})") from None
         return data
 
-    def put(self, kind: str, name: str, data: bytes) -> None:
+    def put(self, kind: str, name: str, data: bytes) -> None:  # noqa: ARG002
         """Keep it if it is the wanted one."""
         if name == self._wanted:
             self.written = data

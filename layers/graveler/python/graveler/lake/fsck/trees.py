@@ -79,7 +79,6 @@ class TreeCheck:
         self._seams: dict[str, Damage] = {}
         self._lost: list[_Lost] = []
         self._known_ranges = 0
-        self._refused_trees = 0
 
     def run(self) -> None:
         """Look at every tree. One object read for each distinct file."""
@@ -98,10 +97,6 @@ class TreeCheck:
             return bytes.fromhex(name.replace("-", "", 1)) in self._true
         except ValueError:
             return False
-
-    def unreadable_trees(self) -> bool:
-        """Was there a metarange that could not be read? Then not all ranges in use are known."""
-        return self._refused_trees > 0 or any(lost.info is None and not lost.damage.repaired for lost in self._lost)
 
     def _check_tree(self, metarange: int, records: Records) -> None:
         name = self._history.metaranges[metarange]
@@ -209,7 +204,6 @@ class TreeCheck:
         if info is not None:
             self._damaged[info.id + info.suffix] = [damage]
         if found_kind is FindingKind.UNREADABLE:
-            self._refused_trees += info is None
             return None
         copy = self._rebuilder.copy(kind, name)
         if copy is not None:

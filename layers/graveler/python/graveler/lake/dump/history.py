@@ -1,0 +1,162 @@
+"""The commit items of a repository, rebuilt from the records in its object store."""
+
+from array import array
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, Final
+
+from msgspec import Struct
+
+from graveler.errors import CorruptError
+from graveler.history.commits import LINE_LENGTH, READ_BATCH, CommitStore, decode_commit, is_commit_id
+from graveler.lake.fsck.findings import Progress, no_progress
+from graveler.lake.fsck.history import History
+from graveler.lake.publish import COMMITS_FOLDER
+from graveler.model import Commit, CommitID, RepositoryUID
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.tables import Item, Put, Tables
+
+_AT_ONCE: Final = 16
+"""Requests under way."""
+
+
+class MissingParent(Struct, frozen=True):
+    """``commit`` names ``parent``, of which there is no good record. ``commit`` is None where the caller named it."""
+
+    commit: CommitID | None
+    parent: CommitID
+
+
+class RebuiltHistory(Struct, frozen=True):
+    """What the object store knows. ``commits`` is how many were taken over, ``damaged`` the keys of records that are none,
+    ``heads`` the commits that no other one names as a parent, the newest first: candidates for branches when nothing
+    else is left. (Commits that never were published are among them, and those of deleted branches.)"""
+
+    commits: int
+    damaged: tuple[str, ...]
+    missing: tuple[MissingParent, ...]
+    heads: tuple[Commit, ...]
+
+
+def rebuild_commits(
+    tables: Tables,
+    uid: RepositoryUID,
+    objects: Objects,
+    *,
+    reachable_from: Sequence[CommitID] | None = None,
+    progress: Progress = no_progress,
+) -> RebuiltHistory:
+    """Put the items of all commits that the object store has, or of those that ``reachable_from`` reach, into the table.
+
+    Each record's ID is recomputed. An item that is there and says the same stays; with ``reachable_from`` it is alive afterwards.
+    May be repeated. Cost: a listing request for each thousand records, one object read for each, a table read for each hundred,
+    a table write for each 25; a temporary file as large as the records. Memory: 300 bytes a commit.
+    """
+    with TemporaryFile(prefix="graveler-") as file:
+        records = _Records(objects, file, progress)
+        history = records.history
+        if reachable_from is None:
+            wanted = [number for number in history.parents_first() if history.generation[number]]
+            asked: list[int] = []
+        else:
+            asked = [history.number(commit_id) for commit_id in reachable_from]
+            wanted = records.reachable(asked)
+        missing = [
+            MissingParent(history.id(number), history.id(parent))
+            for number in wanted
+            for parent in history.parents[number]
+            if not history.generation[parent]
+        ]
+        missing += [MissingParent(None, history.id(number)) for number in asked if not history.generation[number]]
+        commits = CommitStore(tables, uid, capacity=1)
+        for at in range(0, len(wanted), READ_BATCH):
+            _put(tables, commits, records, wanted[at : at + READ_BATCH], revive=reachable_from is not None)
+            progress("commits", min(at + READ_BATCH, len(wanted)), len(wanted))
+        named = {parent for number in wanted for parent in history.parents[number]}
+        heads = [decode_commit(history.id(n), records.read(n)) for n in wanted if n not in named]
+    heads.sort(key=lambda commit: (-commit.created, -commit.generation, commit.id))
+    return RebuiltHistory(len(wanted), tuple(records.damaged), tuple(missing), tuple(heads))
+
+
+class _Records:
+    """All records of the object store, checked, in a temporary file; and their graph."""
+
+    def __init__(self, objects: Objects, file: IO[bytes], progress: Progress) -> None:
+        self._file = file
+        self._places: dict[int, int] = {}
+        self._offsets, self._sizes = array("Q"), array("L")
+        self.history = History()
+        self.damaged: list[str] = []
+        done = 0
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="graveler-rebuild") as pool:
+            keys = (stored.key for stored in objects.list(f"{COMMITS_FOLDER}/"))
+            while batch := list(islice(keys, READ_BATCH)):
+                for key, data in zip(batch, pool.map(lambda key: _get(objects, key), batch), strict=True):
+                    if data is not None:
+                        self._add(key, data)
+                done += len(batch)
+                progress("records", done, done)
+
+    def read(self, number: int) -> bytes:
+        """The record of a commit."""
+        place = self._places[number]
+        self._file.seek(self._offsets[place])
+        return self._file.read(self._sizes[place])
+
+    def reachable(self, heads: Sequence[int]) -> list[int]:
+        """The commits that ``heads`` reach, and of which there is a record."""
+        seen = dict.fromkeys(heads)
+        waiting = [*seen]
+        while waiting:
+            for parent in self.history.parents[waiting.pop()]:
+                if parent not in seen:
+                    seen[parent] = None
+                    waiting.append(parent)
+        return [number for number in seen if self.history.generation[number]]
+
+    def line(self, number: int) -> bytes:
+        """The next ancestors along first parents."""
+        digits: list[str] = []
+        while len(digits) < LINE_LENGTH and self.history.parents[number]:
+            number = self.history.parents[number][0]
+            digits.append(self.history.id(number))
+        return bytes.fromhex("".join(digits))
+
+    def _add(self, key: str, data: bytes) -> None:
+        name = key.rpartition("/")[2]
+        try:
+            if not is_commit_id(name):
+                raise CorruptError(f"{key} is no commit's record")
+            commit = decode_commit(CommitID(name), data)
+        except CorruptError:
+            self.damaged.append(key)
+            return
+        number = self.history.number(commit.id)
+        self.history.describe(number, commit.parents, commit.generation, None)
+        self._places[number] = len(self._offsets)
+        self._offsets.append(self._file.seek(0, 2))
+        self._sizes.append(len(data))
+        self._file.write(data)
+
+
+def _get(objects: Objects, key: str) -> bytes | None:
+    try:
+        return objects.get(key)
+    except ObjectMissingError:
+        return None  # collected since it was listed
+
+
+def _put(tables: Tables, commits: CommitStore, records: _Records, numbers: Sequence[int], *, revive: bool) -> None:
+    keys = [commits.key(records.history.id(number)) for number in numbers]
+    try:
+        there: list[Item | None] = tables.get_many(keys)
+    except CorruptError:  # they are written anew
+        there = [None] * len(keys)
+    writes: list[Put] = []
+    for number, key, item in zip(numbers, keys, there, strict=True):
+        record = records.read(number)
+        if item is None or item.get("record") != record or (revive and "expired" in item):
+            writes.append(Put(key, {"record": record, "line": records.line(number)}))
+    tables.write_many(writes)

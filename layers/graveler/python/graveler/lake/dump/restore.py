@@ -1,0 +1,280 @@
+"""Restoring a dump into a table that does not have the repository.
+
+The order makes an interrupted restore harmless and a repeated one complete: commits, then staged changes under fresh tokens, then
+refs, and the repository's item last. Until that is there nobody can open the repository, and everything before it may be
+written again. Every transaction that writes refs has for a condition that the repository is not there, so of two restores at
+once the slower one cannot touch what users of the faster one's have done since.
+"""
+
+from collections.abc import Sequence
+from secrets import token_hex
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from graveler.errors import AlreadyExistsError, CorruptError, InvalidError, UnavailableError
+from graveler.history.names import check_repository
+from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
+from graveler.history.refs import SHARDS, BranchState, Refs
+from graveler.lake.dump.chunks import (
+    BRANCHES,
+    SETTINGS,
+    STAGED,
+    TAGS,
+    Manifest,
+    RefLine,
+    StagedLine,
+    get_manifest,
+    read_chunks,
+)
+from graveler.lake.dump.history import MissingParent, rebuild_commits
+from graveler.lake.fsck.findings import Progress, no_progress
+from graveler.lake.repositories import (
+    DELETED_PARTITION,
+    MARKER,
+    KnownRepository,
+    Repositories,
+    decode_repository,
+    repository_key,
+)
+from graveler.model import Repository, RepositoryUID, Token
+from graveler.staging.changes import StagedChanges, StagedRecord
+from graveler.staging.tokens import new_token, shard_count
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.tables import Absent, Check, ConditionFailedError, Delete, Item, Key, Put, Tables, Write
+
+_PAGE: Final = 1000
+_TOGETHER: Final = 90
+"""Writes of one transaction, besides its condition."""
+
+
+class Restored(Struct, frozen=True):
+    """What a restore brought back. ``missing`` are old commits that the object store has lost; see fsck."""
+
+    repository: Repository
+    dump_id: str
+    branches: int
+    tags: int
+    staged: int
+    commits: int
+    missing: tuple[MissingParent, ...]
+
+
+def restore(
+    tables: Tables,
+    objects: Objects,
+    dump_id: str,
+    name: str,
+    now: float,
+    *,
+    by: str = "",
+    progress: Progress = no_progress,
+) -> Restored:
+    """Make the repository ``name`` of a dump that lies in ``objects``, its namespace. ``now`` in Unix seconds.
+
+    It keeps its uid, so that its namespace and its data names stay its own. Branches point where they did, and have their staged
+    changes, under a fresh token each. Results of requests with an id are not restored: a request that is repeated across a
+    restore is made twice. May be repeated until it succeeds; what a try that died has staged stays as garbage in the table.
+    Cost: as :func:`rebuild_commits`, an object read for each chunk, a table write for each 25 staged changes, a transaction for
+    each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if the repository is there, under this name or another,
+    :class:`InvalidError` for the name, a newer format, and a namespace that belongs to another; :class:`CorruptError` for a
+    damaged dump, or a lost commit that a ref points at; :class:`NotFoundError`.
+    """
+    check_repository(name)
+    manifest = get_manifest(objects, dump_id)
+    known, item = _settings(objects, manifest, name)
+    uid = known.repository.uid
+    _refuse_present(tables, uid, name)
+    branches = [line for chunk in read_chunks(objects, manifest, BRANCHES, RefLine) for line in chunk]
+    tags = [line for chunk in read_chunks(objects, manifest, TAGS, RefLine) for line in chunk]
+    commits, missing = _restore_commits(tables, uid, objects, manifest, progress)
+    refs = Refs(tables, uid)
+    tokens = _Tokens(refs, branches)
+    staged = _restore_staged(StagedChanges(tables, uid), objects, manifest, tokens, progress)
+    event = Event(int(now * 1e9), "restore", token_hex(16), by)
+    guard = _Guarded(tables, name)
+    _clear_refs(
+        tables, uid, guard, keep={(b"branch", line.name) for line in branches} | {(b"tag", line.name) for line in tags}
+    )
+    _restore_refs(guard, refs, RefLog(tables, uid), tokens, branches, tags, event)
+    guard.finish()
+    _own_namespace(objects, known.repository)
+    _publish(tables, refs, known.repository, item, tokens)
+    return Restored(known.repository, dump_id, len(branches), len(tags), staged, commits, missing)
+
+
+def _settings(objects: Objects, manifest: Manifest, name: str) -> tuple[KnownRepository, Item]:
+    """The repository and its item; its namespace is where the dump lies, which may be a copy."""
+    found: list[dict[str, Any]] = [
+        item for chunk in read_chunks(objects, manifest, SETTINGS, dict[str, Any]) for item in chunk
+    ]
+    if len(found) != 1:
+        raise CorruptError(f"dump {manifest.id!r} holds the settings of {len(found)} repositories; use another dump")
+    item: Item = {**found[0], "namespace": objects.namespace}
+    return decode_repository(name, item), item
+
+
+def _refuse_present(tables: Tables, uid: RepositoryUID, name: str) -> None:
+    """One table read for each thousand repositories."""
+    repositories = Repositories(tables)
+    if repositories.exists(name):
+        raise AlreadyExistsError("repository", name, "delete it first, or restore under another name")
+    after = ""
+    while True:
+        page = repositories.page("", after, _PAGE)
+        for repository in page.results:
+            if repository.uid == uid:
+                what = "it is the very repository of this dump; delete it first"
+                raise AlreadyExistsError("repository", repository.name, what)
+        if page.next_after is None:
+            return
+        after = page.next_after
+
+
+def _restore_commits(
+    tables: Tables, uid: RepositoryUID, objects: Objects, manifest: Manifest, progress: Progress
+) -> tuple[int, tuple[MissingParent, ...]]:
+    heads = [*manifest.commits]
+    rebuilt = rebuild_commits(tables, uid, objects, reachable_from=heads, progress=progress)
+    lost = sorted({gap.parent for gap in rebuilt.missing}.intersection(heads))
+    if lost:
+        raise CorruptError(
+            f"commit {lost[0]}, which a ref of dump {manifest.id!r} points at, has no good record in {objects.namespace} "
+            f"({len(lost)} such in all); nothing was restored. Restore _graveler/commits from a copy, or use another dump"
+        )
+    return rebuilt.commits, rebuilt.missing
+
+
+class _Tokens:
+    """A fresh token for each branch, in the place of all that it had."""
+
+    def __init__(self, refs: Refs, branches: Sequence[RefLine]) -> None:
+        self.fresh: dict[str, Token] = {}
+        self.instead: dict[str, Token] = {}
+        for line in branches:
+            state = refs.decode_branch(line.name, line.item)
+            assert state is not None
+            old = (*state.sealed, state.open)
+            self.fresh[line.name] = new_token(max(map(shard_count, old)))
+            self.instead.update(dict.fromkeys(old, self.fresh[line.name]))
+
+
+def _restore_staged(
+    changes: StagedChanges, objects: Objects, manifest: Manifest, tokens: _Tokens, progress: Progress
+) -> int:
+    """Stage the dumped changes, in the dump's order: of each branch the oldest first, so that the newest value stays. Tokens
+    that no dumped branch has were published or dropped while the dump was taken."""
+    staged = 0
+    for chunk in read_chunks(objects, manifest, STAGED, StagedLine):
+        by_token: dict[Token, dict[bytes, bytes | None]] = {}
+        for line in chunk:
+            token = tokens.instead.get(line.token)
+            if token is not None:
+                by_token.setdefault(token, {})[line.key] = line.record
+        for token, records in by_token.items():
+            batch: list[StagedRecord] = [*records.items()]
+            changes.put_many(token, batch)
+            staged += len(batch)
+        progress("staged", staged, manifest.staged)
+    return staged
+
+
+class _Guarded:
+    """Transactions that happen only while the repository is not there."""
+
+    def __init__(self, tables: Tables, name: str) -> None:
+        self._tables = tables
+        self._name = name
+        self._writes: list[Write] = []
+
+    def add(self, *writes: Write) -> None:
+        """Writes that belong together, sooner or later."""
+        self._writes += writes
+        if len(self._writes) >= _TOGETHER:
+            self.finish()
+
+    def finish(self) -> None:
+        """Do what was not done yet."""
+        if not self._writes:
+            return
+        try:
+            self._tables.transact([Check(repository_key(self._name), Absent()), *self._writes])
+        except ConditionFailedError:
+            raise AlreadyExistsError("repository", self._name, "somebody made it meanwhile") from None
+        self._writes = []
+
+
+def _clear_refs(tables: Tables, uid: RepositoryUID, guard: _Guarded, keep: set[tuple[bytes, str]]) -> None:
+    """Remove refs that the table still has of the repository before it was deleted, or from a restore that died."""
+    for kind in (b"branch", b"tag"):
+        for shard in range(SHARDS):
+            partition = f"{uid}/{kind.decode()}/{shard:x}"
+            start = b""
+            while True:
+                page = tables.query(partition, start=start, limit=_PAGE)
+                for sort, _ in page.items:
+                    if (kind, sort.decode()) not in keep:
+                        guard.add(Delete(Key(partition, sort)))
+                if not page.more:
+                    break
+                start = page.items[-1][0] + b"\0"
+
+
+def _restore_refs(
+    guard: _Guarded,
+    refs: Refs,
+    log: RefLog,
+    tokens: _Tokens,
+    branches: Sequence[RefLine],
+    tags: Sequence[RefLine],
+    event: Event,
+) -> None:
+    for line in branches:
+        item = {name: value for name, value in line.item.items() if name != "sealed"}
+        item["open"] = tokens.fresh[line.name]
+        state = refs.decode_branch(line.name, item)
+        assert state is not None
+        _add_ref(guard, log, "branch", refs.branch_key(line.name), item, LogEntry(event, None, state.commit_id))
+    for line in tags:
+        tag = refs.decode_tag(line.name, line.item)
+        assert tag is not None
+        _add_ref(guard, log, "tag", refs.tag_key(line.name), line.item, LogEntry(event, None, tag.commit_id))
+
+
+def _add_ref(guard: _Guarded, log: RefLog, kind: RefKind, key: Key, item: Item, entry: LogEntry) -> None:
+    guard.add(Put(key, item), log.put_write(kind, key.sort.decode(), entry))
+
+
+def _own_namespace(objects: Objects, repository: Repository) -> None:
+    """Let the namespace say whose it is, by the name that the repository has now. :class:`InvalidError` if it is another's."""
+    marker = {"repository": repository.name, "uid": repository.uid, "format_version": repository.format_version}
+    try:
+        said = msgspec.json.decode(objects.get(MARKER), type=dict[str, str | int])
+    except (ObjectMissingError, msgspec.MsgspecError):
+        said = {}
+    if said.get("uid", repository.uid) != repository.uid:
+        raise InvalidError(
+            f"storage namespace {objects.namespace} belongs to repository {said.get('repository')!r} by now; the dump "
+            "cannot be restored there"
+        )
+    if said != marker:
+        objects.put(MARKER, msgspec.json.encode(marker))
+
+
+def _publish(tables: Tables, refs: Refs, repository: Repository, item: Item, tokens: _Tokens) -> None:
+    """Let the repository appear. A lost answer is resolved by whose tokens its branches have."""
+    writes: list[Write] = [
+        Put(repository_key(repository.name), item, Absent()),
+        Delete(Key(DELETED_PARTITION, repository.uid.encode())),
+    ]
+    try:
+        tables.transact(writes)
+    except (ConditionFailedError, UnavailableError) as error:
+        there = Repositories(tables).exists(repository.name)
+        branch: BranchState | None = refs.branch(repository.default_branch)
+        if there and branch is not None and branch.open == tokens.fresh.get(branch.name):
+            return
+        if isinstance(error, UnavailableError):
+            raise
+        raise AlreadyExistsError("repository", repository.name, "somebody made it meanwhile") from None

@@ -1,0 +1,208 @@
+"""Taking a dump of a repository at which others are at work.
+
+What has to hold: **every write that was acknowledged when the dump began is, after a restore, staged or in a commit** (C1). What
+moves is the staged changes: a commit takes them from a branch's tokens into its tree. So the order is that of the collector's
+mark: *staged changes first, then refs, then commits*.
+
+1. Read the branches, for their tokens. An acknowledged write is staged under one of these, or in the history of a head.
+2. Read what is staged under the tokens. Items of an applied token stay for the longest request's time, but a dump may take
+   longer: then some are gone, and are in a commit which was published before.
+3. Read the refs again: these are the ones that are dumped. A token that a branch still has was read in step 2, and nothing is
+   removed under it. One that is gone was published (its changes are in the history of the head that is read here), reset, or
+   deleted with its branch: what was read of it is left out, since bringing it back could hide newer changes.
+4. See that the record of each head is in the object store. It was put there before the branch was moved.
+
+(Refs first, and a commit between the two readings takes changes out of staging into a head that the dump does not have.)
+
+A token that step 3 finds for the first time was opened meanwhile; its changes were acknowledged later. It is read, too, and
+the refs once more. On a busy lake there is always a new one, so after some rounds the last listing counts and its new tokens are
+read after it, which loses nothing within the longest request's time.
+
+A listing of branches is no moment: a branch that is renamed while its shards are read can be missed. Then tokens vanish of
+which nothing is known that became of them, and the refs are read again.
+"""
+
+from collections.abc import Iterator, Sequence
+from secrets import token_hex
+from time import gmtime, strftime
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import BusyError, CorruptError, RefNotFoundError, RepositoryNotFoundError
+from graveler.history.commits import CommitStore, encode_commit
+from graveler.history.refs import SHARDS, Refs
+from graveler.lake.dump.chunks import (
+    BRANCHES,
+    SETTINGS,
+    STAGED,
+    TAGS,
+    VERSION,
+    ChunkWriter,
+    Manifest,
+    RefLine,
+    StagedLine,
+    put_manifest,
+)
+from graveler.lake.fsck.findings import Progress, no_progress
+from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.repositories import check_same, repository_key
+from graveler.model import CommitID, Repository, Token
+from graveler.staging.changes import StagedChanges
+from graveler.staging.tokens import Outcomes, TokenState
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.tables import Tables
+
+_ROUNDS: Final = 8
+_PAGE: Final = 1000
+
+
+class _Branch(Struct, frozen=True):
+    line: RefLine
+    commit: CommitID
+    open: Token
+    tokens: tuple[Token, ...]
+    """The oldest first, the open one last."""
+
+
+def dump(
+    repository: Repository,
+    tables: Tables,
+    objects: Objects,
+    now: float,
+    *,
+    progress: Progress = no_progress,
+) -> Manifest:
+    """Copy refs, settings and staged changes into the object store, under ``_graveler/dumps/``. ``now`` in Unix seconds.
+
+    Left out: the reference log, results of requests with an id, and what became of tokens. Commits are not copied: their records
+    are in the object store already. Cost: twice or more a table read for each of 32 shards and each thousand refs, one for each
+    thousand staged changes; an object write for each megabyte, an object read for each distinct head. Memory: the refs.
+    :class:`CorruptError` if something cannot be read (see fsck), :class:`BusyError`, :class:`RepositoryNotFoundError`.
+    """
+    dump_id = f"{strftime('%Y%m%dT%H%M%SZ', gmtime(now))}-{token_hex(4)}"
+    reader = _Reader(repository, tables)
+    staged = ChunkWriter(objects, dump_id, STAGED)
+    branches = reader.read(staged, progress)
+    tags = list(reader.tags())
+    item = tables.get(repository_key(repository.name))
+    check_same(repository.uid, repository.name, item)
+    if item is None:
+        raise RepositoryNotFoundError(repository.name)
+    commits = sorted({branch.commit for branch in branches} | {commit for _, commit in tags})
+    _keep_records(commits, CommitStore(tables, repository.uid), objects)
+    chunks = staged.finish()
+    for kind, entries in (
+        (BRANCHES, [branch.line for branch in branches]),
+        (TAGS, [line for line, _ in tags]),
+        (SETTINGS, [item]),
+    ):
+        writer = ChunkWriter(objects, dump_id, kind)
+        for entry in entries:
+            writer.add(entry)
+        chunks = [*chunks, *writer.finish()]
+    manifest = Manifest(
+        version=VERSION,
+        id=dump_id,
+        created=int(now),
+        repository=repository.name,
+        uid=repository.uid,
+        namespace=repository.namespace,
+        branches=len(branches),
+        tags=len(tags),
+        staged=sum(chunk.entries for chunk in chunks if chunk.kind == STAGED),
+        commits=tuple(commits),
+        chunks=tuple(chunks),
+    )
+    put_manifest(objects, manifest)
+    return manifest
+
+
+class _Reader:
+    """Reads branches and what is staged under their tokens, in the order that the module's docstring argues for."""
+
+    def __init__(self, repository: Repository, tables: Tables) -> None:
+        self._tables = tables
+        self._uid = repository.uid
+        self._name = repository.name
+        self._refs = Refs(tables, repository.uid)
+        self._staged = StagedChanges(tables, repository.uid)
+        self._outcomes = Outcomes(tables, repository.uid)
+        self._scanned: set[Token] = set()
+
+    def read(self, writer: ChunkWriter, progress: Progress) -> list[_Branch]:
+        """Write what is staged; the branches that go with it."""
+        before = list(self._branches())
+        for _ in range(_ROUNDS):
+            self._scan(before, writer, progress)
+            after = list(self._branches())
+            complete = self._accounted(before, after)
+            if complete and self._scanned.issuperset(token for branch in after for token in branch.tokens):
+                return after
+            before = after
+        if not complete:
+            raise BusyError(f"branches of repository {self._name!r} change too fast for a dump; try again")
+        self._scan(before, writer, progress)
+        return before
+
+    def tags(self) -> Iterator[tuple[RefLine, CommitID]]:
+        """All tags, and the commits that they name."""
+        for line in self._lines("tag"):
+            tag = self._refs.decode_tag(line.name, line.item)
+            assert tag is not None
+            yield line, tag.commit_id
+
+    def _branches(self) -> Iterator[_Branch]:
+        for line in self._lines("branch"):
+            state = self._refs.decode_branch(line.name, line.item)
+            assert state is not None
+            yield _Branch(line, state.commit_id, state.open, (*state.sealed, state.open))
+
+    def _lines(self, kind: str) -> Iterator[RefLine]:
+        for shard in range(SHARDS):
+            start = b""
+            while True:
+                page = self._tables.query(f"{self._uid}/{kind}/{shard:x}", start=start, limit=_PAGE)
+                for sort, item in page.items:
+                    yield RefLine(sort.decode(), dict(item))
+                if not page.more:
+                    break
+                start = page.items[-1][0] + b"\0"
+
+    def _scan(self, branches: Sequence[_Branch], writer: ChunkWriter, progress: Progress) -> None:
+        """Read the tokens that were not read yet, of each branch the oldest first: a restore replays them in this order."""
+        for done, branch in enumerate(branches, 1):
+            for token in branch.tokens:
+                if token not in self._scanned:
+                    for key, record in self._staged.scan([token]):
+                        writer.add(StagedLine(token, key, record))
+                    self._scanned.add(token)
+            progress("staged", done, len(branches))
+
+    def _accounted(self, before: Sequence[_Branch], after: Sequence[_Branch]) -> bool:
+        """Is it known of every token and branch that vanished what became of it?"""
+        have = {token for branch in after for token in branch.tokens}
+        names = {branch.line.name for branch in after}
+        gone = [branch for branch in before if not have.issuperset(branch.tokens) or branch.line.name not in names]
+        for branch in gone:
+            for token, outcome in zip(branch.tokens, self._outcomes.get_many(branch.tokens), strict=True):
+                undecided = outcome is None or outcome.state is TokenState.SEALED
+                if token not in have and undecided:
+                    return False
+                last = token == branch.open and branch.line.name not in names
+                if last and (outcome is None or outcome.state is not TokenState.DELETED):
+                    return False
+        return True
+
+
+def _keep_records(ids: Sequence[CommitID], commits: CommitStore, objects: Objects) -> None:
+    """See that the heads' records are in the object store; put back those that are not."""
+    for commit_id in ids:
+        key = f"{COMMITS_FOLDER}/{commit_id}"
+        try:
+            objects.head(key)
+        except ObjectMissingError:
+            try:
+                objects.put(key, encode_commit(commits.get(commit_id)))
+            except RefNotFoundError:
+                raise CorruptError(f"commit {commit_id}, which a ref points at, does not exist; run fsck") from None

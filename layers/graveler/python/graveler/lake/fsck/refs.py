@@ -1,0 +1,132 @@
+"""The refs of a repository, item by item, and the commits that the reference log names."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from graveler.errors import CorruptError, InvalidError
+from graveler.history.commits import is_commit_id
+from graveler.history.refs import SHARDS, BranchState, Refs
+from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind, RefKind
+from graveler.lake.fsck.history import Damage, Head, History
+from graveler.lake.fsck.items import DamagedItem, scan
+from graveler.model import CommitID, RepositoryUID
+from graveler.storage.tables import Item, Key, Tables
+
+
+class _Found(Struct, frozen=True):
+    kind: RefKind
+    name: str
+    commit_id: CommitID
+    branch: BranchState | None = None
+
+
+class RefCheck:
+    """Reads every branch and tag. ``branches`` are the branches that could be read, hidden ones too."""
+
+    def __init__(self, history: History, tables: Tables, uid: RepositoryUID, refs: Refs, counts: Counts) -> None:
+        self._history = history
+        self._tables = tables
+        self._uid = uid
+        self._refs = refs
+        self._counts = counts
+        self._names: list[tuple[RefKind, str]] = []
+        self.branches: list[BranchState] = []
+        self.damages: list[Damage] = []
+
+    def run(self, default_branch: str) -> None:
+        """Look at all refs; the commits that they point at become heads of the history. One table read for each of 32 shards, and
+        for each thousand refs."""
+        for found in (*self._all("branch"), *self._all("tag")):
+            if found.branch is not None:
+                self.branches.append(found.branch)
+                self._counts.branches += 1
+            else:
+                self._counts.tags += 1
+            self._history.heads.append(Head(found.kind, found.name, self._history.number(found.commit_id)))
+        if not any(kind == "branch" and name == default_branch for kind, name in self._names):
+            why = "is the default branch, and does not exist"
+            self._add("branch", default_branch, why, "Create it from a tag, or from a commit of its reference log")
+
+    def logged(self) -> Mapping[int, str]:
+        """Commits that only rows of the refs' reference logs name, as heads of the history; and which row does. One table read
+        for each ref, and for each thousand rows. (The log of a ref that was deleted cannot be found by itself.)"""
+        found: dict[int, str] = {}
+        for kind, name in self._names:
+            mine: set[int] = set()
+            for sort, item in scan(self._tables, f"{self._uid}/reflog/{kind}/{name}"):
+                row = f"row {sort.hex()} in the reference log of {kind} {name!r}"
+                commits = None if isinstance(item, DamagedItem) else _commits_of(item)
+                if commits is None:
+                    why = item.why if isinstance(item, DamagedItem) else "names no commits"
+                    self.damages.append(
+                        Damage(
+                            FindingKind.REFLOG,
+                            row,
+                            f"cannot be read ({why})",
+                            "Listing this log fails; nothing else needs the row",
+                            refs=(AffectedRef("reflog", name),),
+                        )
+                    )
+                    continue
+                for commit_id in commits:
+                    known = self._history.names(commit_id)
+                    number = self._history.number(commit_id)
+                    if number not in mine and (not known or number in found):
+                        mine.add(number)
+                        found.setdefault(number, row)
+                        self._history.heads.append(Head("reflog", name, number))
+        return found
+
+    def _all(self, kind: RefKind) -> Iterator[_Found]:
+        for shard in range(SHARDS):
+            partition = f"{self._uid}/{kind}/{shard:x}"
+            for sort, item in scan(self._tables, partition):
+                name = sort.decode("utf-8", "backslashreplace")
+                if isinstance(item, DamagedItem) and item.rest:
+                    why = f"cannot be read from {name!r} on: {item.why}"
+                    remedy = "Restore the table from a copy"
+                    self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", why, remedy))
+                    continue
+                self._names.append((kind, name))
+                if isinstance(item, DamagedItem):
+                    self._add(kind, name, f"cannot be read: {item.why}", _restore(kind, name))
+                    continue
+                try:
+                    found = self._decode(kind, name, item)
+                    key = self._refs.branch_key(name) if kind == "branch" else self._refs.tag_key(name)
+                except (CorruptError, InvalidError) as error:
+                    self._add(kind, name, f"cannot be read: {error}", _restore(kind, name))
+                    continue
+                if key != Key(partition, sort):
+                    why = f"lies in partition {partition}, where nobody looks for it"
+                    self._add(kind, name, why, "Move its item to where its name belongs")
+                elif not is_commit_id(found.commit_id):
+                    self._add(kind, name, f"points at {found.commit_id!r}, which is no commit", _restore(kind, name))
+                else:
+                    yield found
+
+    def _decode(self, kind: RefKind, name: str, item: Item) -> _Found:
+        if kind == "branch":
+            branch = self._refs.decode_branch(name, item)
+            assert branch is not None
+            return _Found(kind, name, branch.commit_id, branch)
+        tag = self._refs.decode_tag(name, item)
+        assert tag is not None
+        return _Found(kind, name, tag.commit_id)
+
+    def _add(self, kind: RefKind, name: str, why: str, remedy: str) -> None:
+        refs = (AffectedRef(kind, name),)
+        self.damages.append(Damage(FindingKind.REF, f"{kind} {name!r}", why, remedy, refs=refs))
+
+
+def _restore(kind: RefKind, name: str) -> str:
+    lost = ", and its uncommitted changes are lost with its tokens" if kind == "branch" else ""
+    return f"Restore the table or a dump; the reference log of {kind} {name!r} says where it pointed{lost}"
+
+
+def _commits_of(item: Item) -> list[CommitID] | None:
+    """The commits that a row of the reference log names; None if it is no row."""
+    named = [item[side] for side in ("old", "new") if side in item]
+    texts = [text for text in named if isinstance(text, str) and is_commit_id(text)]
+    return [*map(CommitID, texts)] if len(texts) == len(named) and named else None
