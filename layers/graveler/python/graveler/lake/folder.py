@@ -76,4 +76,4 @@ def _lake(folder: Path, tables: SqliteTables, clock: Clock | None) -> Lake:
             raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>")
         return FolderObjects(folder / "objects" / name, namespace)
 
-    return Lake(tables, open_objects, clock=clock)
+    return Lake(tables, open_objects, clock=clock, close=tables.close)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import md5
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
@@ -51,16 +52,18 @@ class FolderListing:
         for files that cannot be read.
         """
         self._check()
+        stop = Event()
         with ThreadPoolExecutor(self._threads, thread_name_prefix="graveler-import") as pool:
             waiting: deque[Future[tuple[bytes, bytes, int]]] = deque()
             try:
                 for path in self._files():
-                    waiting.append(pool.submit(self._record, *path))
+                    waiting.append(pool.submit(self._record, *path, stop))
                     if len(waiting) >= _IN_FLIGHT:
                         yield self._finished(waiting.popleft())
                 while waiting:
                     yield self._finished(waiting.popleft())
             except BaseException:
+                stop.set()  # a file may be huge
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
@@ -116,13 +119,13 @@ class FolderListing:
         found.sort()
         return ((path, prefix + name.decode(), is_folder) for name, path, is_folder in found)
 
-    def _record(self, path: str, key: bytes) -> tuple[bytes, bytes, int]:
+    def _record(self, path: str, key: bytes, stop: Event) -> tuple[bytes, bytes, int]:
         try:
             with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - one file descriptor for both stat and bytes
                 mtime = int(os.fstat(file.fileno()).st_mtime)
                 digest = md5(usedforsecurity=False)
                 size = 0
-                while piece := file.read(_PIECE):
+                while not stop.is_set() and (piece := file.read(_PIECE)):
                     digest.update(piece)
                     size += len(piece)
         except OSError as error:

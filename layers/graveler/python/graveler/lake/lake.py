@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from types import TracebackType
 
 from graveler.errors import AlreadyExistsError, GravelerError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit, new_commit
@@ -29,7 +30,8 @@ FIRST_MESSAGE = "Repository created"
 class Lake:
     """Repositories over one table. ``open_objects`` turns a storage namespace (a URL) into its objects.
 
-    ``cache`` keeps copies of immutable files near; ``scratch`` is where RocksDB may write meanwhile, best in memory.
+    ``cache`` keeps copies of immutable files near; ``scratch`` is where RocksDB may write meanwhile, best in memory. ``close``
+    lets go of what the adapters hold; a lake is a context manager that calls it.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Lake:
         cache: FileCache | None = None,
         scratch: Path | None = None,
         outside: Callable[[str], tuple[Objects, str]] = locate,
+        close: Callable[[], None] = lambda: None,
     ) -> None:
         self._tables = tables
         self._open_objects = open_objects
@@ -49,6 +52,15 @@ class Lake:
         self._scratch = scratch
         self._outside = outside
         self._repositories = Repositories(tables)
+        self.close = close
+
+    def __enter__(self) -> "Lake":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     def create_repository(
         self,

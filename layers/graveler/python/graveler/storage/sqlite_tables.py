@@ -78,6 +78,13 @@ class _Connections:
         self.writing = Lock()
         self.file: tuple[int, int] | None = None
 
+    def __del__(self) -> None:
+        """Close what a table that is gone left open: nobody can be using it any more."""
+        if self.process == os.getpid():
+            for connection in self.all:
+                with suppress(sqlite3.Error):  # it lost nothing: every write was committed before it was acknowledged
+                    connection.close()
+
 
 _INHERITED: list[_Connections] = []
 """Connections of a parent process. Using or closing one here could break the parent's locks, so they are kept unused."""

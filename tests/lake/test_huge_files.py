@@ -1,0 +1,23 @@
+"""An import that is given up does not wait for a huge file to be read."""
+
+import os
+from pathlib import Path
+from threading import Thread
+
+from graveler.lake.folder_listing import FolderListing
+from tests.support.trees import CODEC
+
+HUGE = 200 << 30
+"""A sparse file of this size takes minutes to read."""
+
+
+def test_giving_up_an_import_does_not_wait_for_the_file_that_is_being_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a")
+    with (tmp_path / "b").open("wb") as file:
+        os.truncate(file.fileno(), HUGE)
+    listing = FolderListing(tmp_path, "", CODEC)()
+    assert next(listing)[0] == b"a"
+    closing = Thread(target=listing.close, daemon=True)
+    closing.start()
+    closing.join(timeout=20)
+    assert not closing.is_alive()
