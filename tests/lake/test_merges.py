@@ -1,0 +1,226 @@
+"""Three-way merges through the lake against dicts, and the choice of the base on histories made of real merges.
+
+``GRAVELER_MERGES=n`` makes n random merges instead of the short form.
+"""
+
+import os
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError, NoChangesError, RefNotFoundError
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID, MergeStrategy, ObjectEntry
+from tests.lake import oracles
+from tests.lake.support import TINY, World, commit, messages, put, texts
+
+MERGES = int(os.environ.get("GRAVELER_MERGES", "900"))
+
+State = dict[str, int]
+STRATEGIES = list(MergeStrategy)
+
+
+def entry(path: str, content: int) -> ObjectEntry:
+    """Equal contents are equal whatever the key: copies, markers, empty files."""
+    return ObjectEntry(path, f"mem://o/{content}", content, f"{content:032x}", 0)
+
+
+def change(repository: OpenRepository, branch: str, before: State, after: State) -> None:
+    repository.link_many(branch, [entry(p, c) for p, c in after.items() if before.get(p) != c])
+    repository.delete(branch, [p for p in before if p not in after])
+    with suppress(NoChangesError):
+        repository.commit(branch, "m", allow_empty=True)
+
+
+def state_of(repository: OpenRepository, ref: str) -> State:
+    return {e.path: e.size for e in repository.objects(ref)}
+
+
+def changed(random: Random, state: State, keys: list[str], share: float) -> State:
+    result = dict(state)
+    for key in keys:
+        if random.random() < share:
+            choice = random.random()
+            if choice < 0.3:
+                result.pop(key, None)
+            elif choice < 0.5 and state:  # a copy, or a rename, of another object
+                result[key] = random.choice(list(state.values()))
+            else:
+                result[key] = random.choice((0, 0, 1, 2))
+    return result
+
+
+@pytest.mark.parametrize("chunk", range(6))
+def test_random_merges_agree_with_the_oracle(chunk: int) -> None:
+    random = Random(chunk)
+    world = World()
+    world.main.commit("main", "root", allow_empty=True)
+    wanted = {"clean": 0, "conflicts": 0}
+    for number in range(MERGES // 6):
+        size = random.choice((4, 30, 120))
+        keys = [f"t{random.randrange(9)}/{name}{n}" for n in range(size) for name in ("_SUCCESS", "part-")]
+        base = changed(random, {}, keys, 0.7)
+        world.main.create_branch(f"d{number}", "main~0")
+        change(world.main, f"d{number}", {}, base)
+        world.main.create_branch(f"s{number}", f"d{number}")
+        share = random.choice((0.02, 0.1, 0.5))
+        source, destination = changed(random, base, keys, share), changed(random, base, keys, share)
+        change(world.main, f"s{number}", base, source)
+        change(world.main, f"d{number}", base, destination)
+        strategy = random.choice(STRATEGIES)
+        expected, conflicts = oracles.three_way(base, source, destination, strategy.value)
+        repository = world.repository()
+        if conflicts:
+            wanted["conflicts"] += 1
+            head = repository.branch(f"d{number}")
+            with pytest.raises(MergeConflictError) as caught:
+                repository.merge(f"s{number}", f"d{number}", strategy=strategy)
+            assert [c.path for c in caught.value.conflicts] == conflicts
+            for found in caught.value.conflicts:
+                sizes = [None if e is None else e.size for e in (found.base, found.source, found.destination)]
+                assert sizes == [state.get(found.path) for state in (base, source, destination)]
+            assert repository.branch(f"d{number}") == head
+            assert state_of(repository, f"d{number}") == destination
+        else:
+            wanted["clean"] += 1
+            merged = repository.merge(f"s{number}", f"d{number}", strategy=strategy)
+            assert state_of(repository, merged.id) == expected
+            # F1: the same tree as one commit of the result makes.
+            world.main.create_branch(f"x{number}", "main~0")
+            change(world.main, f"x{number}", {}, expected)
+            assert world.main.commit_of(f"x{number}").metarange_id == merged.metarange_id
+    assert wanted["clean"] >= 5
+    assert wanted["conflicts"] >= 5
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_base_of_real_histories_with_criss_crosses_is_gits(seed: int) -> None:
+    random = Random(seed)
+    world = World()
+    repository = world.main
+    names = ["main", "b1", "b2", "b3"]
+    for name in names[1:]:
+        repository.create_branch(name, "main")
+    parents: dict[str, tuple[str, ...]] = {}
+    states: dict[str, State] = {}
+
+    def note(commit_id: CommitID, state: State) -> None:
+        parents[commit_id] = repository.commit_of(commit_id).parents
+        states[commit_id] = state
+
+    note(repository.branch("main").commit_id, {})
+    for number in range(25):
+        one, other = random.sample(names, 2)
+        heads = [repository.branch(name).commit_id for name in (one, other)]
+        base = oracles.merge_base(parents, heads[0], heads[1])
+        assert base is not None
+        found = repository.merge_base(one, other)
+        assert found is not None
+        assert found.id == base
+        if random.random() < 0.5:
+            repository.link(one, entry(f"k{random.randrange(4)}", number))
+            made = repository.commit(one, str(number))
+            note(made.id, state_of(repository, made.id))
+            continue
+        strategy = random.choice(STRATEGIES)
+        expected, conflicts = oracles.three_way(states[base], states[heads[1]], states[heads[0]], strategy.value)
+        try:
+            made = repository.merge(other, one, strategy=strategy)
+        except NoChangesError:
+            assert base == heads[1]
+        except MergeConflictError as error:
+            assert [c.path for c in error.conflicts] == conflicts  # noqa: PT017
+        else:
+            assert not conflicts
+            assert state_of(repository, made.id) == expected
+            note(made.id, expected)
+
+
+def test_the_base_after_a_criss_cross_is_a_best_one() -> None:
+    """Two branches merge each other's same commits; both are best common ancestors then."""
+    world = World()
+    commit(world.main, {"a": "0"})
+    world.main.create_branch("b", "main")
+    one = commit(world.main, {"one": "1"})
+    other = commit(world.main, {"other": "1"}, "b")
+    world.main.merge(other, "main")
+    world.main.merge(one, "b")
+    found = world.main.merge_base("main", "b")
+    assert found is not None
+    assert found.id == min(one, other)
+    commit(world.main, {"a": "main"})
+    commit(world.main, {"b": "b"}, "b")
+    world.main.merge("b", "main")
+    assert texts(world.main, "main@") == {"a": "main", "b": "b", "one": "1", "other": "1"}
+
+
+def test_the_base_of_two_branches_that_merged_the_same_commit_is_that_commit() -> None:
+    world = World()
+    commit(world.main, {"x": "0"})
+    for name in ("left", "right"):
+        world.main.create_branch(name, "main")
+        commit(world.main, {name: "1"}, name)
+    base = commit(world.main, {"x": "1"})
+    for name in ("left", "right"):
+        world.main.merge("main", name)
+    found = world.main.merge_base("left", "right")
+    assert found is not None
+    assert found.id == base
+
+
+def test_a_merge_of_a_ref_without_common_history_is_refused() -> None:
+    world = World()
+    other = world.lake().create_repository("other", "mem://other", split=TINY)
+    root = other.commit_of("main")
+    # A commit of another history, put beside ours.
+    world.tables.transact([world.main._commits.put_write(root)])
+    with pytest.raises(InvalidError, match="no common history"):
+        world.main.merge(root.id, "main")
+    with pytest.raises(InvalidError, match="no common history"):
+        world.main.compare(root.id, "main")
+    assert world.main.merge_base(root.id, "main") is None
+
+
+def test_merging_what_is_there_already_is_no_change() -> None:
+    world = World()
+    commit(world.main, {"a": "1"})
+    world.main.create_branch("b", "main")
+    commit(world.main, {"a": "2"})
+    for source in ("b", "main", "main~1"):
+        with pytest.raises(NoChangesError, match=source):
+            world.main.merge(source, "main")
+
+
+def test_uncommitted_changes_of_the_source_stay_out() -> None:
+    world = World()
+    world.main.create_branch("b", "main")
+    commit(world.main, {"a": "1"}, "b")
+    put(world.main, {"a": "2", "c": "1"}, "b")
+    world.main.merge("b", "main")
+    assert texts(world.main) == {"a": "1"}
+    assert texts(world.main, "b") == {"a": "2", "c": "1"}
+
+
+def test_merging_into_a_missing_or_dirty_branch_or_from_nothing_is_refused() -> None:
+    world = World()
+    commit(world.main, {"a": "1"})
+    for source, destination in (("main", "none"), ("none", "main"), ("main", "v1")):
+        with pytest.raises(RefNotFoundError):
+            world.main.merge(source, destination)
+    world.main.create_branch("b", "main~1")
+    put(world.main, {"x": "1"}, "b")
+    with pytest.raises(DirtyBranchError, match="merging 'main' into it"):
+        world.main.merge("main", "b")
+
+
+def test_a_merge_commit_tells_what_it_did() -> None:
+    world = World()
+    world.main.create_branch("b", "main")
+    source = commit(world.main, {"a": "1"}, "b")
+    head = world.main.branch("main").commit_id
+    merged = world.main.merge("b", "main", committer="ann", metadata={"k": "v"})
+    assert merged.parents == (head, source)
+    assert (merged.message, merged.committer, merged.metadata) == ("Merge 'b' into 'main'", "ann", {"k": "v"})
+    assert messages(world.main)[0] == merged.message
+    assert world.main.reflog("main")[0].event.operation == "merge"
