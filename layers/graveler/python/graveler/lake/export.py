@@ -1,0 +1,352 @@
+"""Export: write the objects of a ref to a folder, and bring that folder to another commit later, by what differs alone.
+
+The folder is changed in this order: marker says *started*, files are removed, files are written (each appears as a whole), marker
+says *complete*. Whatever ends an export before, the next one knows from the marker which files may be in which states, looks at
+those, and finishes.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from hashlib import md5
+from itertools import count, groupby
+from operator import itemgetter
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from graveler.errors import (
+    BusyError,
+    ConflictError,
+    CorruptError,
+    InvalidError,
+    ObjectNotFoundError,
+    PreconditionError,
+    RefNotFoundError,
+)
+from graveler.lake.export_folder import OWN_NAMES, ExportFolder, ExportFolderError, ExportMarker
+from graveler.lake.export_names import FileNames, UnwritableKeysError, files_that_are_folders
+from graveler.lake.folder_listing import Progress, no_progress
+from graveler.model import CommitID, ObjectEntry
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+
+_PAGE: Final = 1000
+_IN_FLIGHT: Final = 64
+"""Files that are being written ahead of the one that is waited for: what bounds the memory."""
+_KNOWN_FOLDERS: Final = 4096
+_SHOWN: Final = 10
+_MD5_DIGITS: Final = 32
+_IS_FOLDER: Final = "is also a folder of another object"
+
+_Change = tuple[str, bool, ObjectEntry | None, ObjectEntry | None]
+"""Path, whether the goal is what changes it, and how: before and after."""
+
+
+class ModifiedExportError(ConflictError):
+    """Somebody changed exported files. ``paths`` are all of them, in order, relative to the folder."""
+
+    def __init__(self, folder: Path, paths: Iterable[str]) -> None:
+        self.folder, self.paths = folder, tuple(paths)
+        number = len(self.paths)
+        super().__init__(
+            f"{number} file{'s' if number != 1 else ''} in {str(folder)!r} {'are' if number != 1 else 'is'} not as exported: "
+            f"{', '.join(map(repr, self.paths[:_SHOWN]))}{', …' if number > _SHOWN else ''}. Nothing was changed; move them "
+            "elsewhere or delete them, then export again: what is missing is written anew"
+        )
+
+
+class ExportReport(msgspec.Struct, frozen=True):
+    """What an export did. ``written`` and ``removed`` are numbers of files, ``size`` is the bytes written. Files that were as
+    they should be do not count."""
+
+    commit_id: CommitID
+    written: int = 0
+    removed: int = 0
+    size: int = 0
+
+
+def export(
+    repository: "OpenRepository",
+    ref: str,
+    folder: Path,
+    *,
+    prefix: str = "",
+    verify: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+    threads: int = 4,
+) -> ExportReport:
+    """Make ``folder`` hold the objects of the ref's commit whose path begins with ``prefix``, named by what follows it.
+
+    The folder is new, empty, or one that an earlier export from this repository and prefix made; what that one wrote and
+    differs is written again or removed. An export that did not come to its end is finished by the next one, to whatever commit.
+    Other files in the folder stay, unless an object has their name. Uncommitted changes are not exported.
+
+    With ``verify``, each exported file is read and compared first, and what is missing is written again; without it, changes
+    that somebody made in the folder are neither seen nor kept. ``dry_run`` only counts. ``threads`` write files at the same
+    time. Each object's bytes are checked against the lake's checksum. Files are not synced: after a power cut, use ``verify``.
+
+    Cost: three times :meth:`~graveler.lake.repository.OpenRepository.diff` (of a new folder: a listing of all), for each object
+    that is new :meth:`~graveler.lake.repository.OpenRepository.stat` of it and of the folders above, and a read of each that
+    differs. Memory for some thousand entries.
+
+    :class:`UnwritableKeysError` lists all objects that cannot be files, before anything is changed; :class:`ExportFolderError`,
+    :class:`ModifiedExportError`, :class:`graveler.errors.BusyError`, :class:`graveler.errors.CorruptError`,
+    :class:`graveler.errors.PreconditionError` if the commit that was exported before is gone,
+    :class:`graveler.errors.UnavailableError`.
+    """
+    if prefix and not prefix.endswith("/"):
+        raise InvalidError(f"prefix {prefix!r} of an export must be empty or end with '/'")
+    if threads < 1:
+        raise InvalidError(f"threads is {threads}; an export needs at least 1")
+    goal = repository.commit_of(ref).id
+    place = ExportFolder(folder.absolute())
+    found = place.marker()
+    before = found or ExportMarker(repository.repository.uid, prefix, "complete", "")
+    _refuse_other(place, before, repository, prefix)
+    if found is not None and found.state == "complete" and found.base == goal and not verify:
+        return ExportReport(goal)
+    run = _Run(repository, place, before, goal, verify=verify, progress=progress, threads=threads)
+    run.check_names()
+    if verify:
+        run.check_files()
+    if dry_run:
+        return run.estimate()
+    with place.claimed():
+        if place.marker() != found:
+            raise BusyError(f"another export to {str(place.root)!r} was faster; export again")
+        targets = tuple(dict.fromkeys((*before.targets, goal)))
+        place.mark(msgspec.structs.replace(before, state="started", targets=targets))
+        with place.unfinished():
+            removed = run.remove()
+            written, size = run.write()
+        place.mark(msgspec.structs.replace(before, state="complete", base=goal, targets=()))
+    return ExportReport(goal, written, removed, size)
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """A file that may have to change: into ``wanted``, from one of the states ``possible`` (None is "absent"). ``before`` is what
+    it was when an export was last complete."""
+
+    name: str
+    path: str
+    before: ObjectEntry | None
+    wanted: ObjectEntry | None
+    possible: tuple[ObjectEntry | None, ...]
+
+
+class _Run:
+    """One export. Each pass over the steps computes them anew, from commits, so that nothing has to be kept."""
+
+    def __init__(
+        self,
+        repository: "OpenRepository",
+        place: ExportFolder,
+        marker: ExportMarker,
+        goal: CommitID,
+        *,
+        verify: bool,
+        progress: Progress,
+        threads: int,
+    ) -> None:
+        self._repository = repository
+        self._place = place
+        self._goal = goal
+        self._prefix = marker.prefix
+        self._base = self._known(marker.base) if marker.base else None
+        self._others = [self._known(target) for target in marker.targets if target != goal]
+        self._interrupted = marker.state == "started"
+        self._verify = verify
+        self._progress = progress
+        self._threads = threads
+        self._stopped = Event()
+        self._is_object = lru_cache(_KNOWN_FOLDERS)(self._look_up)
+
+    # Passes
+
+    def check_names(self) -> None:
+        """:class:`UnwritableKeysError` unless all objects can be files. Those that were exported before are files already."""
+        names = FileNames.below(self._place.root, OWN_NAMES)
+        problems: dict[str, str] = {}
+        added = self._added(names, problems)
+        if self._base is None:
+            for name in files_that_are_folders(added):
+                problems[self._prefix + name] = _IS_FOLDER
+        else:
+            for name in added:
+                self._check_neighbours(name, problems)
+        if problems:
+            raise UnwritableKeysError(sorted(problems.items()))
+
+    def check_files(self) -> None:
+        """:class:`ModifiedExportError` unless each file is missing, or in a state that an export gave it."""
+        modified = [step.name for step in self._steps() if self._place.exists(step.name) and not self._is_ours(step)]
+        if modified:
+            raise ModifiedExportError(self._place.root, modified)
+
+    def estimate(self) -> ExportReport:
+        """What the next two passes would do."""
+        removed = written = size = 0
+        for step in self._steps():
+            if step.wanted is None:
+                removed += self._place.exists(step.name)
+            elif not self._is_there(step, step.wanted):
+                written += 1
+                size += step.wanted.size
+        return ExportReport(self._goal, written, removed, size)
+
+    def remove(self) -> int:
+        """Remove what the goal does not have; first, since a new file may need a folder where an old file is. Number of files."""
+        return sum(self._place.remove(step.name) for step in self._steps() if step.wanted is None)
+
+    def write(self) -> tuple[int, int]:
+        """Write what the goal has in another way. Numbers of files and bytes."""
+        written = size = 0
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="graveler-export") as pool:
+            waiting: deque[Future[int | None]] = deque()
+            numbers = count()
+            try:
+                steps = self._steps()
+                while True:
+                    step = next(steps, None)
+                    if step is not None and step.wanted is not None:
+                        waiting.append(pool.submit(self._bring, step, step.wanted, next(numbers)))
+                    if step is None and not waiting:
+                        return written, size
+                    if waiting and (step is None or len(waiting) >= _IN_FLIGHT):
+                        done = waiting.popleft().result()
+                        if done is not None:
+                            written += 1
+                            size += done
+                            self._progress(1, done)
+            except BaseException:  # Ctrl-C too: no thread goes on, and what is half done is not in place
+                self._stopped.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    # Steps
+
+    def _steps(self) -> Iterator[_Step]:
+        """The files that may have to change, in the order of their names."""
+        goal = self._changes(self._base, self._goal, is_goal=True)
+        others: list[Iterator[_Change]] = [self._changes(self._base, other) for other in self._others]
+        if self._verify and self._base is not None:
+            others.append((path, False, entry, entry) for path, _, _, entry in self._changes(None, self._base))
+        merged = heapq.merge(goal, *others, key=itemgetter(0))
+        for path, group in groupby(merged, key=itemgetter(0)):
+            changes = list(group)
+            before = changes[0][2]
+            wanted = next((after for _, is_goal, _, after in changes if is_goal), before)
+            possible = (before, *(after for _, _, _, after in changes))
+            yield _Step(path[len(self._prefix) :], path, before, wanted, possible)
+
+    def _changes(self, left: CommitID | None, right: CommitID, *, is_goal: bool = False) -> Iterator[_Change]:
+        """What turns one commit, or nothing, into another, in the order of the paths."""
+        if left is None:
+            for entry in self._repository.objects(right, self._prefix):
+                yield entry.path, is_goal, None, entry
+            return
+        after: str | None = ""
+        while after is not None:
+            page = self._repository.diff(left, right, prefix=self._prefix, after=after, amount=_PAGE)
+            for change in page.results:
+                yield change.path, is_goal, change.before, change.after
+            after = page.next_after
+
+    def _known(self, commit_id: str) -> CommitID:
+        try:
+            return self._repository.commit_of(commit_id).id
+        except RefNotFoundError:
+            raise PreconditionError(
+                f"{str(self._place.root)!r} holds an export of commit {commit_id[:16]}, which is gone, so nobody knows what "
+                "differs; export to a new folder"
+            ) from None
+
+    # Names
+
+    def _added(self, names: FileNames, problems: dict[str, str]) -> Iterator[str]:
+        """Names of files that were not exported before; those that cannot be any go to ``problems``."""
+        for path, _, before, _ in self._changes(self._base, self._goal):
+            if before is None:
+                name = path[len(self._prefix) :]
+                problem = names.problem(name)
+                if problem is None:
+                    yield name
+                else:
+                    problems[path] = problem
+
+    def _check_neighbours(self, name: str, problems: dict[str, str]) -> None:
+        """Is an object where a folder of this file has to be, or the other way round?"""
+        path = self._prefix + name
+        if self._repository.list_objects(self._goal, prefix=path + "/", amount=1).results:
+            problems[path] = _IS_FOLDER
+        at = path.find("/", len(self._prefix))
+        while at > 0:
+            if self._is_object(path[:at]):
+                problems[path[:at]] = _IS_FOLDER
+            at = path.find("/", at + 1)
+
+    def _look_up(self, path: str) -> bool:
+        try:
+            self._repository.stat(self._goal, path)
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    # Files
+
+    def _is_ours(self, step: _Step) -> bool:
+        states = {(entry.size, entry.checksum): entry for entry in step.possible if entry is not None}
+        return any(self._place.holds(step.name, entry) is not False for entry in states.values())
+
+    def _is_there(self, step: _Step, wanted: ObjectEntry) -> bool:
+        if self._interrupted:
+            return self._place.holds(step.name, wanted) is True
+        if step.before is None or (step.before.size, step.before.checksum) != (wanted.size, wanted.checksum):
+            return False
+        return not self._verify or self._place.exists(step.name)
+
+    def _bring(self, step: _Step, wanted: ObjectEntry, number: int) -> int | None:
+        """Bytes written; None if the file was as wanted."""
+        if self._is_there(step, wanted):
+            return None
+        self._place.write(step.name, number, lambda: self._pieces(wanted))
+        return wanted.size
+
+    def _pieces(self, entry: ObjectEntry) -> Iterator[bytes]:
+        """The object's bytes. :class:`CorruptError`, after the last of them, if they are not what the commit noted."""
+        digest, size = md5(usedforsecurity=False), 0
+        for piece in self._repository.stream(self._goal, entry.path):
+            if self._stopped.is_set():
+                raise _StoppedError
+            digest.update(piece)
+            size += len(piece)
+            yield piece
+        if size != entry.size or (len(entry.checksum) == _MD5_DIGITS and digest.hexdigest() != entry.checksum):
+            raise CorruptError(
+                f"the bytes of {entry.path!r} are not those that commit {self._goal[:16]} noted: {entry.address} has {size:,} "
+                f"bytes with MD5 {digest.hexdigest()}, noted were {entry.size:,} with {entry.checksum}. Somebody changed it "
+                "there; restore it, then export again"
+            )
+
+
+class _StoppedError(Exception):
+    """Another file failed, or somebody interrupted; nobody asks for this one any more."""
+
+
+def _refuse_other(place: ExportFolder, marker: ExportMarker, repository: "OpenRepository", prefix: str) -> None:
+    if marker.repository != repository.repository.uid:
+        raise ExportFolderError(
+            f"{str(place.root)!r} holds an export of another repository than {repository.repository.name!r}; "
+            "export to another folder"
+        )
+    if marker.prefix != prefix:
+        raise ExportFolderError(
+            f"{str(place.root)!r} holds an export of prefix {marker.prefix!r}, not of {prefix!r}; export to another folder"
+        )

@@ -1,0 +1,243 @@
+"""The folder that an export writes to: what it holds by its own account, and changes to it that leave no half files.
+
+Its state is in a marker file. ``base`` is the commit that the folder held when an export was last complete (empty: no files at
+all), ``targets`` the commits that exports have aimed at since and not reached: while there are some, each file is as in one of
+all these.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import md5
+from pathlib import Path
+from shutil import rmtree
+from typing import Final, Literal
+
+import msgspec
+
+from graveler.errors import BusyError, ConflictError, CorruptError, InvalidError
+from graveler.model import ObjectEntry, RepositoryUID
+from graveler.storage.folders import make_folder, unavailable
+
+MARKER: Final = ".graveler-export.json"
+FORMAT_VERSION: Final = 1
+_NEW_MARKER: Final = ".graveler-export.json.new"
+_UNFINISHED: Final = ".graveler-export-unfinished"
+OWN_NAMES: Final = frozenset((MARKER, _NEW_MARKER, _UNFINISHED))
+_PIECE: Final = 1 << 20
+_MD5_DIGITS: Final = 32
+
+
+class ExportFolderError(ConflictError):
+    """The folder holds something else than an earlier export of the same."""
+
+
+class ExportMarker(msgspec.Struct, frozen=True):
+    """What the marker file says; see the module's docstring."""
+
+    repository: RepositoryUID
+    prefix: str
+    state: Literal["started", "complete"]
+    base: str
+    targets: tuple[str, ...] = ()
+    format_version: int = FORMAT_VERSION
+
+
+class ExportFolder:
+    """Files in ``root``, an absolute path, by their paths relative to it. Safe to share between threads."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._made: set[str] = set()
+
+    def marker(self) -> ExportMarker | None:
+        """What the folder says of itself; None if it is empty, or not there.
+
+        :class:`ExportFolderError` if there is something else, :class:`CorruptError` for a damaged marker, :class:`InvalidError`
+        for one of a later version.
+        """
+        try:
+            data = (self.root / MARKER).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            self._refuse_contents()
+            return None
+        except OSError as error:
+            raise unavailable(error, f"reading {str(self.root / MARKER)!r}") from None
+        try:
+            version = msgspec.json.decode(data, type=_Version).format_version
+            if version > FORMAT_VERSION:
+                raise InvalidError(
+                    f"{str(self.root)!r} was exported in format {version}; this graveler knows formats up to {FORMAT_VERSION}: "
+                    "use a newer one"
+                )
+            return msgspec.json.decode(data, type=ExportMarker)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise CorruptError(f"{str(self.root / MARKER)!r} is damaged: {error}; export to a new folder") from None
+
+    def mark(self, marker: ExportMarker) -> None:
+        """Write the marker, durably and as a whole."""
+        new = self.root / _NEW_MARKER
+        with self._errors(MARKER):
+            with new.open("wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.root / MARKER)
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Make the folder if need be, and keep other exports out meanwhile, on file systems that know locks.
+        :class:`BusyError`."""
+        with self._errors(""):
+            make_folder(self.root)
+            descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError(f"another export to {str(self.root)!r} is going on; wait until it is done") from None
+            except OSError:
+                pass  # Some network file systems have no locks for folders.
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def unfinished(self) -> Iterator[None]:
+        """Around calls of :meth:`write`: a place for files that are not whole yet."""
+        folder = self.root / _UNFINISHED
+        rmtree(folder, ignore_errors=True)
+        with self._errors(""):
+            folder.mkdir()
+        try:
+            yield
+        finally:
+            rmtree(folder, ignore_errors=True)
+
+    def holds(self, name: str, entry: ObjectEntry) -> bool | None:
+        """Does the file have the bytes of ``entry``, judged by size and MD5? None where the checksum is no MD5 and the size is
+        right, so that nobody knows. Reads the file if its size is right."""
+        path = self.root / name
+        if self._size(name) != entry.size:
+            return False
+        if len(entry.checksum) != _MD5_DIGITS:
+            return None
+        digest = md5(usedforsecurity=False)
+        with self._errors(name), path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+        return digest.hexdigest() == entry.checksum
+
+    def exists(self, name: str) -> bool:
+        """Is there anything but a folder under this name?"""
+        with self._errors(name), _absent():
+            return not stat.S_ISDIR(os.lstat(self.root / name).st_mode)
+        return False
+
+    def remove(self, name: str) -> bool:
+        """Remove a file, and the folders that are empty without it; False if there was none."""
+        if not self._has_folder_of(name) or not self.exists(name):
+            return False
+        with self._errors(name):
+            (self.root / name).unlink()
+            folder = name.rpartition("/")[0]
+            with suppress(OSError):  # the first that is not empty
+                while folder:
+                    (self.root / folder).rmdir()
+                    folder = folder.rpartition("/")[0]
+        return True
+
+    def write(self, name: str, number: int, pieces: Callable[[], Iterator[bytes]]) -> None:
+        """Make a file of these pieces, which appears as a whole or, if they raise, not at all. ``number`` is another one for each
+        call. :class:`ExportFolderError` if something that is no export's stands in its place."""
+        unfinished = self.root / _UNFINISHED / str(number)
+        with self._errors(name), unfinished.open("xb", buffering=0) as file:
+            for piece in pieces():
+                left = memoryview(piece)
+                while left:
+                    left = left[file.write(left) :]
+        self._make_folder_of(name)
+        with self._errors(name):
+            try:
+                unfinished.replace(self.root / name)
+            except IsADirectoryError:
+                with suppress(OSError):
+                    (self.root / name).rmdir()
+                    unfinished.replace(self.root / name)
+                    return
+                raise self._in_the_way(name) from None
+
+    def _refuse_contents(self) -> None:
+        try:
+            held = [path.name for path in self.root.iterdir() if path.name != _NEW_MARKER]
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            raise ExportFolderError(f"{str(self.root)!r} is not a folder; export to one") from None
+        except OSError as error:
+            raise unavailable(error, f"reading folder {str(self.root)!r}") from None
+        if held:
+            raise ExportFolderError(
+                f"folder {str(self.root)!r} is not empty and not an export (it holds {min(held)!r}); "
+                "export to a new folder, or to one that an earlier export made"
+            )
+
+    def _size(self, name: str) -> int | None:
+        """Size of the file; None if there is no file."""
+        with self._errors(name), _absent():
+            status = os.lstat(self.root / name)
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
+        return None
+
+    def _has_folder_of(self, name: str) -> bool:
+        """Are all that stand above a file folders indeed, and no links to elsewhere?"""
+        at = name.rfind("/")
+        while at > 0:
+            with self._errors(name), _absent():
+                if stat.S_ISDIR(os.lstat(self.root / name[:at]).st_mode):
+                    at = name.rfind("/", 0, at)
+                    continue
+            return False
+        return True
+
+    def _make_folder_of(self, name: str) -> None:
+        at = name.find("/")
+        while at > 0:
+            folder = name[:at]
+            if folder not in self._made:
+                with self._errors(name):
+                    with suppress(FileExistsError):
+                        (self.root / folder).mkdir()
+                    if not stat.S_ISDIR(os.lstat(self.root / folder).st_mode):
+                        raise self._in_the_way(folder)
+                self._made.add(folder)
+            at = name.find("/", at + 1)
+
+    def _in_the_way(self, name: str) -> ExportFolderError:
+        return ExportFolderError(
+            f"{str(self.root / name)!r} is in the way, and no export made it; move it elsewhere, then export again"
+        )
+
+    @contextmanager
+    def _errors(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise unavailable(error, f"exporting to {str(self.root / name)!r}") from None
+
+
+class _Version(msgspec.Struct):
+    format_version: int
+
+
+@contextmanager
+def _absent() -> Iterator[None]:
+    """Passes over what is raised where a file is not there."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise

@@ -1,0 +1,70 @@
+"""Which keys can be names of files, all of them side by side in one folder."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from graveler.errors import InvalidError
+
+_NO_NAMES: Final = frozenset(("", ".", ".."))
+_SHOWN: Final = 10
+
+
+class UnwritableKeysError(InvalidError):
+    """Some objects cannot be files. ``problems`` are all of them, path and reason, in the order of the paths."""
+
+    def __init__(self, problems: Iterable[tuple[str, str]]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        shown = "; ".join(f"{path[:200]!r} {why}" for path, why in self.problems[:_SHOWN])
+        super().__init__(
+            f"{count} object{'s' if count != 1 else ''} cannot be exported to a folder: {shown}"
+            f"{'; …' if count > _SHOWN else ''}. Nothing was changed; rename them, or export a prefix without them"
+        )
+
+
+class FileNames(msgspec.Struct, frozen=True):
+    """What a file system takes. ``longest`` bytes in a name, ``room`` bytes in all names of a path together. ``reserved`` are the
+    names in the outermost folder that are not for objects."""
+
+    longest: int
+    room: int
+    reserved: frozenset[str]
+
+    @classmethod
+    def below(cls, folder: Path, reserved: frozenset[str]) -> "FileNames":
+        """For files in ``folder``, which need not exist yet."""
+        at = folder
+        while not at.exists() and at != at.parent:
+            at = at.parent
+        # One byte for the slash behind the folder, one for the NUL that the limit includes.
+        room = os.pathconf(at, "PC_PATH_MAX") - len(os.fsencode(folder)) - 2
+        return cls(os.pathconf(at, "PC_NAME_MAX"), room, reserved)
+
+    def problem(self, name: str) -> str | None:
+        """Why an object cannot be the file ``name``, a path relative to the folder; None if it can."""
+        parts = name.split("/")
+        if not _NO_NAMES.isdisjoint(parts):
+            return "has an empty, '.' or '..' component"
+        if "\0" in name:
+            return "holds a NUL"
+        if parts[0] in self.reserved:
+            return "has the name of a file in which the export keeps its own state"
+        if len(name.encode()) > self.room or max(len(part.encode()) for part in parts) > self.longest:
+            return f"is too long: a name may have {self.longest} bytes, and all together {self.room}"
+        return None
+
+
+def files_that_are_folders(names: Iterable[str]) -> Iterator[str]:
+    """Those of ``names``, which ascend, that are also a folder of another one, once for each of these. Memory for some names."""
+    above: list[str] = []
+    for name in names:
+        while above and not name.startswith(above[-1]):
+            above.pop()
+        for one in above:
+            if name[len(one)] == "/":
+                yield one
+        above.append(name)
