@@ -1,5 +1,8 @@
 """Builders for tests of the verbs: a world of shared storage, clients of it, and a way to step in at their requests."""
 
+import os
+import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -236,6 +239,28 @@ def messages(repository: OpenRepository, ref: str = "main") -> list[str]:
 def changes(repository: OpenRepository, branch: str = "main") -> dict[str, str]:
     """What is not committed on a branch: path → kind of change."""
     return {c.path: c.type.value for c in repository.uncommitted(branch, amount=1000).results}
+
+
+def without_rights(action: Callable[[], None]) -> None:
+    """Run ``action`` as a user who is not root; in a child, if this process is."""
+    if os.geteuid() != 0:
+        action()
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads: the child starts none of theirs
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            action()
+            code = 0
+        except BaseException:  # noqa: BLE001 - the parent only sees the code
+            traceback.print_exc()
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "see the child's error above"
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> Path:

@@ -1,5 +1,6 @@
 """One repository, open: a method for each verb that a user knows."""
 
+import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -398,7 +399,7 @@ class OpenRepository:
         return self.import_sources(
             branch,
             [ImportSource(prefix, True, listing)],
-            message or f"Import {folder}",
+            message or f"Import {os.fsencode(folder).decode('utf-8', 'backslashreplace')}",
             committer=committer,
             metadata=metadata,
             request_id=request_id,

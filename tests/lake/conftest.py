@@ -1,0 +1,16 @@
+"""Folders that other users may enter: those of pytest are for their owner alone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+import pytest
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    folder = Path(mkdtemp(prefix="graveler-open-"))
+    folder.chmod(0o777)
+    yield folder
+    rmtree(folder, ignore_errors=True)

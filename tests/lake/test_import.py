@@ -1,0 +1,338 @@
+"""Import of folders: exactly what lies under the destination is replaced, and a failed import leaves the branch as it was."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from graveler.errors import DirtyBranchError, GravelerError, InvalidError, NotFoundError, UnavailableError
+from graveler.lake import folder_listing
+from graveler.lake.folder_listing import FolderListing
+from graveler.lake.imports import ImportSource
+from graveler.model import ObjectEntry
+from graveler.tree.record import RecordCodec
+from tests.lake.support import (
+    NAMESPACE,
+    Before,
+    World,
+    commit,
+    messages,
+    paths,
+    put,
+    texts,
+    without_rights,
+    write_files,
+)
+from tests.support.instruments import Fault
+
+
+def record(world: World, path: str, text: str = "x") -> tuple[bytes, bytes]:
+    entry = ObjectEntry(path, f"mem://o/{text}", 1, "00" * 16, 0)
+    return path.encode(), world.main._codec.encode(entry)
+
+
+def source(world: World, destination: str, names: list[str], *, prefix: bool = True) -> ImportSource:
+    def records() -> Iterator[tuple[bytes, bytes]]:
+        return iter([record(world, name) for name in sorted(names, key=str.encode)])
+
+    return ImportSource(destination.encode(), prefix, records)
+
+
+# What is touched
+
+
+def test_import_to_a_prefix_leaves_its_neighbours_alone(tmp_path: Path) -> None:
+    world = World()
+    others = ["collections", "collections-old/a", "collections.txt", "collections0", "collection/a", "a", "z"]
+    commit(world.main, dict.fromkeys([*others, "collections/old", "collections/x/old", "collections//"], "1"))
+    world.main.import_folder("main", write_files(tmp_path, {"new": "2", "x/new": "2"}), "collections/")
+    assert sorted(paths(world.main)) == sorted([*others, "collections/new", "collections/x/new"])
+
+
+def test_import_of_one_object_leaves_longer_names_alone() -> None:
+    world = World()
+    others = ["data/file", "data/file0", "data/file10", "data/file1/x", "data/file1\0", "data/file2"]
+    commit(world.main, dict.fromkeys([*others, "data/file1"], "1"))
+    before = {path: world.main.stat("main", path) for path in others}
+    world.main.import_sources("main", [source(world, "data/file1", ["data/file1"], prefix=False)], "one object")
+    assert {path: world.main.stat("main", path) for path in others} == before
+    assert world.main.stat("main", "data/file1").address == "mem://o/x"
+
+
+@pytest.mark.parametrize("destination", ["a", "a\0", "\0", "é", "b/", "zz", "\U0010ffff", "m"])
+@pytest.mark.parametrize("prefix", [False, True])
+@pytest.mark.parametrize("empty", [False, True])
+def test_import_replaces_an_interval_and_nothing_else(destination: str, prefix: bool, empty: bool) -> None:
+    world = World()
+    near = ["", "\0", "\0\0", "0", "/", "x", "\x7f", "\u0080", "é", "\U0010ffff"]
+    keys = {f"{start}{end}" for start in ("", "a", "a\0", "\0", "é", "b", "b/", "zz", "\U0010ffff") for end in near} - {
+        ""
+    }
+    commit(world.main, dict.fromkeys(sorted(keys), "1"))
+    inside = {key for key in keys if (key.startswith(destination) if prefix else key == destination)}
+    new = [] if empty else [destination + "/new", destination + "new"] if prefix else [destination]
+    world.main.import_sources("main", [source(world, destination, new, prefix=prefix)], "m")
+    expected = (keys - inside) | set(new)
+    assert paths(world.main) == sorted(expected, key=str.encode)
+
+
+def test_import_of_several_sources_replaces_each() -> None:
+    world = World()
+    commit(world.main, dict.fromkeys(["a/1", "b/1", "c", "c/1", "d/1"], "1"))
+    sources = [source(world, "d/", ["d/2"]), source(world, "a/", []), source(world, "c", ["c"], prefix=False)]
+    world.main.import_sources("main", sources, "m")
+    assert paths(world.main) == ["b/1", "c", "c/1", "d/2"]
+    assert world.main.stat("main", "c").address == "mem://o/x"
+
+
+@pytest.mark.parametrize(
+    "destinations", [["a/", "a/"], ["a/", "a/b/"], ["a/b/", "x", "a/"], ["", "a"], ["a/", "a/b", "a0"], ["", ""]]
+)
+def test_overlapping_destinations_are_refused(destinations: list[str]) -> None:
+    world = World()
+    with pytest.raises(InvalidError, match="overlap"):
+        world.main.import_sources("main", [source(world, d, []) for d in destinations], "m")
+
+
+def test_import_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidError, match="at least one source"):
+        World().main.import_sources("main", [], "m")
+
+
+@pytest.mark.parametrize(("destination", "prefix"), [("a/", True), ("a/x", False)])
+def test_records_outside_of_the_destination_are_refused(destination: str, prefix: bool) -> None:
+    world = World()
+    with pytest.raises(InvalidError, match="outside"):
+        world.main.import_sources("main", [source(world, destination, ["a0"], prefix=prefix)], "m")
+    assert paths(world.main) == []
+
+
+def test_records_out_of_order_are_refused() -> None:
+    world = World()
+    listing = ImportSource(b"", True, lambda: iter([record(world, "b"), record(world, "a")]))
+    with pytest.raises(InvalidError, match="order"):
+        world.main.import_sources("main", [listing], "m")
+    assert paths(world.main) == []
+
+
+def test_an_empty_folder_empties_its_destination(tmp_path: Path) -> None:
+    world = World()
+    commit(world.main, {"a/1": "1", "b": "1"})
+    world.main.import_folder("main", tmp_path, "a/")
+    assert paths(world.main) == ["b"]
+    world.main.import_folder("main", tmp_path)
+    assert paths(world.main) == []
+
+
+def test_an_empty_destination_replaces_everything(tmp_path: Path) -> None:
+    world = World()
+    commit(world.main, {"a": "1", "\0": "1", "\U0010ffff": "1"})
+    world.main.import_folder("main", write_files(tmp_path, {"x/y": "1", "x.y": "2", "x0": "3"}))
+    assert texts(world.main) == {"x.y": "2", "x/y": "1", "x0": "3"}  # a folder sorts with its slash
+    assert paths(world.main) == ["x.y", "x/y", "x0"]
+
+
+@pytest.mark.parametrize("destination", ["a", "a/b"])
+def test_a_destination_without_slash_is_refused(destination: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidError, match="end with '/'"):
+        World().main.import_folder("main", tmp_path, destination)
+
+
+def test_import_into_a_dirty_branch_is_refused_before_the_folder_is_read(tmp_path: Path) -> None:
+    world = World()
+    put(world.main, {"x": "1"})
+    seen: list[int] = []
+    with pytest.raises(DirtyBranchError):
+        world.main.import_folder("main", write_files(tmp_path, {"a": "1"}), progress=lambda n, _: seen.append(n))
+    assert seen == []
+
+
+def test_import_against_a_concurrent_commit_takes_both(tmp_path: Path) -> None:
+    world = World()
+    folder = write_files(tmp_path, {"new": "1"})
+    hook = Before("tables.transact", 1, lambda: commit(world.main, {"data/x": "1", "other": "1"}, message="other"))
+    world.repository(hook).import_folder("main", folder, "data/")
+    assert paths(world.main) == ["data/new", "other"]
+    assert messages(world.main)[:2] == [f"Import {folder}", "other"]
+
+
+def test_import_is_the_same_tree_as_uploading_by_reference(tmp_path: Path) -> None:
+    world = World()
+    folder = write_files(tmp_path, {f"d{n % 7}/f{n}": str(n % 3) for n in range(200)})
+    imported = world.main.import_folder("main", folder, "in/")
+    entries = list(world.main.objects("main"))
+    world.main.create_branch("b", "main~1")
+    world.main.link_many("b", entries)
+    assert world.main.commit("b", "m").metarange == imported.metarange
+
+
+# Folders as they come
+
+
+def listed(folder: Path, destination: str = "") -> dict[str, ObjectEntry]:
+    codec = RecordCodec(NAMESPACE)
+    records = list(FolderListing(folder, destination, codec)())
+    keys = [key for key, _ in records]
+    assert keys == sorted(keys)
+    return {key.decode(): codec.decode(key, packed) for key, packed in records}
+
+
+def test_links_to_files_are_files_and_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "f", {"a/real": "text", "b/other": "1"})
+    (folder / "link").symlink_to("a/real")
+    (folder / "a" / "link").symlink_to(folder / "link")
+    (folder / "a" / "up").symlink_to("..")
+    (folder / "folder").symlink_to("b")
+    (folder / "broken").symlink_to("nowhere")
+    (folder / "circle").symlink_to("circle")
+    os.mkfifo(folder / "pipe")
+    found = listed(folder)
+    assert sorted(found) == ["a/link", "a/real", "b/other", "link"]
+    assert found["a/link"].checksum == found["a/real"].checksum
+    assert found["a/link"].address == f"file://{folder}/a/link"
+
+
+def test_names_that_are_not_utf8_are_refused_by_name(tmp_path: Path) -> None:
+    world = World()
+    (tmp_path / "ok").write_text("1")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff")).write_text("1")
+    with pytest.raises(InvalidError, match=r"bad\\xff.*rename"):
+        world.main.import_folder("main", tmp_path)
+    assert paths(world.main) == []
+    below = Path(os.fsdecode(os.fsencode(tmp_path) + b"/folder\xff"))
+    below.mkdir()
+    with pytest.raises(InvalidError, match="not UTF-8"):
+        world.main.import_folder("main", below)
+
+
+def test_paths_too_long_for_a_key_are_refused(tmp_path: Path) -> None:
+    world = World()
+    deep = tmp_path
+    for _ in range(5):
+        deep = deep / ("d" * 250)
+    deep.mkdir(parents=True)
+    world.main.import_folder("main", tmp_path)  # no file yet
+    (deep / "f").write_text("1")
+    with pytest.raises(InvalidError, match="at most 1024"):
+        world.main.import_folder("main", tmp_path)
+
+
+def test_folders_may_be_very_deep(tmp_path: Path) -> None:
+    here = Path.cwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(480):
+            Path("d").mkdir()
+            os.chdir("d")
+        Path("f").write_text("1")
+    finally:
+        os.chdir(here)
+    assert list(listed(tmp_path)) == ["d/" * 480 + "f"]
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_cannot_be_read_is_named(what: str, open_folder: Path) -> None:
+    write_files(open_folder, {"a": "1", "locked/b": "1"})
+    target = open_folder / ("a" if what == "file" else "locked")
+    target.chmod(0)
+
+    def refused() -> None:
+        world = World()
+        with pytest.raises(UnavailableError, match=f"{target.name}.*no permission"):
+            world.main.import_folder("main", open_folder)
+        assert paths(world.main) == []
+
+    without_rights(refused)
+    target.chmod(0o700)
+
+
+def test_files_that_vanish_during_the_walk_are_named_and_nothing_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    monkeypatch.setattr(folder_listing, "_IN_FLIGHT", 4)
+    write_files(tmp_path, {f"f{n:03}": "1" for n in range(50)} | {"g/x": "1"})
+
+    def vanish(*_: int) -> None:
+        (tmp_path / "f040").unlink(missing_ok=True)
+
+    with pytest.raises(UnavailableError, match=r"f040.*No such file.*nothing was imported"):
+        world.main.import_folder("main", tmp_path, progress=vanish)
+    write_files(tmp_path, {"f040": "1"})
+
+    def vanish_folder(*_: int) -> None:
+        (tmp_path / "g" / "x").unlink(missing_ok=True)
+        if (tmp_path / "g").exists():
+            (tmp_path / "g").rmdir()
+
+    with pytest.raises(UnavailableError, match=r"/g'.*No such file"):
+        world.main.import_folder("main", tmp_path, progress=vanish_folder)
+    assert paths(world.main) == []
+    assert world.main._branches.state("main").sealed == ()
+
+
+@pytest.mark.parametrize(("kind", "error"), [("missing", NotFoundError), ("file", InvalidError)])
+def test_what_is_no_folder_is_refused(kind: str, error: type[GravelerError], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("1")
+    with pytest.raises(error, match=kind):
+        World().main.import_folder("main", tmp_path / kind)
+
+
+def import_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("graveler")]
+
+
+def interrupt_after(objects: int) -> Callable[[int, int], None]:
+    seen = 0
+
+    def progress(number: int, _: int) -> None:
+        nonlocal seen
+        seen += number
+        if seen >= objects:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+@pytest.mark.parametrize("objects", [1, 100, 400])
+def test_an_interrupted_import_leaves_the_branch_as_it_was_and_no_thread(objects: int, tmp_path: Path) -> None:
+    world = World()
+    head = commit(world.main, {"in/a": "1"})
+    before = world.main._branches.state("main")
+    folder = write_files(tmp_path, {f"f{n:03}": "1" for n in range(400)})
+    with pytest.raises(KeyboardInterrupt):
+        world.main.import_folder("main", folder, "in/", progress=interrupt_after(objects))
+    assert world.main._branches.state("main") == before
+    assert world.main.branch("main").commit_id == head
+    assert import_threads() == []
+    world.main.import_folder("main", folder, "in/")
+    assert len(paths(world.main)) == 400
+
+
+@pytest.mark.parametrize("moment", range(30))
+@pytest.mark.parametrize("fault", ["fail_before", "fail_after"])
+def test_a_failed_request_during_an_import_leaves_all_of_it_or_nothing(
+    moment: int, fault: Fault, tmp_path: Path
+) -> None:
+    world = World()
+    commit(world.main, {"in/a": "1"})
+    folder = write_files(tmp_path, {f"f{n:02}": "1" for n in range(60)})
+    before, after = ["in/a"], [f"in/f{n:02}" for n in range(60)]
+    schedule: Callable[[str, int], Fault] = lambda _, number: fault if number == moment else None  # noqa: E731
+    failure: UnavailableError | None = None
+    try:
+        world.repository(schedule).import_folder("main", folder, "in/")
+    except UnavailableError as error:
+        failure = error  # and with it the frames that it came through
+    assert paths(world.main) in ((after,) if failure is None else (before, after))
+    assert import_threads() == []
+
+
+def test_progress_tells_objects_and_bytes(tmp_path: Path) -> None:
+    world = World()
+    told: list[tuple[int, int]] = []
+    folder = write_files(tmp_path, {"a": "12", "b": "", "c": "123"})
+    world.main.import_folder("main", folder, progress=lambda objects, size: told.append((objects, size)))
+    assert told == [(1, 2), (1, 0), (1, 3)]
