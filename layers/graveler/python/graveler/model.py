@@ -140,6 +140,33 @@ class MergeStrategy(str, Enum):
     DEST_WINS = "dest-wins"
 
 
+class MergeStrategies(Struct, frozen=True):
+    """A strategy for each path: that of the longest of ``by_prefix`` that the path begins with, else ``default``."""
+
+    default: MergeStrategy = MergeStrategy.NONE
+    by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
+
+
+class Totals(Struct, frozen=True):
+    """How many objects were added, removed and changed, and their bytes (of changed ones: before and after)."""
+
+    added: int = 0
+    added_bytes: int = 0
+    removed: int = 0
+    removed_bytes: int = 0
+    changed: int = 0
+    changed_bytes_before: int = 0
+    changed_bytes_after: int = 0
+
+
+class MergePreview(Struct, frozen=True):
+    """What a merge would do: the commit it is based on, what it would change in the destination, and every conflict."""
+
+    base: CommitID
+    totals: Totals
+    conflicts: tuple[Conflict, ...]
+
+
 T = TypeVar("T")
 
 

@@ -13,14 +13,14 @@ they were, the other side's are taken by reference, so changes in different plac
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 
 import msgspec
 
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.cursor import Cursor
-from graveler.tree.diff import common_records, equal_ids
+from graveler.tree.diff import Difference, common_records, diff, equal_ids
 from graveler.tree.record import identity
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter
@@ -47,8 +47,16 @@ class _Side(Enum):
     DESTINATION = 2
 
 
+StrategyOf = Callable[[bytes], MergeStrategy]
+"""The strategy for a key."""
+
+
 def merge(
-    base: Tree, source: Tree, destination: Tree, split: SplitParameters, strategy: MergeStrategy = MergeStrategy.NONE
+    base: Tree,
+    source: Tree,
+    destination: Tree,
+    split: SplitParameters,
+    strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE,
 ) -> MergeResult:
     """Merge what ``source`` changed since ``base`` into ``destination``.
 
@@ -56,18 +64,42 @@ def merge(
     there is no tree. The metarange is not written yet.
     """
     writer = TreeWriter(destination.store, split, known=(destination, source))
-    conflicts = tuple(_Merge(base, source, destination, strategy, writer).run())
+    conflicts = tuple(_Merge(base, source, destination, _strategy_of(strategy), writer).run())
     return MergeResult(None, conflicts) if conflicts else MergeResult(writer.finish())
+
+
+def preview(
+    base: Tree, source: Tree, destination: Tree, strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE
+) -> Iterator[Difference | TreeConflict]:
+    """What :func:`merge` would change in ``destination``, and the conflicts it would find, together in key order.
+
+    Writes nothing. Cost: reads the ranges in which ``source`` differs from ``base``, and those of ``destination`` there.
+    """
+    strategy_of = _strategy_of(strategy)
+    for key, b, s in diff(base, source):
+        d = destination.get(key)
+        side = _decide(b, s, d)
+        if side is None and (chosen := strategy_of(key)) is MergeStrategy.NONE:
+            yield TreeConflict(key, b, s, d)
+        elif side is _Side.SOURCE or (side is None and chosen is MergeStrategy.SOURCE_WINS):
+            yield key, d, s
+
+
+def _strategy_of(strategy: MergeStrategy | StrategyOf) -> StrategyOf:
+    if isinstance(strategy, MergeStrategy):
+        fixed = strategy
+        return lambda _: fixed
+    return strategy
 
 
 class _Merge:
     """The walk over the three trees. ``writer`` gets the result; after the first conflict nothing more is written."""
 
     def __init__(
-        self, base: Tree, source: Tree, destination: Tree, strategy: MergeStrategy, writer: TreeWriter
+        self, base: Tree, source: Tree, destination: Tree, strategy_of: StrategyOf, writer: TreeWriter
     ) -> None:
         self.base, self.source, self.destination = Cursor(base), Cursor(source), Cursor(destination)
-        self.strategy = strategy
+        self.strategy_of = strategy_of
         self.writer: TreeWriter | None = writer
 
     def run(self) -> Iterator[TreeConflict]:
@@ -164,9 +196,10 @@ class _Merge:
         conflict = None
         side = _decide(b, s, d)
         if side is None:
-            if self.strategy is MergeStrategy.NONE:
+            strategy = self.strategy_of(key)
+            if strategy is MergeStrategy.NONE:
                 conflict = TreeConflict(key, b, s, d)
-            side = _Side.SOURCE if self.strategy is MergeStrategy.SOURCE_WINS else _Side.DESTINATION
+            side = _Side.SOURCE if strategy is MergeStrategy.SOURCE_WINS else _Side.DESTINATION
         result = s if side is _Side.SOURCE else d
         if result is not None and self.writer is not None and conflict is None:
             self.writer.add([key], [result])

@@ -64,6 +64,11 @@ def identity(packed: bytes) -> bytes:
     return packed[2 : 2 + (packed[0] << 8 | packed[1])]
 
 
+def object_size(packed: bytes) -> int:
+    """Bytes of the object that a record stands for."""
+    return int.from_bytes(packed[2:10], "big")
+
+
 def frame(identity: bytes, rest: bytes) -> bytes:
     """Put identity and rest together."""
     return len(identity).to_bytes(2, "big") + identity + rest

@@ -1,0 +1,144 @@
+"""How much differs between two trees: numbers of objects and of bytes, without opening what the metaranges tell.
+
+Ranges with equal IDs are passed over; a range that lies where the other tree has nothing is counted by its description. Only
+ranges that overlap others are opened and compared.
+"""
+
+from collections.abc import Callable, Iterator
+
+from graveler.model import Totals
+from graveler.tree.cursor import Cursor
+from graveler.tree.diff import common_records, equal_ids
+from graveler.tree.listing import prefix_end
+from graveler.tree.record import identity, object_size
+from graveler.tree.tree import Tree
+
+Group = Callable[[bytes], bytes]
+"""The group that a key counts for. Groups must be intervals of keys: a prefix of the key, or nothing."""
+
+
+class TotalsCounter:
+    """Adds up differences."""
+
+    def __init__(self) -> None:
+        self.added = self.added_bytes = self.removed = self.removed_bytes = 0
+        self.changed = self.changed_bytes_before = self.changed_bytes_after = 0
+
+    def add(self, before: bytes | None, after: bytes | None) -> None:
+        """Count one difference by the packed bytes on both sides; None is "absent"."""
+        if before is None and after is not None:
+            self.added += 1
+            self.added_bytes += object_size(after)
+        elif after is None and before is not None:
+            self.removed += 1
+            self.removed_bytes += object_size(before)
+        elif before is not None and after is not None:
+            self.changed += 1
+            self.changed_bytes_before += object_size(before)
+            self.changed_bytes_after += object_size(after)
+
+    def totals(self) -> Totals:
+        """What was counted."""
+        return Totals(
+            self.added,
+            self.added_bytes,
+            self.removed,
+            self.removed_bytes,
+            self.changed,
+            self.changed_bytes_before,
+            self.changed_bytes_after,
+        )
+
+
+def whole(_: bytes) -> bytes:
+    """One group for all keys."""
+    return b""
+
+
+def by_delimiter(prefix: bytes, delimiter: bytes) -> Group:
+    """A group for each common prefix behind ``prefix``, as a listing rolls keys up; a key without the delimiter there is its own."""
+
+    def group(key: bytes) -> bytes:
+        found = key.find(delimiter, len(prefix))
+        return key if found < 0 else key[: found + len(delimiter)]
+
+    return group
+
+
+def summarize(left: Tree, right: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
+    """For each group that differs below ``prefix``, in key order, how much turns ``left`` into ``right``.
+
+    Cost: the ranges that differ and overlap others, or reach over a group's bound; streaming.
+    """
+    end = prefix_end(prefix)
+    a, b = Cursor(left, prefix), Cursor(right, prefix)
+    current: bytes | None = None
+    counter = TotalsCounter()
+    for key, before, after, count, total in _differences(a, b, end, group):
+        mine = group(key)
+        if mine != current:
+            if current is not None:
+                yield current, counter.totals()
+            current, counter = mine, TotalsCounter()
+        if count == 0:
+            counter.add(before, after)
+        elif before is None:
+            counter.added += count
+            counter.added_bytes += total
+        else:
+            counter.removed += count
+            counter.removed_bytes += total
+    if current is not None:
+        yield current, counter.totals()
+
+
+def measure(tree: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
+    """For each group below ``prefix``, how many objects and bytes a tree has (as "added"). Cost: as :func:`summarize`."""
+    return summarize(Tree(tree.store), tree, prefix, group)
+
+
+def _differences(
+    a: Cursor, b: Cursor, end: bytes | None, group: Group
+) -> Iterator[tuple[bytes, bytes | None, bytes | None, int, int]]:
+    """Single differences (count 0), or whole ranges of one side (``count`` records of ``total`` bytes)."""
+    while True:
+        if a.at_start and b.at_start and (run := equal_ids(a, b)):
+            a.skip_ranges(run)
+            b.skip_ranges(run)
+            continue
+        key_a, key_b = a.key, b.key
+        smallest = key_a if key_b is None or (key_a is not None and key_a < key_b) else key_b
+        if smallest is None or (end is not None and smallest >= end):
+            return
+        one, other = (a, key_b) if smallest == key_a else (b, key_a)
+        if key_a != key_b and _stands_alone(one, other, end, group):
+            info = one.info
+            yield smallest, b"" if one is a else None, None if one is a else b"", info.count, info.total
+            one.skip_ranges(1)
+            continue
+        x = y = None
+        if key_a == smallest:
+            a.load()
+            x = a.packed[a.at]
+        if key_b == smallest:
+            b.load()
+            y = b.packed[b.at]
+        same = common_records(a, b) if x is not None and y is not None else 0
+        if not same and (x is None or y is None or identity(x) != identity(y)):
+            yield smallest, x, y, 0, 0
+        if x is not None:
+            a.advance(same or 1)
+        if y is not None:
+            b.advance(same or 1)
+
+
+def _stands_alone(one: Cursor, other: bytes | None, end: bytes | None, group: Group) -> bool:
+    """Can the range ahead be counted by its description: nothing of the other tree in it, and of one group?"""
+    if not one.at_start:
+        return False
+    info = one.info
+    return (
+        (other is None or info.last < other)
+        and (end is None or info.last < end)
+        and group(info.first) == group(info.last)
+    )
