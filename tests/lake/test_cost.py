@@ -115,6 +115,14 @@ def test_stat_of_a_warm_client_opens_nothing(large: World) -> None:
         assert counted.objects.requests == 0
 
 
+def test_stat_of_what_is_staged_does_not_touch_the_tree(large: World) -> None:
+    branch = fresh_branch(large, "stat")
+    large.main.link(branch, external("staged"))
+    counted = run(large, lambda r: r.stat(branch, "staged"))
+    assert tables(counted) == {"read": 2}
+    assert counted.objects.requests == 0
+
+
 def test_stat_never_opens_a_second_range(large: World) -> None:
     for number in range(0, FILES, 83):
         for path in (path_of(number), path_of(number) + "x"):

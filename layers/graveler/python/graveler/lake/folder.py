@@ -17,6 +17,7 @@ from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import LAKE
 from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.limits import check_object_key
 from graveler.storage.namespaces import open_namespace
 from graveler.storage.objects import ObjectConditionError, Objects
 from graveler.storage.sqlite_tables import SqliteTables
@@ -72,8 +73,10 @@ def _lake(folder: Path, tables: SqliteTables, clock: Clock | None) -> Lake:
         if not namespace.startswith(SCHEME):
             return open_namespace(namespace)
         name = namespace.removeprefix(SCHEME)
-        if not name or not all(part and part not in (".", "..") for part in name.split("/")):
-            raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>")
+        try:
+            check_object_key(name)
+        except InvalidError:
+            raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
         return FolderObjects(folder / "objects" / name, namespace)
 
     return Lake(tables, open_objects, clock=clock, close=tables.close)

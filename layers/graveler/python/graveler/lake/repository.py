@@ -172,8 +172,8 @@ class OpenRepository:
     # Reading
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
-        """What the lake knows of an object. Cost: resolving, one table read more for a branch's name alone, the commit, its
-        metarange, one range at most.
+        """What the lake knows of an object. Cost: resolving, one table read more for a branch's name alone; unless it is
+        staged there, the commit, its metarange, one range at most.
 
         :class:`ObjectNotFoundError`.
         """
@@ -492,7 +492,7 @@ class OpenRepository:
         resolved = resolve(ref, self._refs, self._commits)
         state = resolved.branch
         tokens = () if state is None else (state.open, *state.sealed[::-1])
-        return Snapshot(self._tree(resolved.commit_id), self._staged, tokens)
+        return Snapshot(partial(self._tree, resolved.commit_id), self._staged, tokens)
 
     def _locate(self, address: str) -> tuple[Objects, str]:
         inside = self.repository.namespace + "/"

@@ -1,7 +1,8 @@
 """One state of a ref, for reading: a commit's tree, and over it what is staged on a branch."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
@@ -10,17 +11,24 @@ from graveler.tree.tree import Tree
 
 
 class Snapshot:
-    """Reads records of one state. ``tokens`` from the newest on; none for a committed state, or a branch without changes.
+    """Reads records of one state. ``load`` gives the commit's tree, and is called when something is looked for in it; ``tokens``
+    from the newest on, none for a committed state.
 
     Valid as long as a request may last (``staging.cleanup``); what takes longer takes a new one and goes on after its last key.
     """
 
-    def __init__(self, tree: Tree, staged: StagedChanges, tokens: Sequence[Token] = ()) -> None:
-        self.tree = tree
+    def __init__(self, load: Callable[[], Tree], staged: StagedChanges, tokens: Sequence[Token] = ()) -> None:
+        self._load = load
         self._staged = staged.reader(tokens)
 
+    @cached_property
+    def tree(self) -> Tree:
+        """The commit's tree."""
+        return self._load()
+
     def get(self, key: bytes) -> bytes | None:
-        """The packed record, or None. One table read (none without tokens), and at most one range."""
+        """The packed record, or None. One table read (none without tokens); unless that finds it, the tree and at most one
+        range."""
         if self._staged:
             staged = self._staged.get(key)
             if staged is not None:
