@@ -76,7 +76,7 @@ class _Spill:
         """Add a run."""
         pieces: list[tuple[int, int]] = []
         size = sum(len(row[0]) + len(row[2]) for row in rows)
-        step = max(1, len(rows) * self._piece // size)
+        step = max(1, len(rows) * self._piece // max(1, size))
         try:
             for at in range(0, len(rows), step):
                 keys, origins, packed = zip(*rows[at : at + step], strict=True)

@@ -25,8 +25,8 @@ class ListingError(InvalidError):
         self.file, self.why, self.row, self.column, self.value = file, why, row, column, value
         where = "" if row is None else f", row {row:,}"
         where += f", column {column!r}" if column else ""
-        shown = "" if value is None else f"{_shortened(value)} "
-        super().__init__(f"listing {str(file)!r}{where}: {shown}{why}")
+        where += "" if value is None else f": {_shortened(value)}"
+        super().__init__(f"listing {str(file)!r}{where} {why}")
 
 
 class ListingFile(msgspec.Struct, frozen=True):
