@@ -24,6 +24,7 @@ from graveler.history.commits import new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.lake.sealing import LEASE
 from graveler.lake.stage import Stager
 from graveler.model import Commit, CommitID, MergeStrategy
 from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP
@@ -256,7 +257,7 @@ def test_a_commit_waits_for_a_dead_owner_no_longer_than_the_lease() -> None:
     assert died(lambda: victim.commit("main", "of the dead"))
     start = world.clock.time
     world.main.commit("main", "of the living")
-    assert 0 < world.clock.time - start <= 17
+    assert 0 < world.clock.time - start <= LEASE + 1
     assert texts(world.main, "main@") == {"a": "1"}
 
 
@@ -617,7 +618,7 @@ def test_a_merge_that_meets_a_commit_in_flight_waits_for_it() -> None:
     start = world.clock.time
     with pytest.raises(DirtyBranchError, match="main"):  # the dead one's changes are uncommitted again
         world.main.merge("side", "main")
-    assert 10 < world.clock.time - start < 20
+    assert LEASE - 1 < world.clock.time - start < LEASE + 1
 
 
 def test_a_merge_during_which_the_destination_is_sealed_looks_again() -> None:

@@ -16,8 +16,9 @@ from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import Outcomes, TokenOutcome, new_token, shard_count
 from graveler.storage.tables import ConditionFailedError, Tables
 
-LEASE: Final = 15.0
-"""Seconds for which a sealed token is its owner's, renewed while it works."""
+LEASE: Final = 6.0
+"""Seconds for which a sealed token is its owner's, renewed while it works. So long the next commit waits for one that was killed;
+an owner that pauses for longer may find its work done by another, which harms nobody."""
 
 MAX_SEALED: Final = 30
 """How many sealed tokens a branch may have. Each takes three writes of the hundred of a transaction that takes them all."""

@@ -1,0 +1,105 @@
+"""Processes that work on one branch of one folder lake until they are told to stop or killed.
+
+Run as ``python -m tests.lake.fleet <role> <lake> <journal> <name> <seconds>``. The journal gets a line before each write
+(``try``) and one when it was acknowledged (``done``); each reaches the file before the next step, so a killed process has
+told what was acknowledged to it.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+from graveler.errors import (
+    BusyError,
+    DirtyBranchError,
+    MergeConflictError,
+    NoChangesError,
+    ObjectNotFoundError,
+)
+from graveler.lake.folder import open_folder_lake
+from graveler.lake.repository import OpenRepository
+from graveler.model import MergeStrategy, ObjectEntry
+
+NAME = "repo"
+KEYS = 12
+"""Keys of each writer: each is written by one process, in ascending order of values."""
+
+
+def main(role: str, lake: str, journal: str, name: str, seconds: str) -> None:
+    repository = open_folder_lake(Path(lake)).repository(NAME)
+    file = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def tell(*words: object) -> None:
+        os.write(file, (" ".join(map(str, words)) + "\n").encode())
+
+    random = Random(f"{name}{os.getpid()}")
+    end = time.monotonic() + float(seconds)
+    # A restarted process goes on above all values that it may have used.
+    number = time.time_ns()
+    while time.monotonic() < end:
+        number += 1
+        try:
+            ROLES[role](repository, name, number, random, tell)
+        except (BusyError, DirtyBranchError, MergeConflictError, NoChangesError) as error:
+            tell("refused", type(error).__name__)
+            time.sleep(0.01)
+
+
+def write(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
+    key = f"{name}/{random.randrange(KEYS):02}"
+    value = 0 if random.random() < 0.2 else number
+    tell("try", key, number, value)
+    if value:
+        repository.link("main", ObjectEntry(key, f"mem://o/{value}", value, f"{value:032x}", 0))
+    else:
+        repository.delete("main", [key])
+    tell("done", key, number, value)
+
+
+def commit(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
+    message = f"{name}-{number}"
+    tell("commit", message)
+    made = repository.commit("main", message, request_id=message)
+    tell("committed", message, made.id)
+    time.sleep(random.uniform(0, 0.05))
+
+
+def merge(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
+    key = f"{name}/{number % KEYS:02}"
+    repository.link("side", ObjectEntry(key, f"mem://o/{number}", number, f"{number:032x}", 0))
+    repository.commit("side", f"{name}-side-{number}")
+    for _ in range(20):
+        try:
+            tell("commit", f"{name}-{number}")
+            repository.merge("side", "main", message=f"{name}-{number}", strategy=MergeStrategy.SOURCE_WINS)
+            tell("done", key, number, number)
+            return
+        except DirtyBranchError:
+            time.sleep(random.uniform(0, 0.02))
+
+
+def read(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
+    """Values of one writer's key never go back; a commit never changes."""
+    seen: dict[str, int] = {}
+    for _ in range(20):
+        key = f"writer{random.randrange(2)}/{random.randrange(KEYS):02}"
+        try:
+            value = repository.stat("main", key).size
+        except ObjectNotFoundError:
+            continue
+        if value < seen.get(key, 0):
+            tell("wrong", key, "went back from", seen[key], "to", value)
+        seen[key] = value
+    head = repository.branch("main").commit_id
+    counts = [len(list(repository.objects(head))) for _ in range(2)]
+    if counts[0] != counts[1]:
+        tell("wrong", head, "has", *counts, "objects")
+    tell("read", 20)
+
+
+ROLES = {"writer": write, "committer": commit, "merger": merge, "reader": read}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

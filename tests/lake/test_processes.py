@@ -1,0 +1,143 @@
+"""Real processes on one branch of one folder lake, some of them killed: nothing acknowledged is lost, and history is linear.
+
+``GRAVELER_SOAK_SECONDS=n`` lets them work for n seconds instead of the short form.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+from graveler.errors import NoChangesError
+from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.repository import OpenRepository
+from graveler.model import SplitParameters
+from tests.lake.fleet import NAME
+
+SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "5"))
+ROOT = Path(__file__).parents[2]
+FLEET = ["writer0", "writer1", "committer0", "committer1", "merger0", "reader0"]
+MORTAL = ["writer0", "committer0", "committer1", "merger0"]
+SMALL = SplitParameters(min_size=400, max_size=3200, raggedness=8)
+
+
+class Fleet:
+    """Keeps one process of each name running."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kills = 0
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.end = time.monotonic() + SECONDS
+
+    def start(self, name: str) -> None:
+        left = max(0.0, self.end - time.monotonic())
+        arguments = [
+            name.rstrip("0123456789"),
+            str(self.folder / "lake"),
+            str(self.folder / f"{name}.log"),
+            name,
+            str(left),
+        ]
+        errors = (self.folder / f"{name}.err").open("ab")
+        with errors:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "tests.lake.fleet", *arguments], cwd=ROOT, stderr=errors
+            )
+
+    def run(self) -> None:
+        random = Random(1)
+        for name in FLEET:
+            self.start(name)
+        time.sleep(min(1.0, SECONDS / 4))
+        while time.monotonic() < self.end - 0.5:
+            time.sleep(random.uniform(0.1, 0.4))
+            name = random.choice(MORTAL)
+            self.processes[name].send_signal(signal.SIGKILL)
+            self.processes[name].wait()
+            self.kills += 1
+            self.start(name)
+        for process in self.processes.values():
+            process.wait(timeout=60)
+
+
+def events(folder: Path) -> list[list[str]]:
+    return [line.split() for path in sorted(folder.glob("*.log")) for line in path.read_text().splitlines()]
+
+
+def check(folder: Path) -> dict[str, int]:
+    """Compare the lake with what was acknowledged."""
+    told = events(folder)
+    wrong = [line for line in told if line[0] == "wrong"]
+    assert not wrong, wrong
+    repository = open_folder_lake(folder / "lake").repository(NAME)
+    with suppress(NoChangesError):
+        repository.commit("main", "the end")
+    assert repository._branches.state("main").sealed == ()
+    found = {item.path: item.size for item in repository.objects("main@")}
+    assert found == {item.path: item.size for item in repository.objects("main")}
+    # Each key has one writer. Its last acknowledged value is there, or one that was tried after it.
+    last: dict[str, tuple[int, int]] = {}
+    later: dict[str, set[int]] = {}
+    for kind, *rest in told:
+        if kind in ("try", "done") and not rest[0].startswith("merger"):
+            key, number, value = rest[0], int(rest[1]), int(rest[2])
+            if kind == "done":
+                last[key] = number, value
+                later[key] = set()
+            else:
+                later.setdefault(key, set()).add(value)
+    for key, (_, value) in last.items():
+        assert found.get(key, 0) in {value} | later[key], key
+    for kind, *rest in told:
+        if kind == "done" and rest[0].startswith("merger"):
+            assert found.get(rest[0], 0) >= int(rest[2]), rest[0]
+    check_history(repository, told)
+    return dict(Counter(line[0] for line in told))
+
+
+def check_history(repository: OpenRepository, told: list[list[str]]) -> None:
+    log = repository.log("main", amount=100_000, first_parent=True).results
+    said = [commit.message for commit in log]
+    assert len(set(said)) == len(said), "each request made one commit"
+    ids = {commit.id for commit in log}
+    for kind, *rest in told:
+        if kind == "committed":
+            assert rest[1] in ids, rest[0]
+    known = {rest[0] for kind, *rest in told if kind == "commit"} | {"the end", "Repository created"}
+    assert set(said) <= known
+    for newer, older in pairwise(log):
+        assert newer.parents[0] == older.id
+    # The reference log tells the same history.
+    moves = repository.reflog("main", 100_000)
+    assert [row.new for row in moves] == [commit.id for commit in log]
+    # Values of a key only go up from commit to commit: each explains the next.
+    state: dict[str, int] = {}
+    for older, newer in pairwise(log[::-1]):
+        for change in repository.diff(older.id, newer.id, amount=10_000).results:
+            before = 0 if change.before is None else change.before.size
+            assert state.get(change.path, 0) == before
+            state[change.path] = 0 if change.after is None else change.after.size
+    assert {path: value for path, value in state.items() if value} == {
+        e.path: e.size for e in repository.objects("main@")
+    }
+
+
+def test_processes_that_are_killed_lose_nothing(tmp_path: Path) -> None:
+    repository = create_folder_lake(tmp_path / "lake").create_repository(NAME, "local://repo", split=SMALL)
+    repository.create_branch("side", "main")
+    fleet = Fleet(tmp_path)
+    fleet.run()
+    assert not "".join(path.read_text() for path in tmp_path.glob("*.err"))
+    assert all(process.returncode == 0 for process in fleet.processes.values())
+    counts = check(tmp_path)
+    print(f"{SECONDS:g} s, {fleet.kills} kills, {counts}")  # noqa: T201
+    assert counts["done"] >= 20
+    assert counts["committed"] >= 3
+    assert fleet.kills >= 3 or SECONDS < 3
