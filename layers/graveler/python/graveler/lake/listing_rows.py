@@ -267,7 +267,7 @@ def encode_external_batch(
     inside: bytes, addresses: Sequence[bytes], sizes: Sequence[int], checksums: Sequence[str], mtimes: Sequence[int]
 ) -> list[bytes] | None:
     """What :meth:`graveler.tree.record.RecordCodec.encode` makes of objects outside of the namespace with no content type and no
-    metadata, at a third of the cost. ``inside`` is what addresses in the namespace begin with.
+    metadata, at less than half of the cost (0.4 µs). ``inside`` is what addresses in the namespace begin with.
 
     None if one is not of this kind: it lies inside, or something is out of the usual range (times before 1970-01-02 or after
     2106, addresses of 64 KiB, checksums of more than 127 bytes, negative sizes).
