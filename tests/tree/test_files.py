@@ -12,7 +12,7 @@ from graveler.tree.diff import diff
 from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.merge import merge
 from graveler.tree.sstable import write_table
-from graveler.tree.tree import Tree
+from graveler.tree.tree import Tree, Trees
 from tests.support.trees import TINY, MemoryFiles, as_dict, build_tree, new_store, packed_dict
 from tests.tree.support import Contents, names, same_tree, with_store
 
@@ -163,3 +163,22 @@ def test_a_store_is_shared_by_threads_and_pickled() -> None:
     copy = Tree.load(pickle.loads(pickle.dumps(store)), name)
     assert same_tree(copy, tree)
     assert as_dict(copy) == packed_dict(CONTENTS)
+
+
+def test_trees_used_last_are_kept_up_to_a_number_of_ranges() -> None:
+    files = MemoryFiles()
+    built_trees = [build_tree(new_store(files), {b"%d/%04d" % (t, n): n for n in range(200)}) for t in range(4)]
+    found = [tree.save() for tree in built_trees]
+    trees = Trees(TreeStore(files, max_open_bytes=1), max_ranges=2 * max(map(len, built_trees)))
+    for name, tree in zip(found, built_trees, strict=True):
+        assert same_tree(trees.load(name), tree)
+    files.requests.clear()
+    for name in (found[3], found[2], found[3]):
+        trees.load(name)
+    assert not files.requests
+    trees.load(found[0])
+    assert files.requests == {"get metaranges": 1}
+    assert trees.save(built_trees[1]) == found[1]
+    assert same_tree(trees.load(found[1]), built_trees[1])
+    assert files.requests == {"get metaranges": 1, "put metaranges": 1}
+    assert same_tree(trees.load(MetarangeName("")), trees.empty())
