@@ -12,6 +12,7 @@ from graveler.tree.diff import diff
 from graveler.tree.listing import list_page
 from graveler.tree.merge import merge
 from graveler.tree.split import cuts_after
+from graveler.tree.summary import summarize
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build, join
 from tests.support.trees import TINY, as_dict, build_tree, changes, packed
@@ -237,12 +238,13 @@ def test_diff_opens_only_ranges_whose_id_the_other_tree_has_not(
     assert len(files.read) == len(set(files.read))
 
 
-def test_diff_of_equal_trees_opens_nothing_wherever_it_starts() -> None:
+def test_diff_and_summary_of_equal_trees_open_nothing_wherever_they_start() -> None:
     files, store = watched()
     tree = build_tree(store, many())
     for start in (b"", b"key/00000", b"key/00517", b"key/005", b"key/00999", b"z"):
         fresh = cold(tree, files)
         assert list(diff(fresh, with_store(tree, fresh.store), start)) == []
+        assert list(summarize(fresh, with_store(tree, fresh.store), start)) == []
         assert not files.requests
 
 

@@ -56,7 +56,7 @@ def whole(_: bytes) -> bytes:
 
 
 def by_delimiter(prefix: bytes, delimiter: bytes) -> Group:
-    """A group for each common prefix behind ``prefix``, as a listing rolls keys up; a key without the delimiter there is its own."""
+    """A group for each common prefix behind ``prefix``, as a listing rolls keys up; a key without the delimiter is its own."""
 
     def group(key: bytes) -> bytes:
         found = key.find(delimiter, len(prefix))
@@ -102,7 +102,7 @@ def _differences(
 ) -> Iterator[tuple[bytes, bytes | None, bytes | None, int, int]]:
     """Single differences (count 0), or whole ranges of one side (``count`` records of ``total`` bytes)."""
     while True:
-        if a.at_start and b.at_start and (run := equal_ids(a, b)):
+        if a.unopened and b.unopened and (run := equal_ids(a, b)):
             a.skip_ranges(run)
             b.skip_ranges(run)
             continue
