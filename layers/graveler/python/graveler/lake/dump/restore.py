@@ -7,6 +7,7 @@ once the slower one cannot touch what users of the faster one's have done since.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from secrets import token_hex
 from typing import Any, Final
 
@@ -32,13 +33,15 @@ from graveler.lake.dump.history import MissingParent, rebuild_commits
 from graveler.lake.fsck.findings import Progress, no_progress
 from graveler.lake.repositories import (
     DELETED_PARTITION,
+    LAKE,
     MARKER,
     KnownRepository,
     Repositories,
     decode_repository,
+    namespace_taken,
     repository_key,
 )
-from graveler.model import Repository, RepositoryUID, Token
+from graveler.model import CommitID, Repository, RepositoryUID, Token
 from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.staging.tokens import new_token, shard_count
 from graveler.storage.objects import ObjectMissingError, Objects
@@ -73,7 +76,8 @@ def restore(
 ) -> Restored:
     """Make the repository ``name`` of a dump that lies in ``objects``, its namespace. ``now`` in Unix seconds.
 
-    It keeps its uid, so that its namespace and its data names stay its own. Branches point where they did, and have their staged
+    It keeps its uid, so that its namespace and its data names stay its own; the lake that had it before must not use it any more,
+    since two would not know of each other's commits. Branches point where they did, and have their staged
     changes, under a fresh token each. Results of requests with an id are not restored: a request that is repeated across a
     restore is made twice. May be repeated until it succeeds; what a try that died has staged stays as garbage in the table.
     Cost: as :func:`rebuild_commits`, an object read for each chunk, a table write for each 25 staged changes, a transaction for
@@ -86,6 +90,8 @@ def restore(
     known, item = _settings(objects, manifest, name)
     uid = known.repository.uid
     _refuse_present(tables, uid, name)
+    marker = _marker(tables, known.repository)
+    owner = _owner(objects, uid)
     branches = [line for chunk in read_chunks(objects, manifest, BRANCHES, RefLine) for line in chunk]
     tags = [line for chunk in read_chunks(objects, manifest, TAGS, RefLine) for line in chunk]
     commits, missing = _restore_commits(tables, uid, objects, manifest, progress)
@@ -99,8 +105,9 @@ def restore(
     )
     _restore_refs(guard, refs, RefLog(tables, uid), tokens, branches, tags, event)
     guard.finish()
-    _own_namespace(objects, known.repository)
-    _publish(tables, refs, known.repository, item, tokens)
+    if owner != marker:  # another name, another lake, or it was lost
+        objects.put(MARKER, msgspec.json.encode(marker))
+    _publish(tables, refs, known, item, tokens)
     return Restored(known.repository, dump_id, len(branches), len(tags), staged, commits, missing)
 
 
@@ -135,7 +142,7 @@ def _refuse_present(tables: Tables, uid: RepositoryUID, name: str) -> None:
 def _restore_commits(
     tables: Tables, uid: RepositoryUID, objects: Objects, manifest: Manifest, progress: Progress
 ) -> tuple[int, tuple[MissingParent, ...]]:
-    heads = [*manifest.commits]
+    heads = [*map(CommitID, manifest.commits)]
     rebuilt = rebuild_commits(tables, uid, objects, reachable_from=heads, progress=progress)
     lost = sorted({gap.parent for gap in rebuilt.missing}.intersection(heads))
     if lost:
@@ -246,35 +253,55 @@ def _add_ref(guard: _Guarded, log: RefLog, kind: RefKind, key: Key, item: Item, 
     guard.add(Put(key, item), log.put_write(kind, key.sort.decode(), entry))
 
 
-def _own_namespace(objects: Objects, repository: Repository) -> None:
-    """Let the namespace say whose it is, by the name that the repository has now. :class:`InvalidError` if it is another's."""
-    marker = {"repository": repository.name, "uid": repository.uid, "format_version": repository.format_version}
+def _owner(objects: Objects, uid: RepositoryUID) -> dict[str, str | int]:
+    """Whose the namespace is by its own word; empty if it does not say. :class:`InvalidError` if it is another's."""
     try:
         said = msgspec.json.decode(objects.get(MARKER), type=dict[str, str | int])
     except (ObjectMissingError, msgspec.MsgspecError):
-        said = {}
-    if said.get("uid", repository.uid) != repository.uid:
+        return {}
+    if said.get("uid") != uid:
         raise InvalidError(
             f"storage namespace {objects.namespace} belongs to repository {said.get('repository')!r} by now; the dump "
             "cannot be restored there"
         )
-    if said != marker:
-        objects.put(MARKER, msgspec.json.encode(marker))
+    return said
 
 
-def _publish(tables: Tables, refs: Refs, repository: Repository, item: Item, tokens: _Tokens) -> None:
+def _marker(tables: Tables, repository: Repository) -> dict[str, str | int]:
+    """What the namespace shall say: that it belongs to this repository of this lake. One table read, two more for a new lake."""
+    item = tables.get(LAKE)
+    if item is None:
+        with suppress(ConditionFailedError):  # another one was faster
+            tables.put(LAKE, {"id": token_hex(16)}, Absent())
+        item = tables.get(LAKE) or {}
+    return {
+        "repository": repository.name,
+        "uid": repository.uid,
+        "lake": str(item.get("id")),
+        "format_version": repository.format_version,
+    }
+
+
+def _publish(tables: Tables, refs: Refs, known: KnownRepository, item: Item, tokens: _Tokens) -> None:
     """Let the repository appear. A lost answer is resolved by whose tokens its branches have."""
+    repository, repositories = known.repository, Repositories(tables)
+    _, *namespace = repositories.create_writes(known)
     writes: list[Write] = [
-        Put(repository_key(repository.name), item, Absent()),
+        Put(
+            repository_key(repository.name), item, Absent()
+        ),  # all its attributes, also those that this version does not know
+        *namespace,
         Delete(Key(DELETED_PARTITION, repository.uid.encode())),
     ]
     try:
         tables.transact(writes)
     except (ConditionFailedError, UnavailableError) as error:
-        there = Repositories(tables).exists(repository.name)
         branch: BranchState | None = refs.branch(repository.default_branch)
-        if there and branch is not None and branch.open == tokens.fresh.get(branch.name):
+        ours = branch is not None and branch.open == tokens.fresh.get(branch.name)
+        if ours and repositories.is_there(repository):
             return
         if isinstance(error, UnavailableError):
             raise
+        if 0 not in error.failures:
+            raise namespace_taken(repository.namespace, "another repository") from None
         raise AlreadyExistsError("repository", repository.name, "somebody made it meanwhile") from None

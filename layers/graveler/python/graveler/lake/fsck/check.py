@@ -1,6 +1,8 @@
 """fsck of one repository: the whole, in order."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 
@@ -16,16 +18,18 @@ from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
 from graveler.lake.publish import COMMITS_FOLDER
-from graveler.lake.repositories import MARKER, KnownRepository
+from graveler.lake.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
 from graveler.storage.files import FOLDER
 from graveler.storage.namespaces import locate
-from graveler.storage.objects import ObjectConditionError, Objects
-from graveler.storage.tables import Tables
+from graveler.storage.objects import Objects
+from graveler.storage.tables import Absent, ConditionFailedError, Item, Put, Tables
 from graveler.tree.files import METARANGES, RANGES, TreeFiles
 from graveler.tree.record import RecordCodec
 
-_HEX = "0123456789abcdef"
+_HEX: Final = "0123456789abcdef"
+_MARK: Final = "Another repository could claim the namespace, and mix its files with this one's: run again with repair"
+_SHARED: Final = "Find out whose the namespace is before anything is collected in it; then put or remove this file"
 
 
 def fsck(
@@ -82,7 +86,7 @@ def fsck(
     )
     tree_check.run()
     damages = [
-        *_check_marker(repository, store, repair=repair),
+        *_check_namespace(known, tables, store, repair=repair),
         *ref_check.damages,
         *staged_check.damages,
         *commit_check.damages,
@@ -92,38 +96,48 @@ def fsck(
     return Report(repository.name, tuple(history.attribute(damages)), counts, garbage)
 
 
-def _check_marker(repository: Repository, store: Store, *, repair: bool) -> list[Damage]:
-    """Does the namespace say that it is this repository's?"""
-    said = store.get(MARKER)
-    whole = {"repository": repository.name, "uid": repository.uid, "format_version": repository.format_version}
-    damage = Damage(
-        FindingKind.MARKER,
-        f"{repository.namespace}/{MARKER}",
-        "",
-        "Another repository could claim the namespace, and mix its files with this one's: run again with repair",
-    )
-    if isinstance(said, Trouble):
-        damage.why = said.why
-        if said.missing and repair:
-            try:
-                store.objects.put(MARKER, msgspec.json.encode(whole), if_absent=True)
-            except ObjectConditionError:
-                damage.remedy = "Somebody put one meanwhile: run again"
-            else:
+def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, repair: bool) -> list[Damage]:
+    """Do the namespace and the table say that the one belongs to this repository?"""
+    repository, repositories = known.repository, Repositories(tables)
+    damages = []
+    for write in repositories.create_writes(known)[1:]:
+        item = tables.get(write.key)
+        if item is not None and item.get("uid") == repository.uid:
+            continue
+        whose = "nobody" if item is None else f"repository {item.get('repository')!r}"
+        damage = Damage(
+            FindingKind.MARKER, f"the item of {repository.namespace}", f"says that it belongs to {whose}", _MARK
+        )
+        if item is None and repair and isinstance(write, Put):
+            with suppress(ConditionFailedError):
+                tables.put(write.key, write.item, Absent())
                 damage.remedy, damage.repaired = "It was written again", True
-        return [damage]
+        damages.append(damage)
+    why = _whose(store.get(MARKER), repository, tables.get(LAKE))
+    if why is not None:
+        damage = Damage(
+            FindingKind.MARKER, f"{repository.namespace}/{MARKER}", why.why, _MARK if why.missing else _SHARED
+        )
+        if why.missing and repair:
+            repositories.claim(repository, store.objects, 0.0)
+            damage.remedy, damage.repaired = "It was written again", True
+        damages.append(damage)
+    return damages
+
+
+def _whose(said: bytes | Trouble, repository: Repository, lake: Item | None) -> Trouble | None:
+    """Why what the namespace says of itself is not that it is this repository's; None if it does."""
+    if isinstance(said, Trouble):
+        return said
     try:
         owner = msgspec.json.decode(said, type=dict[str, str | int])
     except msgspec.MsgspecError as error:
-        owner = {}
-        damage.why = f"cannot be read ({error})"
-        damage.remedy = "Remove it, then run again with repair"
-    if owner.get("uid") == repository.uid:
-        return []
-    if owner:
-        damage.why = f"says that the namespace belongs to repository {owner.get('repository')!r}, {owner.get('uid')!r}"
-        damage.remedy = "Two repositories share one namespace: find out whose it is before anything is collected"
-    return [damage]
+        return Trouble(False, f"cannot be read ({error})")
+    if owner.get("uid") != repository.uid:
+        return Trouble(False, f"says that the namespace belongs to repository {owner.get('repository')!r}")
+    if lake is None or owner.get("lake") != lake.get("id"):
+        return Trouble(False, "says that the namespace belongs to another lake")
+    return None
 
 
 def _garbage(
