@@ -118,7 +118,8 @@ class Scheduler:
             assert current is not None
             assert self.ticks < 200_000, "clients go round in circles"
             current.go.release()
-            self._back.acquire()
+            # A client that waits for another one, which cannot go on before this one does, holds a lock over a request.
+            assert self._back.acquire(timeout=30), f"{current.name} waits for a client that stands still"
         for client in self.clients:
             client.thread.join()
             if client.error is not None:
@@ -325,7 +326,10 @@ def explore(seed: int) -> Scheduler:
     for number, kind in enumerate(scheduler.random.choice(CASTS)):
         operations = [scheduler.random.choice(OPERATIONS[kind]) for _ in range(LENGTH)]
         Client(scheduler, f"{kind}{number}", operations)
-    scheduler.run()
+    try:
+        scheduler.run()
+    except AssertionError as error:
+        raise AssertionError(f"seed {seed}: {error}") from None
     problems = list(scheduler.history.wrong)
     problems += final_problems(scheduler)
     assert not problems, f"seed {seed}: " + "; ".join(problems)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from bisect import bisect_left
 from collections import Counter
 from contextlib import suppress
 from itertools import pairwise
@@ -98,8 +99,28 @@ def check(folder: Path) -> dict[str, int]:
     for kind, *rest in told:
         if kind == "done" and rest[0].startswith("merger"):
             assert found.get(rest[0], 0) >= int(rest[2]), rest[0]
+    check_reads(told)
     check_history(repository, told)
     return dict(Counter(line[0] for line in told))
+
+
+def check_reads(told: list[list[str]]) -> None:
+    """A read finds the last write that was acknowledged before it began, or one that was tried later."""
+    acknowledged: dict[str, list[tuple[int, int]]] = {}  # key → (when, number), both ascending
+    tried: dict[str, dict[int, int]] = {}  # key → value → the last number it was tried with
+    for kind, *rest in told:
+        if kind == "done" and rest[0].startswith("writer"):
+            acknowledged.setdefault(rest[0], []).append((int(rest[3]), int(rest[1])))
+        elif kind == "try":
+            tried.setdefault(rest[0], {})[int(rest[2])] = int(rest[1])
+    for kind, *rest in told:
+        if kind == "saw":
+            key, value, began = rest[0], int(rest[1]), int(rest[2])
+            before = acknowledged.get(key, [])
+            at = bisect_left(before, (began, 0))
+            newest = before[at - 1][1] if at else 0
+            if value or newest:
+                assert tried[key].get(value, 0) >= newest, (key, value, began)
 
 
 def check_history(repository: OpenRepository, told: list[list[str]]) -> None:

@@ -2,7 +2,6 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
@@ -19,12 +18,14 @@ class Snapshot:
 
     def __init__(self, load: Callable[[], Tree], staged: StagedChanges, tokens: Sequence[Token] = ()) -> None:
         self._load = load
+        self._tree: Tree | None = None
         self._staged = staged.reader(tokens)
 
-    @cached_property
-    def tree(self) -> Tree:
-        """The commit's tree."""
-        return self._load()
+    def _committed(self) -> Tree:
+        # No cached_property: before Python 3.12 that one holds a lock of the whole class while it loads.
+        if self._tree is None:
+            self._tree = self._load()
+        return self._tree
 
     def get(self, key: bytes) -> bytes | None:
         """The packed record, or None. One table read (none without tokens); unless that finds it, the tree and at most one
@@ -33,15 +34,15 @@ class Snapshot:
             staged = self._staged.get(key)
             if staged is not None:
                 return staged.packed
-        return self.tree.get(key)
+        return self._committed().get(key)
 
     def chunk(self, start: bytes, end: bytes | None) -> Records:
         """Some records with ``start <= key < end``, in order; empty when there are none."""
         if not self._staged:
-            return self.tree.chunk(start, end)
+            return self._committed().chunk(start, end)
         while True:
             staged = self._staged.chunk(start, end)
-            keys, packed = self.tree.chunk(start, end)
+            keys, packed = self._committed().chunk(start, end)
             upto = _smaller(keys[-1] if keys else None, staged.complete_upto)
             low = bisect_left(staged.keys, start)
             high = len(staged.keys) if upto is None else bisect_right(staged.keys, upto)
