@@ -1,6 +1,7 @@
 """The commit records: both copies of each, and what they say of each other."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,7 +15,13 @@ from graveler.model import Commit, CommitID
 from graveler.storage.files import FOLDER
 from graveler.storage.tables import Item, Tables
 
-_RUN_REPAIR = "It can be rebuilt from the other copy: run again with repair"
+_RUN_REPAIR: Final = "It can be rebuilt from the other copy: run again with repair"
+
+
+_Fetched = tuple[Item | CorruptError | None, bytes | Trouble]
+"""What the table and the object store gave for a commit."""
+
+_MAX_AHEAD: Final = 1000
 
 
 class _Copy(Struct, frozen=True):
@@ -49,12 +56,15 @@ class CommitCheck:
         self._repair = repair
         self.damages: list[Damage] = []
         self._looked_at = 0
+        self._ahead: dict[CommitID, _Fetched] = {}
+        self._hints: list[CommitID] = []
         self._unsettled: set[int] = set()
         self._disagreeing: list[tuple[int, Commit, Commit]] = []
         self._unlisted: list[tuple[Commit, Damage]] = []
 
     def walk(self, logged: Mapping[int, str] | None = None) -> None:
-        """Go down from the heads, as far as that was not done. One table read for each hundred commits, one object read for each.
+        """Go down from the heads, as far as that was not done. About one table read for each 32 commits in a linear history, and
+        one object read for each commit.
 
         ``logged`` are commits that, of all heads, only the reference log names, and where it does: one that is missing harms
         nobody else.
@@ -76,11 +86,9 @@ class CommitCheck:
                 _mended(damage, "the object store's copy")
 
     def _look_at(self, numbers: list[int], logged: Mapping[int, str]) -> None:
-        ids = [self._history.id(number) for number in numbers]
-        items = self._items(ids)
         pointed = {head.commit for head in self._history.heads if head.kind != "reflog"}
-        stored = self._store.get_many([f"{COMMITS_FOLDER}/{cid}" for cid in ids])
-        for number, cid, item, data in zip(numbers, ids, items, stored, strict=True):
+        ids = [self._history.id(number) for number in numbers]
+        for number, cid, (item, data) in zip(numbers, ids, self._fetch(ids), strict=True):
             table, store = _from_table(cid, item), _from_store(cid, data)
             if table.missing and store.missing and number in logged and self._child_of(number) is None:
                 why = f"names commit {cid}, which does not exist"
@@ -101,6 +109,26 @@ class CommitCheck:
             settled = number not in self._unsettled
             metarange = commit.metarange if settled and not (expired and number in logged) else None
             self._history.describe(number, commit.parents, commit.generation, metarange)
+
+    def _fetch(self, ids: list[CommitID]) -> list[_Fetched]:
+        """Both copies of commits; and in the same request, for later, of those that their lines say come next."""
+        missing = [cid for cid in ids if cid not in self._ahead]
+        if missing:
+            if len(self._ahead) > _MAX_AHEAD:  # lines that led nowhere
+                self._ahead.clear()
+                missing = ids
+            hints = [cid for cid in self._hints if cid not in self._ahead and not self._was_read(cid)]
+            wanted = list(dict.fromkeys([*missing, *hints]))[: max(READ_BATCH, len(missing))]
+            stored = self._store.get_many([f"{COMMITS_FOLDER}/{cid}" for cid in wanted])
+            self._ahead.update(zip(wanted, zip(self._items(wanted), stored, strict=True), strict=True))
+        fetched = [self._ahead.pop(cid) for cid in ids]
+        lines = [item.get("line") for item, _ in fetched if isinstance(item, Mapping)]
+        digits = [line.hex() for line in lines if isinstance(line, bytes)]
+        self._hints = [CommitID(text[at : at + 64]) for text in digits for at in range(0, len(text) - 63, 64)]
+        return fetched
+
+    def _was_read(self, cid: CommitID) -> bool:
+        return self._history.names(cid) and self._history.number(cid) < self._looked_at
 
     def _child_of(self, number: int) -> CommitID | None:
         """A commit that names this one as a parent. Looks at all that were read."""

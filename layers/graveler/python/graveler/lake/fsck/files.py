@@ -85,7 +85,7 @@ def seams(infos: Sequence[RangeInfo], split: SplitParameters) -> list[Problem]:
             why = f"has ranges that overlap: {one.name} ends with {one.last!r}, and the next one begins with {other.first!r}"
             problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, other.first, one.last))
         if not cuts_after(split, one.size, one.last):
-            why = f"has range {one.name} end with {one.last!r}, where the split rule ends none"
+            why = f"ends range {one.name} with {one.last!r}, where the split rule ends none"
             problems.append(Problem(FindingKind.CUT, why, one.first, one.last))
     return problems
 

@@ -77,6 +77,7 @@ class TreeCheck:
         self._damaged: dict[bytes, list[Damage]] = {}  # range → what is wrong with it
         self._false: dict[bytes, Damage] = {}  # digest of a false description → its finding
         self._seams: dict[str, Damage] = {}
+        self._lacking: dict[tuple[str, ...], Damage] = {}
         self._lost: list[_Lost] = []
         self._known_ranges = 0
 
@@ -173,15 +174,22 @@ class TreeCheck:
             by_kind.setdefault(lack.kind, []).append((lack.entry, lack.why))
         found = []
         for kind, lacks in by_kind.items():
+            addresses = tuple(entry.address for entry, _ in lacks)
+            again = self._lacking.get(addresses)
+            if again is not None and again.kind is kind:  # ranges of other commits with the same objects
+                again.metaranges.add(metarange)
+                found.append(again)
+                continue
             (first, why), (last, _) = lacks[0], lacks[-1]
             what = f"object {first.address}"
             if len(lacks) > 1:
-                what = f"{len(lacks)} objects, {', '.join(entry.address for entry, _ in lacks[:_SHOWN])}"
+                what = f"{len(lacks)} objects, {', '.join(addresses[:_SHOWN])}"
                 what += ", …" if len(lacks) > _SHOWN else ""
                 why = f"each {why}" if kind is FindingKind.OBJECT_MISSING else f"of which the first {why}"
             problem = Problem(kind, why, first.path.encode(), last.path.encode())
             remedy = "Put the objects back from a copy, or remove or replace the paths and commit"
-            found.append(self._add(what, problem, remedy, metarange))
+            self._lacking[addresses] = self._add(what, problem, remedy, metarange)
+            found.append(self._lacking[addresses])
         return found
 
     def _read(self, kind: str, name: str, info: RangeInfo | None, metarange: int) -> Records | None:
