@@ -20,7 +20,7 @@ from graveler.storage.tables import Matches, Put, Write
 from graveler.tree.tree import Tree
 from tests.lake.interleaving import explore
 
-SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "600"))
+SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "1200"))
 CHUNKS = 12
 
 REGRESSIONS = [100_026, 103_657]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from threading import Event, Thread, current_thread
@@ -24,7 +25,7 @@ from graveler.history.commits import new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.lake.sealing import LEASE
+from graveler.lake.sealing import LEASE, MAX_QUEUE
 from graveler.lake.stage import Stager
 from graveler.model import Commit, CommitID, MergeStrategy
 from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP
@@ -517,6 +518,24 @@ def test_sealed_tokens_stay_few_however_many_commits_fail() -> None:
     world.main.commit("b", "all of them")
     assert len(paths(world.main, "b@")) == 60
     assert world.main._branches.state("b").sealed == ()
+
+
+def test_commits_that_die_waiting_do_not_make_the_next_one_wait_longer() -> None:
+    """However many are killed, one after another, the next one waits for one lease."""
+    world = World()
+    for number in range(20):
+        put(world.main, {f"k{number:02}": "x"})
+        killer = DieAt("objects.put", 1)
+        killed_waiting = world.repository(killer)
+        world.clock.on_sleep = partial(setattr, killer, "dead", True)
+        assert died(partial(killed_waiting.commit, "main", "of the dead"))
+        world.clock.on_sleep = None
+    assert len(world.main._branches.state("main").sealed) <= MAX_QUEUE
+    start = world.clock.time
+    world.main.commit("main", "of the living")
+    assert world.clock.time - start < LEASE + 1
+    assert len(paths(world.main, "main@")) == 20
+    assert messages(world.main)[:2] == ["of the living", "Repository created"]
 
 
 def test_a_branch_with_as_many_sealed_tokens_as_there_may_be_can_be_deleted() -> None:

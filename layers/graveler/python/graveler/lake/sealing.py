@@ -23,6 +23,10 @@ an owner that pauses for longer may find its work done by another, which harms n
 MAX_SEALED: Final = 30
 """How many sealed tokens a branch may have. Each takes three writes of the hundred of a transaction that takes them all."""
 
+MAX_QUEUE: Final = 4
+"""How many commits line up on a branch, each with a sealed token. Those that come later wait before they seal: one that dies
+waiting then leaves no lease behind for which the next ones wait in turn."""
+
 
 class Sealed(msgspec.Struct, frozen=True):
     """What a seal found, or made: the branch's ``state``. ``own`` is the last of its sealed tokens, if this operation sealed it.
@@ -62,13 +66,17 @@ class Sealer:
 
         ``request`` is the id of the user's request, for whoever has to finish it (promise C4).
         One table read of the branch, one for each of the token's shards, at most, to see that something is staged; one
-        transaction.
+        transaction. Waits where more than a few commits line up already.
         """
         backoff = Backoff(self._clock)
         while True:
             state = self._branches.state(branch)
             if not self._staged.exists([state.open]):
                 return Sealed(state)
+            if len(state.sealed) >= MAX_QUEUE and self.take(state.sealed) is None:
+                if not backoff.wait():
+                    raise busy(branch)
+                continue
             if len(state.sealed) >= MAX_SEALED:
                 return Sealed(state, rest=True)
             fresh = new_token(shard_count(state.open))
