@@ -713,6 +713,14 @@ def test_a_live_token_that_is_said_to_be_published_is_found(lake: FolderLake) ->
     assert "published" in finding.why
 
 
+def test_a_token_of_two_branches_is_found(lake: FolderLake) -> None:
+    lake.change_item(lake.branch_key("quiet"), open=lake.item(lake.branch_key("dev"))["open"])
+    finding = one(lake.fsck())
+    assert finding.kind is K.TOKEN
+    assert "'dev'" in finding.why
+    assert names(finding) == {("quiet", False)}
+
+
 @pytest.mark.parametrize("item", [{"state": "nonsense", "owner": "x"}, {"owner": "x"}])
 def test_an_item_of_a_token_that_cannot_be_read_is_found(lake: FolderLake, item: dict[str, str]) -> None:
     token = lake.item(lake.branch_key("dev"))["open"]

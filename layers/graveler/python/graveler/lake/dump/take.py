@@ -18,8 +18,8 @@ A token that step 3 finds for the first time was opened meanwhile; its changes w
 the refs once more. On a busy lake there is always a new one, so after some rounds the last listing counts and its new tokens are
 read after it, which loses nothing within the longest request's time.
 
-A listing of branches is no moment: a branch that is renamed while its shards are read can be missed. Then tokens vanish of
-which nothing is known that became of them, and the refs are read again.
+A listing of branches is no moment: a branch that is renamed while its shards are read can be missed, or seen twice. Then tokens
+vanish of which nothing is known that became of them, or two branches have the same ones, and the refs are read again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -141,7 +141,9 @@ class _Reader:
                 return after
             before = after
         if not complete:
-            raise BusyError(f"branches of repository {self._name!r} change too fast for a dump; try again")
+            raise BusyError(
+                f"branches of repository {self._name!r} change too fast for a dump; try again, or run fsck if nobody changes them"
+            )
         self._scan(before, writer, progress)
         return before
 
@@ -180,8 +182,10 @@ class _Reader:
             progress("staged", done, len(branches))
 
     def _accounted(self, before: Sequence[_Branch], after: Sequence[_Branch]) -> bool:
-        """Is it known of every token and branch that vanished what became of it?"""
+        """Is it known of every token and branch that vanished what became of it, and whose each token is?"""
         have = {token for branch in after for token in branch.tokens}
+        if len(have) < sum(len(branch.tokens) for branch in after):
+            return False
         names = {branch.line.name for branch in after}
         gone = [branch for branch in before if not have.issuperset(branch.tokens) or branch.line.name not in names]
         for branch in gone:

@@ -50,8 +50,15 @@ class StagedCheck:
 
         Others may be at work: what looks wrong is judged again by the branch as it is then.
         """
+        live: dict[Token, BranchState] = {}
         for done, state in enumerate(branches, 1):
             for token in (*state.sealed, state.open):
+                other = live.setdefault(token, state)
+                if other is not state and self._still_has(state, token) and self._still_has(other, token):
+                    why = f"is also a token of branch {other.name!r}: what is staged on one of them shows on both"
+                    what = f"token {token} of branch {state.name!r}"
+                    self._add(state, FindingKind.TOKEN, what, why, "Commit one of them, and reset the other one")
+                    continue
                 try:
                     shards = shard_count(token)
                 except ValueError:
@@ -62,7 +69,7 @@ class StagedCheck:
                 for shard in range(shards):
                     self._check_items(state, token, shard, shards)
             self._progress("staged", done, len(branches))
-        self._check_queue({token: state for state in branches for token in (*state.sealed, state.open)})
+        self._check_queue(live)
 
     def _check_outcome(self, state: BranchState, token: Token) -> None:
         what = f"token {token} of branch {state.name!r}"
