@@ -11,16 +11,27 @@ import pytest
 
 from graveler.errors import UnavailableError
 from graveler.history.commits import encode_commit
+from graveler.lake.fsck.check import fsck
 from graveler.lake.fsck.files import describe
 from graveler.lake.fsck.findings import FindingKind, Report, exit_status
+from graveler.lake.repositories import Repositories
 from graveler.model import CommitID, MetarangeName, ObjectEntry
+from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.staging.tokens import new_token
 from graveler.storage.tables import Key
 from graveler.tree.record import RecordCodec
 from graveler.tree.split import cuts_after
 from graveler.tree.tree import RangeInfo, Tree
 from tests.lake.fsck_support import NAME, NAMESPACE, SPLIT, FolderLake, build, link, names, one
-from tests.support.instruments import CountingObjects, CountingTables, FaultyObjects
+from tests.lake.support import World, commit, put
+from tests.support.instruments import (
+    Boundaries,
+    CountingObjects,
+    CountingTables,
+    Fault,
+    FaultyObjects,
+    FaultyTables,
+)
 
 K = FindingKind
 
@@ -47,8 +58,8 @@ def cached(template: Path, tmp_path: Path) -> Iterator[FolderLake]:
     """A lake with a cache that has a copy of every file."""
     copytree(template, tmp_path / "lake")
     opened = FolderLake(tmp_path / "lake", cache=tmp_path / "cache")
-    for commit in opened.commits():
-        list(opened.repository.tree(commit.id).records())
+    for made in opened.commits():
+        list(opened.repository.tree(made.id).records())
     yield opened
     opened.tables.close()
 
@@ -150,6 +161,59 @@ def test_what_nothing_reaches_is_counted_as_garbage_and_is_no_finding(lake: Fold
     garbage = report.garbage
     assert (garbage.commit_items, garbage.commit_records, garbage.ranges, garbage.metaranges) == (1, 1, 1, 1)
     assert garbage.bytes == 10 + len(encode_commit(forged))
+
+
+def commit_and_sweep(world: World) -> None:
+    put(world.main, {"k/01": "new"})
+    world.main.commit("main", "meanwhile")
+    world.clock.time += LONGEST_REQUEST + 1
+    put(world.main, {"k/02": "new"})
+    world.main.commit("main", "sweeps")
+    world.main.merge("main@", "dev")
+
+
+def refs_come_and_go(world: World) -> None:
+    world.main.create_branch("new", "main@")
+    put(world.main, {"k/01": "new"}, "new")
+    world.main.create_tag("new", "main@")
+    world.main.delete_branch("gone")
+
+
+def only_stage(world: World) -> None:
+    put(world.main, {"k/01": None, "k/03": "new"})
+    put(world.main, {"k/03": "new"}, "dev")
+
+
+@pytest.mark.parametrize("meanwhile", [commit_and_sweep, refs_come_and_go, only_stage])
+def test_others_at_work_are_no_findings_whatever_the_moment(meanwhile: Callable[[World], None]) -> None:
+    moment = 0
+    happened = True
+    while happened:
+        world = World()
+        commit(world.main, {f"k/{n:02}": f"{n}" for n in range(20)})
+        for name in ("dev", "gone"):
+            world.main.create_branch(name, "main@")
+        put(world.main, {"k/05": "staged", "k/06": None})
+        put(world.main, {"k/05": "staged"}, "gone")
+        happened = False
+
+        def at(_: str, number: int, moment: int = moment, world: World = world) -> Fault:
+            nonlocal happened
+            if number == moment:
+                happened = True
+                meanwhile(world)
+            return None
+
+        boundaries = Boundaries()
+        report = fsck(
+            Repositories(world.tables).get("repo"),
+            FaultyTables(world.tables, at, boundaries),
+            FaultyObjects(world.objects(), at, boundaries),
+            committed_objects=True,
+        )
+        assert [str(finding) for finding in report.findings] == [], moment
+        moment += 1
+    assert moment > 80
 
 
 # Ranges

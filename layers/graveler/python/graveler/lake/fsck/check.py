@@ -53,7 +53,7 @@ def fsck(
     ``repair`` rebuilds what it can, each file only when its recomputed name is right, and nothing that is whole.
 
     Others may work on the repository meanwhile; what they make after the refs were read is not looked at. Cost: a table read
-    for each ref's log, each hundred commits and each thousand staged changes; one object read for each commit, and for each
+    for each ref's log, about each 32 commits and each thousand staged changes; one object read for each commit, and for each
     distinct metarange and range; then a listing of these for the garbage. About 6 µs a record. Memory: 300 bytes a commit,
     250 a range, and the records of one. Raises :class:`graveler.errors.UnavailableError` when a store is out of reach.
     """

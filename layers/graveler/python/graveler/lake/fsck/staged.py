@@ -140,6 +140,11 @@ class StagedCheck:
         partition = f"{self._uid}/cleanup"
         for place, item in scan(self._tables, partition):
             what = f"entry {place.hex()} of the clean-up queue"
+            if isinstance(item, DamagedItem) and item.rest:
+                why = f"cannot be read from {place.hex()} on: {item.why}"
+                remedy = "Restore the table from a copy"
+                self.damages.append(Damage(FindingKind.TABLE, f"partition {partition}", why, remedy))
+                continue
             if isinstance(item, DamagedItem) or not _is_entry(place, item):
                 why = item.why if isinstance(item, DamagedItem) else "it is not a time and a token"
                 damage = Damage(
@@ -159,7 +164,7 @@ class StagedCheck:
 
     def _forget(self, partition: str, place: bytes, damage: Damage) -> None:
         """Take an entry from the queue: at worst, something stays that nobody needs."""
-        if self._repair and not damage.why.startswith("cannot be read (the table"):
+        if self._repair:
             self._tables.delete(Key(partition, place))
             damage.remedy = "It was removed"
             damage.repaired = True
