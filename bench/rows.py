@@ -20,7 +20,7 @@ from bench import keys
 from graveler.history.commits import CommitStore, new_commit
 from graveler.history.graph import log, merge_base
 from graveler.lake.folder import create_folder_lake, open_folder_lake
-from graveler.lake.imports import ImportSource
+from graveler.lake.importing.importer import ImportSource
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, MetarangeName, RepositoryUID, SplitParameters

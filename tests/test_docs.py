@@ -82,7 +82,6 @@ def test_the_commands_shown_print_what_is_shown(document: str, tmp_path: Path) -
         assert done.returncode == expected_code, f"$ {command}\n{done.stdout}{done.stderr}"
         assert matches(formed(output), printed), f"$ {command}\nprinted:\n" + "\n".join(printed)
 
-
     for program in re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL):
         done = subprocess.run(
             [sys.executable, "-c", program], cwd=work, env=environment, capture_output=True, text=True, check=False

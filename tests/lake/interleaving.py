@@ -27,7 +27,7 @@ from graveler.errors import (
     ObjectNotFoundError,
     UnavailableError,
 )
-from graveler.lake.imports import ImportSource
+from graveler.lake.importing.importer import ImportSource
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MergeStrategy, ObjectEntry
 from tests.lake.support import Died, World

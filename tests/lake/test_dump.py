@@ -28,7 +28,7 @@ from graveler.lake.fsck.check import fsck
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import Repositories
 from graveler.lake.repository import OpenRepository
-from graveler.model import CommitID
+from graveler.model import CommitID, RepositoryUID
 from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.staging.tokens import new_token
 from graveler.storage.memory_objects import MemoryObjects
@@ -42,7 +42,7 @@ Schedule = Callable[[str, int], Fault]
 
 
 def story() -> World:
-    """Two branches and a hidden one, a merge, tags; changes under the open token of each, and under a sealed one of main."""
+    """Branches, a hidden one among them, a merge, a tag; changes under open tokens, and under sealed ones of main and stuck."""
     world = World()
     commit(world.main, {f"k/{n:02}": f"{n}" for n in range(20)}, message="first")
     world.main.create_tag("v1", "main@")
@@ -51,6 +51,9 @@ def story() -> World:
     commit(world.main, {"k/03": "dev"}, "dev", message="dev")
     commit(world.main, {"k/07": "main"}, message="main")
     world.main.merge("dev@", "main")
+    world.main.create_branch("stuck", "main@")
+    put(world.main, {"x/one": "x", "k/01": None}, "stuck")
+    seal(world, "stuck")
     put(world.main, {"s/one": "1", "s/two": "2", "k/01": None})
     seal(world, "main")
     put(world.main, {"s/two": "newer", "s/three": "3"})
@@ -115,9 +118,9 @@ def test_a_restored_repository_shows_all_that_the_dumped_one_did() -> None:
     repository, restored, tables = into(world, manifest.id)
     assert shown(repository) == shown(world.main)
     assert texts(repository) == texts(world.main)
-    assert (restored.branches, restored.tags, restored.missing) == (3, 1, ())
-    assert (manifest.branches, manifest.tags) == (3, 1)
-    assert restored.staged == 7  # of two values of one path, the newer
+    assert (restored.branches, restored.tags, restored.missing) == (4, 1, ())
+    assert (manifest.branches, manifest.tags) == (4, 1)
+    assert restored.staged == 9  # of two values of one path, the newer
     assert restored.commits == len({c.id for b in ("main", "dev", "quiet") for c in world.main.log(b).results})
     assert (repository.reflog("main")[0].event.operation, repository.reflog("main")[0].event.by) == ("restore", "ann")
     assert fsck(Repositories(tables).get(NAME), tables, world.objects()).findings == ()
@@ -274,14 +277,35 @@ def delete_branch(world: World) -> None:
     world.main.delete_branch("dev")
 
 
-def rename(world: World) -> None:
+def rename(world: World, name: str = "renamed") -> None:
     """One transaction that gives a branch another name, with its tokens."""
     refs = Refs(world.tables, world.main.repository.uid)
     state = refs.branch("dev")
     assert state is not None
     event = Event(1, "rename", "op", "")
-    renamed = msgspec.structs.replace(state, name="renamed")
+    renamed = msgspec.structs.replace(state, name=name)
     world.tables.transact([*refs.delete_branch_writes(state, event), *refs.create_branch_writes(renamed, event)])
+
+
+def rename_to_where_was_read(world: World) -> None:
+    """A listing that has read dev2's shard and not dev's yet sees neither."""
+    rename(world, "dev2")
+
+
+def rename_and_commit(world: World) -> None:
+    rename(world, "dev2")
+    world.main.commit("dev2", "by its new name")
+
+
+def rename_and_replace(world: World) -> None:
+    rename(world, "dev2")
+    world.main.create_branch("dev", "main@")
+
+
+def publish_and_sweep(world: World) -> None:
+    """What an adopter of a dead one's work does; then so much time passes that the applied changes are removed."""
+    world.main.commit("stuck", "adopted")
+    world.cleanup().sweep(world.staged(), world.clock.now() + LONGEST_REQUEST + 1)
 
 
 MEANWHILE: dict[str, tuple[Callable[[World], None], set[str]]] = {
@@ -296,12 +320,23 @@ MEANWHILE: dict[str, tuple[Callable[[World], None], set[str]]] = {
         (new_branch, {"later"}),
         (delete_branch, set()),
         (rename, set()),
+        (rename_to_where_was_read, set()),
+        (rename_and_commit, set()),
+        (rename_and_replace, {"d/one", "k/02", "k/07"}),
+        (publish_and_sweep, set()),
     )
 }
 
 
+RENAMES = (rename, rename_to_where_was_read, rename_and_commit, rename_and_replace)
 ALL_COMMITTED = (only_commit, two_commits, commit_and_sweep)
 """After these, nothing is staged on any branch that they touch."""
+
+
+def test_the_names_for_renaming_lie_before_and_behind_in_a_listing() -> None:
+    refs = Refs(MemoryTables(), RepositoryUID("uid"))
+    before, at, behind = (refs.branch_key(name).partition for name in ("dev2", "dev", "renamed"))
+    assert before < at < behind
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
@@ -310,7 +345,7 @@ def test_what_was_acknowledged_is_there_whatever_happens_at_any_request_of_the_d
     moments = 0
     while True:
         world = story()
-        before = {branch: texts(world.main, branch) for branch in ("main", "dev", "quiet")}
+        before = {b.name: texts(world.main, b.name) for b in world.main.branches(show_hidden=True).results}
         happened = False
 
         def at(_: str, number: int, moment: int = moments, world: World = world) -> Fault:
@@ -328,6 +363,8 @@ def test_what_was_acknowledged_is_there_whatever_happens_at_any_request_of_the_d
         assert fsck(Repositories(tables).get(NAME), tables, world.objects()).findings == ()
         names = {branch.name for branch in repository.branches(show_hidden=True).results}
         assert names in ({*before}, {*after}), moments
+        if act in RENAMES:
+            assert before["dev"] in [texts(repository, name) for name in names], moments
         for name in names:
             then = before.get(name, after.get(name, {}))
             now = after.get(name, then)

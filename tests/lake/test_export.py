@@ -20,9 +20,9 @@ from graveler.errors import (
     RefNotFoundError,
     UnavailableError,
 )
-from graveler.lake.export import ExportReport, ModifiedExportError, export
-from graveler.lake.export_folder import MARKER, ExportFolder, ExportFolderError
-from graveler.lake.export_names import UnwritableKeysError, files_that_are_folders
+from graveler.lake.exporting.export import ExportReport, ModifiedExportError, export
+from graveler.lake.exporting.export_folder import MARKER, ExportFolder, ExportFolderError
+from graveler.lake.exporting.export_names import UnwritableKeysError, files_that_are_folders
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from tests.lake.support import NAMESPACE, World, commit, put, texts, write_files

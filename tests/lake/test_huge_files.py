@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from threading import Thread
 
-from graveler.lake.folder_listing import FolderListing
+from graveler.lake.importing.folder_listing import FolderListing
 from tests.support.trees import CODEC
 
 HUGE = 200 << 30

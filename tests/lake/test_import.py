@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import DirtyBranchError, GravelerError, InvalidError, NotFoundError, UnavailableError
-from graveler.lake import folder_listing
-from graveler.lake.folder_listing import FolderListing
-from graveler.lake.imports import ImportSource
+from graveler.lake.importing import folder_listing
+from graveler.lake.importing.folder_listing import FolderListing
+from graveler.lake.importing.importer import ImportSource
 from graveler.model import ObjectEntry
 from graveler.tree.record import RecordCodec
 from tests.lake.support import (

@@ -219,6 +219,7 @@ def test_a_merge_commit_tells_what_it_did() -> None:
     world.main.create_branch("b", "main")
     source = commit(world.main, {"a": "1"}, "b")
     head = world.main.branch("main").commit_id
+    world.clock.sleep(1)
     merged = world.main.merge("b", "main", committer="ann", metadata={"k": "v"})
     assert merged.parents == (head, source)
     assert (merged.message, merged.committer, merged.metadata) == ("Merge 'b' into 'main'", "ann", {"k": "v"})

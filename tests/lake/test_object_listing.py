@@ -19,12 +19,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError, NotFoundError, PreconditionError, UnavailableError
-from graveler.lake import external_sort, object_listing
-from graveler.lake.external_sort import Block, sort_blocks
-from graveler.lake.imports import ImportSource
-from graveler.lake.listing_files import ListingError
-from graveler.lake.listing_rows import encode_external_batch
-from graveler.lake.object_listing import ListingOptions, ObjectListing
+from graveler.lake.importing import external_sort, object_listing
+from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.lake.importing.importer import ImportSource
+from graveler.lake.importing.listing_files import ListingError
+from graveler.lake.importing.listing_rows import encode_external_batch
+from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects

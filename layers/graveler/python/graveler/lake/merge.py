@@ -1,22 +1,20 @@
-"""Merge: bring what one ref changed since the common base into a branch."""
+"""Merge: bring what one ref changed since the common base into a branch, or only say what that would do."""
 
 from collections.abc import Mapping
-from secrets import token_hex
 from typing import Final
 
 from graveler.errors import InvalidError, MergeConflictError, NoChangesError
-from graveler.history.commits import CommitStore, new_commit
+from graveler.history.commits import CommitStore
 from graveler.history.expressions import resolve
 from graveler.history.graph import merge_base
 from graveler.history.refs import Refs
-from graveler.lake.branches import Branches, busy
-from graveler.lake.clean_heads import CleanHeads
-from graveler.lake.clock import Backoff, Clock
-from graveler.lake.publish import HeadMovedError, Publisher
-from graveler.model import Commit, Conflict, MergeStrategy, MetarangeName, SplitParameters
-from graveler.tree.merge import TreeConflict, merge
+from graveler.lake.branches import Branches
+from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.model import Commit, Conflict, MergePreview, MergeStrategies, MergeStrategy, SplitParameters
+from graveler.tree.merge import StrategyOf, TreeConflict, merge, preview
 from graveler.tree.record import RecordCodec
-from graveler.tree.tree import Trees
+from graveler.tree.summary import TotalsCounter
+from graveler.tree.tree import Tree, Trees
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 """Metadata of a merge commit that says by which strategy conflicts were decided; the clients' word."""
@@ -32,20 +30,16 @@ class Merger:
         commits: CommitStore,
         branches: Branches,
         codec: RecordCodec,
-        heads: CleanHeads,
-        publisher: Publisher,
+        lander: Lander,
         trees: Trees,
-        clock: Clock,
     ) -> None:
         self._split = split
         self._refs = refs
         self._commits = commits
         self._branches = branches
         self._codec = codec
-        self._heads = heads
-        self._publisher = publisher
+        self._lander = lander
         self._trees = trees
-        self._clock = clock
 
     def merge(
         self,
@@ -54,63 +48,88 @@ class Merger:
         message: str,
         committer: str,
         metadata: Mapping[str, str],
-        strategy: MergeStrategy,
+        strategies: MergeStrategies,
         *,
+        squash: bool = False,
+        allow_empty: bool = False,
         request_id: str = "",
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.merge`."""
+        strategy_of = strategy_by_key(strategies)
         said = dict(metadata)
-        if strategy is not MergeStrategy.NONE:
-            said[STRATEGY_KEY] = strategy.value
-        message = message or f"Merge '{source}' into '{destination}'"
-        operation = token_hex(16)
-
-        def make() -> Commit:
-            other = self._branches.commit(resolve(source, self._refs, self._commits).commit_id)
-            return self._merge(source, other, destination, message, committer, said, strategy, operation, request_id)
-
-        new_commit([], MetarangeName(""), committer, message, 0, said, operation)  # refuses what no commit can say
-        return self._publisher.once(request_id, make)
-
-    def _merge(
-        self,
-        source: str,
-        other: Commit,
-        destination: str,
-        message: str,
-        committer: str,
-        metadata: Mapping[str, str],
-        strategy: MergeStrategy,
-        operation: str,
-        request_id: str,
-    ) -> Commit:
-        backoff = Backoff(self._clock)
-        while True:
-            state, head, tree = self._heads.wait_for(destination, f"merging {source!r} into it")
-            base = merge_base(self._commits, other.id, head.id)
-            if base is None:
-                raise InvalidError(
-                    f"{source!r} and {destination!r} have no common history, so there is no base to merge them on"
-                )
-            if base == other.id:
-                raise NoChangesError(f"nothing to merge: {destination!r} already has all commits of {source!r}")
-            base_tree = self._trees.load(self._commits.get(base).metarange)
-            result = merge(base_tree, self._trees.load(other.metarange), tree, self._split, strategy)
-            if result.tree is None:
-                raise MergeConflictError(source, destination, [self._conflict(c) for c in result.conflicts])
-            name = self._trees.save(result.tree)
-            now = int(self._clock.now())
-            commit = new_commit([head, other], name, committer, message, now, metadata, operation)
-            try:
-                self._publisher.publish(state, commit, "merge", sources=[other.id], request_id=request_id)
-                return commit
-            except HeadMovedError:
-                if not backoff.wait():
-                    raise busy(destination) from None
-
-    def _conflict(self, conflict: TreeConflict) -> Conflict:
-        base, source, destination = (
-            None if packed is None else self._codec.decode(conflict.key, packed)
-            for packed in (conflict.base, conflict.source, conflict.destination)
+        if strategies.default is not MergeStrategy.NONE:
+            said[STRATEGY_KEY] = strategies.default.value
+        landing = Landing(
+            destination,
+            "merge",
+            f"merging {source!r} into it",
+            message or f"Merge '{source}' into '{destination}'",
+            committer,
+            said,
+            request_id,
         )
-        return Conflict(conflict.key.decode(), base, source, destination)
+
+        def prepare() -> Build:
+            other = self._commit(source)  # the source is what it was when the merge began
+
+            def build(head: Commit, before: Tree) -> Draft:
+                base = self._base(source, other, destination, head, allow_empty=allow_empty)
+                result = merge(self._tree(base), self._tree(other), before, self._split, strategy_of)
+                if result.tree is None:
+                    conflicts = [as_conflict(self._codec, conflict) for conflict in result.conflicts]
+                    raise MergeConflictError(source, destination, conflicts)
+                merged = [] if squash or other.id == head.id else [other]
+                return Draft(result.tree, merged, [other.id])
+
+            return build
+
+        return self._lander.land(landing, prepare)
+
+    def preview(self, source: str, destination: str, strategies: MergeStrategies) -> MergePreview:
+        """See :meth:`graveler.lake.repository.OpenRepository.preview_merge`."""
+        other, head = self._commit(source), self._commit(destination)
+        base = self._base(source, other, destination, head, allow_empty=True)
+        counter = TotalsCounter()
+        conflicts = []
+        trees = self._tree(base), self._tree(other), self._tree(head)
+        for item in preview(*trees, strategy_by_key(strategies)):
+            if isinstance(item, TreeConflict):
+                conflicts.append(as_conflict(self._codec, item))
+            else:
+                counter.add(item[1], item[2])
+        return MergePreview(base.id, counter.totals(), tuple(conflicts))
+
+    def _base(self, source: str, other: Commit, destination: str, head: Commit, *, allow_empty: bool) -> Commit:
+        base = merge_base(self._commits, other.id, head.id)
+        if base is None:
+            raise InvalidError(
+                f"{source!r} and {destination!r} have no common history, so there is no base to merge them on"
+            )
+        if base == other.id and not allow_empty:
+            raise NoChangesError(f"nothing to merge: {destination!r} already has all commits of {source!r}")
+        return self._commits.get(base)
+
+    def _commit(self, ref: str) -> Commit:
+        return self._branches.commit(resolve(ref, self._refs, self._commits).commit_id)
+
+    def _tree(self, commit: Commit) -> Tree:
+        return self._trees.load(commit.metarange)
+
+
+def strategy_by_key(strategies: MergeStrategies) -> StrategyOf:
+    """The strategy for each key: that of the longest prefix, else the default."""
+    ordered = sorted(((prefix.encode(), chosen) for prefix, chosen in strategies.by_prefix), key=lambda p: -len(p[0]))
+
+    def strategy(key: bytes) -> MergeStrategy:
+        return next((chosen for prefix, chosen in ordered if key.startswith(prefix)), strategies.default)
+
+    return strategy
+
+
+def as_conflict(codec: RecordCodec, conflict: TreeConflict) -> Conflict:
+    """A conflict as a user sees it."""
+    base, source, destination = (
+        None if packed is None else codec.decode(conflict.key, packed)
+        for packed in (conflict.base, conflict.source, conflict.destination)
+    )
+    return Conflict(conflict.key.decode(), base, source, destination)

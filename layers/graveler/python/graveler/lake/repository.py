@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import md5
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from graveler.errors import (
     GravelerError,
@@ -28,10 +28,12 @@ from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import Clock
 from graveler.lake.commit import Committer
 from graveler.lake.differences import Differences, page_of_changes, uncommitted
-from graveler.lake.folder_listing import FolderListing, Progress, no_progress
-from graveler.lake.imports import Importer, ImportSource
+from graveler.lake.importing.folder_listing import FolderListing, Progress, no_progress
+from graveler.lake.importing.importer import Importer, ImportSource
+from graveler.lake.landing import Lander
 from graveler.lake.merge import Merger
 from graveler.lake.publish import Publisher
+from graveler.lake.replay import Replayer
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.sealing import Sealer
 from graveler.lake.snapshot import Snapshot
@@ -44,6 +46,8 @@ from graveler.model import (
     Commit,
     CommitID,
     CommonPrefix,
+    MergePreview,
+    MergeStrategies,
     MergeStrategy,
     ObjectEntry,
     Page,
@@ -60,6 +64,10 @@ from graveler.tree.files import TreeStore
 from graveler.tree.listing import list_page
 from graveler.tree.record import RecordCodec, encode_key
 from graveler.tree.tree import Tree, Trees
+
+if TYPE_CHECKING:
+    from graveler.lake.exporting.export import ExportReport
+    from graveler.lake.importing.object_listing import ListingOptions
 
 GRACE: Final = 86_400.0
 """Seconds for which garbage collection leaves young files alone."""
@@ -111,10 +119,10 @@ class OpenRepository:
         self._committer = Committer(
             split, self._commits, self._branches, self._staged, outcomes, sealer, publisher, self._trees, clock
         )
-        self._merger = Merger(
-            split, self._refs, self._commits, self._branches, self._codec, heads, publisher, self._trees, clock
-        )
-        self._importer = Importer(split, heads, publisher, self._trees, clock)
+        lander = Lander(heads, publisher, self._trees, clock)
+        self._merger = Merger(split, self._refs, self._commits, self._branches, self._codec, lander, self._trees)
+        self._replayer = Replayer(split, self._refs, self._commits, self._branches, self._codec, lander, self._trees)
+        self._importer = Importer(split, lander, self._trees)
 
     # Refs
 
@@ -358,19 +366,98 @@ class OpenRepository:
         message: str = "",
         committer: str = "",
         metadata: Mapping[str, str] | None = None,
-        strategy: MergeStrategy = MergeStrategy.NONE,
+        strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE,
+        squash: bool = False,
+        allow_empty: bool = False,
         request_id: str = "",
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
-        Uncommitted changes of the source stay out. Cost: resolving the source and finding the base; three metaranges and the
+        Uncommitted changes of the source stay out. A ``strategy`` decides conflicts, one for all paths or by prefix. With
+        ``squash``, the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing
+        to bring. Cost: resolving the source and finding the base; three metaranges and the
         ranges that both sides changed read; the ranges that are new, the metarange and the commit record written; one
         transaction. Two table reads to see that nothing is staged at the destination (one for each token and shard); two
         transactions more if something is that changes nothing. :class:`MergeConflictError` lists all conflicts, in key order,
         and nothing was changed; :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
         """
         return self._merger.merge(
-            source, destination, message, committer, metadata or {}, strategy, request_id=request_id
+            source,
+            destination,
+            message,
+            committer,
+            metadata or {},
+            _strategies(strategy),
+            squash=squash,
+            allow_empty=allow_empty,
+            request_id=request_id,
+        )
+
+    def preview_merge(
+        self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
+    ) -> MergePreview:
+        """What :meth:`merge` would do now: the base, how much would change in the destination, and every conflict. Changes and
+        writes nothing.
+
+        Cost: resolving both and finding the base, three metaranges, the ranges in which the source differs from the base, and
+        those of the destination there.
+        """
+        return self._merger.preview(source, destination, _strategies(strategy))
+
+    def revert(
+        self,
+        branch: str,
+        ref: str,
+        *,
+        parent_number: int = 0,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
+        request_id: str = "",
+    ) -> Commit:
+        """Take back on a branch what one commit changed, as a commit.
+
+        ``parent_number`` (from 1) says against which parent a merge is taken back; 0 is the only one. Cost: as :meth:`merge`.
+        :class:`MergeConflictError` where the branch changed the same objects since; :class:`NoChangesError`,
+        :class:`DirtyBranchError`, :class:`InvalidError` for the parent, :class:`BusyError`.
+        """
+        return self._replayer.revert(
+            branch,
+            ref,
+            parent_number,
+            message,
+            committer,
+            metadata or {},
+            allow_empty=allow_empty,
+            request_id=request_id,
+        )
+
+    def cherry_pick(
+        self,
+        branch: str,
+        ref: str,
+        *,
+        parent_number: int = 0,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
+        request_id: str = "",
+    ) -> Commit:
+        """Make on a branch what one commit changed elsewhere, as a commit with its message and metadata.
+
+        Arguments, cost and errors as :meth:`revert`.
+        """
+        return self._replayer.cherry_pick(
+            branch,
+            ref,
+            parent_number,
+            message,
+            committer,
+            metadata or {},
+            allow_empty=allow_empty,
+            request_id=request_id,
         )
 
     def import_folder(
@@ -388,9 +475,9 @@ class OpenRepository:
         """Take over the files of a folder, where they lie, as one commit. They replace all that is under ``destination``.
 
         ``destination`` is a prefix, empty or ending with ``/``. Each file is read once, for its MD5. Cost: n/r ranges, a
-        metarange and a commit record written; the head's commit, its metarange and seams read; one transaction. Twice two table
-        reads, before and after the listing, to see that nothing is staged. :class:`DirtyBranchError`,
-        :class:`InvalidError`, :class:`UnavailableError`.
+        metarange and a commit record written; the head's commit, its metarange and seams read; one transaction. Two table
+        reads, before the listing, to see that nothing is staged; again for each time that the head moves.
+        :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`.
         """
         prefix = utf8("destination", destination)
         if prefix and not prefix.endswith(b"/"):
@@ -403,6 +490,62 @@ class OpenRepository:
             committer=committer,
             metadata=metadata,
             request_id=request_id,
+        )
+
+    def import_listing(
+        self,
+        branch: str,
+        listing: Path | Sequence[Path],
+        options: "ListingOptions | None" = None,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+    ) -> Commit:
+        """Take over the objects that a listing names, where they lie, as one commit. They replace all that is under the
+        options' destination. Nothing looks at the objects themselves.
+
+        ``listing`` is a CSV or Parquet file, several, a folder of them, or an S3 Inventory's ``manifest.json``. Cost: as
+        :meth:`import_folder`, and two passes over the listing. :class:`InvalidError` names file, row and column.
+        """
+        from graveler.lake.importing.object_listing import (  # not on the path of a cold start
+            ListingOptions,
+            ObjectListing,
+        )
+
+        options = options or ListingOptions()
+        source = ObjectListing(listing, self.repository.namespace, options, progress)
+        return self.import_sources(
+            branch,
+            [ImportSource(options.destination.encode(), True, source)],
+            message or "Import a listing",
+            committer=committer,
+            metadata=metadata,
+            request_id=request_id,
+        )
+
+    def export(
+        self,
+        ref: str,
+        folder: Path,
+        *,
+        prefix: str = "",
+        verify: bool = False,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+        threads: int = 4,
+    ) -> "ExportReport":
+        """Write the objects of a ref's commit to a folder, only those that differ from an earlier export there.
+
+        See :func:`graveler.lake.exporting.export.export`. Cost: :meth:`diff` with the commit exported before, one object read
+        for each file that is written.
+        """
+        from graveler.lake.exporting.export import export  # not on the path of a cold start
+
+        return export(
+            self, ref, folder, prefix=prefix, verify=verify, dry_run=dry_run, progress=progress, threads=threads
         )
 
     def import_sources(
@@ -505,6 +648,10 @@ class OpenRepository:
         but the table's size, so it must not fail a commit that was made."""
         with suppress(GravelerError):
             self._cleanup.sweep(self._staged, self._clock.now())
+
+
+def _strategies(strategy: MergeStrategy | MergeStrategies) -> MergeStrategies:
+    return MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
 
 
 def _at_least_one(amount: int) -> int:

@@ -28,9 +28,9 @@ from graveler.errors import (
     PreconditionError,
     RefNotFoundError,
 )
-from graveler.lake.export_folder import OWN_NAMES, ExportFolder, ExportFolderError, ExportMarker
-from graveler.lake.export_names import FileNames, UnwritableKeysError, files_that_are_folders
-from graveler.lake.folder_listing import Progress, no_progress
+from graveler.lake.exporting.export_folder import OWN_NAMES, ExportFolder, ExportFolderError, ExportMarker
+from graveler.lake.exporting.export_names import FileNames, UnwritableKeysError, files_that_are_folders
+from graveler.lake.importing.folder_listing import Progress, no_progress
 from graveler.model import CommitID, ObjectEntry
 
 if TYPE_CHECKING:

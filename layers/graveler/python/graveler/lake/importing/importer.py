@@ -7,17 +7,12 @@ What an import lists replaces all that lies under its destination, and nothing e
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import pairwise
-from secrets import token_hex
 
 from msgspec import Struct
 
 from graveler.errors import InvalidError
-from graveler.history.commits import new_commit
-from graveler.lake.branches import busy
-from graveler.lake.clean_heads import CleanHeads
-from graveler.lake.clock import Backoff, Clock
-from graveler.lake.publish import HeadMovedError, Publisher
-from graveler.model import Commit, MetarangeName, SplitParameters
+from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.model import Commit, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.tree import Tree, Trees
 from graveler.tree.writer import TreeWriter, build
@@ -38,19 +33,10 @@ class ImportSource(Struct, frozen=True):
 class Importer:
     """Imports into branches of one repository."""
 
-    def __init__(
-        self,
-        split: SplitParameters,
-        heads: CleanHeads,
-        publisher: Publisher,
-        trees: Trees,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, split: SplitParameters, lander: Lander, trees: Trees) -> None:
         self._split = split
-        self._heads = heads
-        self._publisher = publisher
+        self._lander = lander
         self._trees = trees
-        self._clock = clock
 
     def run(
         self,
@@ -65,38 +51,21 @@ class Importer:
         """See :meth:`graveler.lake.repository.OpenRepository.import_folder`."""
         ordered = sorted(sources, key=lambda source: source.destination)
         _refuse_overlaps(ordered)
-        message = message or "Import objects"
-        operation = token_hex(16)
-        new_commit([], MetarangeName(""), committer, message, 0, metadata, operation)  # refuses what no commit can say
-        return self._publisher.once(
-            request_id, lambda: self._import(branch, ordered, message, committer, metadata, operation, request_id)
+        landing = Landing(
+            branch, "import", "importing into it", message or "Import objects", committer, metadata, request_id
         )
 
-    def _import(
-        self,
-        branch: str,
-        sources: Sequence[ImportSource],
-        message: str,
-        committer: str,
-        metadata: Mapping[str, str],
-        operation: str,
-        request_id: str,
-    ) -> Commit:
-        what = "importing into it"
-        self._heads.wait_for(branch, what)  # before the long part, so that a dirty branch is told at once
-        imported = [(source, self._build(source)) for source in sources]
-        backoff = Backoff(self._clock)
-        while True:
-            state, head, before = self._heads.wait_for(branch, what)
-            tree = self._replace(before, imported)
-            name = self._trees.save(tree)
-            commit = new_commit([head], name, committer, message, int(self._clock.now()), metadata, operation)
-            try:
-                self._publisher.publish(state, commit, "import", request_id=request_id)
-                return commit
-            except HeadMovedError:
-                if not backoff.wait():
-                    raise busy(branch) from None
+        def prepare() -> Build:
+            imported: list[tuple[ImportSource, Tree]] = []
+
+            def make(_: Commit, before: Tree) -> Draft:
+                if not imported:  # once, however often the head moves
+                    imported.extend([(source, self._build(source)) for source in ordered])
+                return Draft(self._replace(before, imported))
+
+            return make
+
+        return self._lander.land(landing, prepare)
 
     def _build(self, source: ImportSource) -> Tree:
         with closing(_inside(source)) as records:

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from graveler.errors import PreconditionError
-from graveler.lake.listing_files import ListingError, ListingFile
+from graveler.lake.importing.listing_files import ListingError, ListingFile
 from graveler.storage.folders import unavailable
 
 BUCKET: Final = "bucket"

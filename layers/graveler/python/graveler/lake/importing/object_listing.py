@@ -14,11 +14,11 @@ from typing import Final
 import msgspec
 
 from graveler.errors import InvalidError
-from graveler.lake.external_sort import Block, sort_blocks
-from graveler.lake.folder_listing import Progress, no_progress
-from graveler.lake.listing_files import ListingError, ListingFile, find_files
-from graveler.lake.listing_rows import RowReader, RowRules
-from graveler.lake.listing_tables import Table, open_table
+from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.importing.listing_files import ListingError, ListingFile, find_files
+from graveler.lake.importing.listing_rows import RowReader, RowRules
+from graveler.lake.importing.listing_tables import Table, open_table
 from graveler.tree.parallel import Part
 from graveler.tree.record import RecordCodec
 
@@ -71,9 +71,9 @@ class ObjectListing:
     """The objects that a listing names, as records of the repository whose storage namespace is ``namespace``.
 
     ``listing`` is a file, several, a folder of them, or a ``manifest.json`` of S3 Inventory: see
-    :func:`graveler.lake.listing_files.find_files`. A file is CSV in UTF-8, with a header or the names of its columns in the
-    options, or Parquet; either may be inside gzip. Columns have the names of S3 Inventory in any spelling (``LastModifiedDate``,
-    ``last_modified_date``), or those of a plain listing:
+    :func:`graveler.lake.importing.listing_files.find_files`. A file is CSV in UTF-8, with a header or the names of its
+    columns in the options, or Parquet; either may be inside gzip. Columns have the names of S3 Inventory in any spelling
+    (``LastModifiedDate``, ``last_modified_date``), or those of a plain listing:
 
     ===================================== ==================================================================
     ``Key``, ``path``                     the object's key

@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from graveler.errors import InvalidError
-from graveler.lake.external_sort import Block
-from graveler.lake.listing_files import ListingError, ListingFile
-from graveler.lake.listing_tables import (
+from graveler.lake.importing.external_sort import Block
+from graveler.lake.importing.listing_files import ListingError, ListingFile
+from graveler.lake.importing.listing_tables import (
     ADDRESS,
     BUCKET,
     CHECKSUM,
@@ -60,7 +60,7 @@ _metadata = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class RowRules(msgspec.Struct, frozen=True):
-    """Which rows become which records; see :class:`graveler.lake.object_listing.ListingOptions`."""
+    """Which rows become which records; see :class:`graveler.lake.importing.object_listing.ListingOptions`."""
 
     source: str
     destination: str

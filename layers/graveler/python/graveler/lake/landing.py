@@ -1,0 +1,88 @@
+"""Landing a tree on a branch: the loop that merge, revert, cherry-pick and import share.
+
+Each builds its own tree on the branch's head and publishes it on condition of that head; when the head moved meanwhile, it is
+built again on the new one (promise C6: what did not change is not even opened then).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from secrets import token_hex
+
+import msgspec
+
+from graveler.history.commits import new_commit
+from graveler.lake.branches import busy
+from graveler.lake.clean_heads import CleanHeads
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.model import Commit, CommitID, MetarangeName
+from graveler.tree.tree import Tree, Trees
+
+
+class Landing(msgspec.Struct, frozen=True):
+    """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it").
+    ``created`` (Unix seconds) overrides the time."""
+
+    branch: str
+    verb: str
+    why: str
+    message: str
+    committer: str
+    metadata: Mapping[str, str]
+    request_id: str = ""
+    created: int | None = None
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A tree built on a head. ``merged`` are parents besides the head; ``alive`` are commits that were built on and that no
+    branch is known to hold, so that they must not have expired."""
+
+    tree: Tree
+    merged: Sequence[Commit] = ()
+    alive: Sequence[CommitID] = ()
+
+
+Build = Callable[[Commit, Tree], Draft]
+"""Builds on a head and its tree."""
+
+
+class Lander:
+    """Lands trees on branches of one repository."""
+
+    def __init__(self, heads: CleanHeads, publisher: Publisher, trees: Trees, clock: Clock) -> None:
+        self._heads = heads
+        self._publisher = publisher
+        self._trees = trees
+        self._clock = clock
+
+    def land(self, landing: Landing, prepare: Callable[[], Build]) -> Commit:
+        """The commit of a tree that is built on the branch's head.
+
+        ``prepare`` is called once, before the branch is looked at; what it returns builds on a head, and is called again when
+        the head moved. With a request id, a repeated request returns the first one's commit (promise C4).
+        :class:`DirtyBranchError`, :class:`BusyError`, and what those two raise: then nothing was changed.
+        """
+        operation = token_hex(16)
+        said = landing.committer, landing.message
+        new_commit(
+            [], MetarangeName(""), *said, landing.created or 0, landing.metadata, operation
+        )  # refused before the work
+
+        def make() -> Commit:
+            build = prepare()
+            backoff = Backoff(self._clock)
+            while True:
+                state, head, before = self._heads.wait_for(landing.branch, landing.why)
+                draft = build(head, before)
+                name = self._trees.save(draft.tree)
+                when = int(self._clock.now()) if landing.created is None else landing.created
+                commit = new_commit([head, *draft.merged], name, *said, when, landing.metadata, operation)
+                try:
+                    self._publisher.publish(
+                        state, commit, landing.verb, sources=draft.alive, request_id=landing.request_id
+                    )
+                    return commit
+                except HeadMovedError:
+                    if not backoff.wait():
+                        raise busy(landing.branch) from None
+
+        return self._publisher.once(landing.request_id, make)
