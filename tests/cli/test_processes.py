@@ -21,7 +21,8 @@ def wait_until_it_reads(process: "subprocess.Popen[bytes]", folder: Path) -> Non
     while time.monotonic() < deadline and process.poll() is None:
         for link in descriptors.iterdir():
             try:
-                if Path(os.readlink(link)).is_relative_to(folder):  # noqa: PTH115 - may be no path at all
+                opened = Path(os.readlink(link))  # noqa: PTH115 - may be no path at all
+                if opened.is_relative_to(folder) and opened.is_file():  # not a folder that is being listed
                     return
             except OSError:
                 continue
