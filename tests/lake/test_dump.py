@@ -376,6 +376,33 @@ def test_what_was_acknowledged_is_there_whatever_happens_at_any_request_of_the_d
     assert moments > 50
 
 
+@pytest.mark.parametrize("act", [rename_and_replace, rename_and_commit, stage_and_commit, publish_and_sweep])
+def test_a_dump_whose_rounds_are_used_up_gives_up_rather_than_miss_a_branch(
+    act: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graveler.lake.dump.take._ROUNDS", 1)
+    gave_up = 0
+    for moment in range(45):
+        world = story()
+        before = {name: texts(world.main, name) for name in ("dev", "stuck")}
+
+        def at(_: str, number: int, moment: int = moment, world: World = world) -> Fault:
+            if number == moment:
+                act(world)
+            return None
+
+        try:
+            repository, _, _ = into(world, take(world, at).id)
+        except BusyError:
+            gave_up += 1
+            continue
+        got = [texts(repository, branch.name) for branch in repository.branches(show_hidden=True).results]
+        assert before["dev"] in got, moment
+        assert before["stuck"] in got, moment
+    assert gave_up < 30
+    assert gave_up > 0 or act not in RENAMES
+
+
 def test_a_dump_during_which_every_request_meets_a_commit_ends_and_loses_nothing() -> None:
     world = story()
     busy = False
