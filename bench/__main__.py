@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import re
-import resource
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -95,8 +94,15 @@ def measure(arguments: argparse.Namespace) -> dict[str, object]:
         "amount": run.amount,
         "requests": {name: count / len(run.seconds) for name, count in sorted(run.requests.items())},
         "note": run.note,
-        "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "rss": peak_memory(),
     }
+
+
+def peak_memory() -> int:
+    """Bytes of this process at its largest. (``ru_maxrss`` would be the parent's, if that was larger when it made us.)"""
+    found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found.group(1)) * 1024
 
 
 def line(title: str, measured: dict[str, object]) -> str:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from graveler.errors import AlreadyExistsError, GravelerError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit, new_commit
@@ -23,6 +24,11 @@ from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
 from graveler.storage.tables import ConditionFailedError, Tables
 from graveler.tree.files import TreeStore
+
+if TYPE_CHECKING:
+    from graveler.lake.dump.chunks import Manifest
+    from graveler.lake.dump.restore import Restored
+    from graveler.lake.fsck.findings import Report
 
 FIRST_MESSAGE = "Repository created"
 
@@ -128,6 +134,60 @@ class Lake:
     def delete_repository(self, name: str) -> None:
         """Forget a repository; its objects stay where they are. Cost: one table read, one transaction."""
         self._repositories.delete(name, self._clock.now())
+
+    def fsck(
+        self,
+        name: str,
+        *,
+        repair: bool = False,
+        reflog: bool = True,
+        committed_objects: bool = False,
+        outside_objects: bool = False,
+        progress: "Callable[[str, int, int], None] | None" = None,
+    ) -> "Report":
+        """Look at everything that a repository can reach, and say what is wrong and which paths of which refs it affects.
+
+        See :func:`graveler.lake.fsck.check.fsck`. Cost: each reachable metarange and range once, the commits about 32 to a
+        table read.
+        """
+        from graveler.lake.fsck.check import fsck  # not on the path of a cold start
+        from graveler.lake.fsck.findings import no_progress
+
+        known = self._repositories.get(name)
+        objects = self._open_objects(known.repository.namespace)
+        return fsck(
+            known,
+            self._tables,
+            objects,
+            copies=None if self._cache is None else ImmutableFiles(objects, self._cache, GRACE),
+            repair=repair,
+            reflog=reflog,
+            committed_objects=committed_objects,
+            outside_objects=outside_objects,
+            outside=self._outside,
+            progress=progress or no_progress,
+        )
+
+    def dump(self, name: str) -> "Manifest":
+        """Write refs, settings and uncommitted changes of a repository into its object store. See
+        :func:`graveler.lake.dump.take.dump`."""
+        from graveler.lake.dump.take import dump  # not on the path of a cold start
+
+        repository = self._repositories.get(name).repository
+        return dump(repository, self._tables, self._open_objects(repository.namespace), self._clock.now())
+
+    def dumps(self, namespace: str) -> list[str]:
+        """IDs of the complete dumps in a storage namespace, oldest first."""
+        from graveler.lake.dump.chunks import dumps  # not on the path of a cold start
+
+        return dumps(self._open_objects(namespace))
+
+    def restore(self, namespace: str, dump_id: str, name: str, *, by: str = "") -> "Restored":
+        """Make a repository again, under a name that is free, of a dump in its storage namespace. See
+        :func:`graveler.lake.dump.restore.restore`."""
+        from graveler.lake.dump.restore import restore  # not on the path of a cold start
+
+        return restore(self._tables, self._open_objects(namespace), dump_id, name, self._clock.now(), by=by)
 
     def _open(self, known: KnownRepository) -> OpenRepository:
         objects = self._open_objects(known.repository.namespace)
