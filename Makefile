@@ -34,6 +34,11 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 test: setup  ## all tests; SEED=n for another run of the random ones
 	@$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
 
+soak: setup  ## the long campaigns: interleavings, real processes, merges, histories (half an hour)
+	@GRAVELER_SCHEDULES=$${GRAVELER_SCHEDULES:-20000} GRAVELER_SOAK_SECONDS=$${GRAVELER_SOAK_SECONDS:-60} \
+	    GRAVELER_MERGE_CASES=$${GRAVELER_MERGE_CASES:-200000} GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} \
+	    $(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
+
 check: setup  ## formatting, lint, strict types, import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
