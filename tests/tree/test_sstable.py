@@ -58,6 +58,8 @@ WORLDS: dict[str, Records] = {
     "one": {b"k": b"v"},
     "one, empty value": {b"k": b""},
     "one, zero byte": {b"\0": b"\0"},
+    "keys that go on like what RocksDB appends": {b"k" + (b"\x01" + bytes(7))[:n]: b"v%d" % n for n in range(9)},
+    "again and again": {b"k" + b"\x01" * n: b"" for n in range(40)},
     "all empty values": {b"%05d" % n: b"" for n in range(5000)},
     "long keys": {b"%03d" % n + b"k" * 1021: b"v%d" % n for n in range(300)},
     "long shared keys": {b"k" * 1020 + b"%04d" % n: b"v%d" % n for n in range(3000)},

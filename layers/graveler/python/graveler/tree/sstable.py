@@ -33,7 +33,9 @@ _FOOTER_SIZE: Final = 53
 _TRAILER_SIZE: Final = 5
 _XXH3: Final = 4
 _PLAIN, _ZSTD = 0, 7
-_SEQUENCE_SIZE: Final = 8  # RocksDB appends sequence number and type to each key
+_TRAILER: Final = b"\x01" + bytes(7)
+"""RocksDB appends type (1: a value) and sequence number (0) to each key, and shares prefixes of keys with it."""
+_SEQUENCE_SIZE: Final = len(_TRAILER)
 _MAX_BLOCK: Final = 1 << 26
 _CHECKSUM: Final = Layout("<I")
 _VERSION_AND_MAGIC: Final = Layout("<IQ")
@@ -237,6 +239,8 @@ def _entries(block: bytes, suffix: int) -> Records:
         else:
             at += 3
         stop = at + unshared
+        if shared > len(key):  # what is shared reaches into what RocksDB appended: "k" and "k\x01"
+            key += _TRAILER
         key = key[:shared] + block[at : stop - suffix] if shared else block[at : stop - suffix]
         at = stop + length
         add_key(key)
@@ -267,7 +271,7 @@ def _search(block: bytes, key: bytes) -> bytes | None:
         unshared, at = _varint(block, at)
         length, at = _varint(block, at)
         stop = at + unshared
-        current = current[:shared] + block[at : stop - _SEQUENCE_SIZE]
+        current = (current + _TRAILER)[:shared] + block[at : stop - _SEQUENCE_SIZE]
         at = stop + length
         if current >= key:
             return block[stop:at] if current == key else None
