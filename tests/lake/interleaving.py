@@ -12,13 +12,14 @@ To add a verb: write an operation (a method of :class:`Client`) that notes its w
 """
 
 from _thread import allocate_lock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from random import seed as seed_global
 from threading import Thread, current_thread
 
 from graveler.errors import (
+    AlreadyExistsError,
     BusyError,
     DirtyBranchError,
     GravelerError,
@@ -49,9 +50,10 @@ class Write:
 
 @dataclass
 class History:
-    """Who did what when, in ticks of the scheduler."""
+    """Who did what when, in ticks of the scheduler. ``created`` are the writes that were to win only if nothing was there."""
 
     writes: list[Write] = field(default_factory=list)
+    created: list[Write] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
     def judge(self, key: str, value: int | None, began: int, who: str) -> None:
@@ -66,6 +68,26 @@ class History:
                 return
         newest = max((w.start, w.value) for w in acknowledged) if acknowledged else None
         self.wrong.append(f"{who} read {value} of {key!r}, although {newest} (start, value) had been acknowledged")
+
+    def judge_creations(self) -> None:
+        """A creator may win only if what was acknowledged before, or was created at the same time, can have been deleted."""
+        winners = [create for create in self.created if create.end is not None]
+        for create in winners:
+            before = [w for w in self.writes if w.end is not None and w.end < create.start]
+            for other in before + [w for w in winners if w is not create]:
+                if other.key != create.key or other.value is None or other.start > create.start:
+                    continue
+                assert create.end is not None
+                assert other.end is not None
+                last = max(create.end, other.end)  # if they overlapped, either may have been the first
+                if not any(
+                    delete.key == create.key
+                    and delete.value is None
+                    and delete.start < last
+                    and (delete.end is None or delete.end > other.start)
+                    for delete in self.writes
+                ):
+                    self.wrong.append(f"{create.value} of {create.key!r} was created, although {other.value} was there")
 
 
 class Scheduler:
@@ -218,6 +240,17 @@ class Client:
         self.repository.link("main", entry(key, value))
         write.end = self.scheduler.tick()
 
+    def create(self, _: str) -> None:
+        value = self.scheduler.fresh()
+        key = self._key()
+        write = self._note(key, value)
+        self.scheduler.history.created.append(write)
+        try:
+            self.repository.link("main", entry(key, value), if_absent=True)
+            write.end = self.scheduler.tick()
+        except AlreadyExistsError:
+            pass
+
     def delete(self, _: str) -> None:
         key = self._key()
         write = self._note(key, None)
@@ -297,6 +330,7 @@ def entry(key: str, value: int) -> ObjectEntry:
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "writer": ("put", "put", "put", "delete", "read"),
+    "creator": ("create", "create", "delete", "read"),
     "committer": ("commit", "commit", "commit_again", "read"),
     "merger": ("merge",),
     "importer": ("take",),
@@ -312,24 +346,28 @@ CASTS: list[tuple[str, ...]] = [
     ("writer", "merger", "reader"),
     ("writer", "committer", "importer"),
     ("writer", "committer", "merger", "importer"),
+    ("creator", "creator", "committer"),
+    ("creator", "creator", "committer", "committer"),
+    ("creator", "writer", "committer", "merger"),
 ]
 """Which clients meet; the seed picks one."""
 
 LENGTH = 5
 
 
-def explore(seed: int) -> Scheduler:
-    """Run the schedule of a seed; raises ``AssertionError`` with the seed for a bad history."""
+def explore(seed: int, casts: Sequence[tuple[str, ...]] = CASTS) -> Scheduler:
+    """Run the schedule of a seed, which picks one of ``casts``; raises ``AssertionError`` with the seed for a bad history."""
     scheduler = Scheduler(seed)
     world = scheduler.world
     world.main.create_branch("side", "main")
-    for number, kind in enumerate(scheduler.random.choice(CASTS)):
+    for number, kind in enumerate(scheduler.random.choice(casts)):
         operations = [scheduler.random.choice(OPERATIONS[kind]) for _ in range(LENGTH)]
         Client(scheduler, f"{kind}{number}", operations)
     try:
         scheduler.run()
     except AssertionError as error:
         raise AssertionError(f"seed {seed}: {error}") from None
+    scheduler.history.judge_creations()
     problems = list(scheduler.history.wrong)
     problems += final_problems(scheduler)
     assert not problems, f"seed {seed}: " + "; ".join(problems)

@@ -16,15 +16,15 @@ from graveler.lake.stage import Stager
 from graveler.model import Token
 from graveler.staging import cleanup
 from graveler.staging.changes import StagedChanges, StagedRecord
-from graveler.storage.tables import Matches, Put, Write
+from graveler.storage.tables import Check, Matches, Put, Write
 from graveler.tree.tree import Tree
-from tests.lake.interleaving import explore
+from tests.lake.interleaving import CASTS, explore
 
 SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "1200"))
 CHUNKS = 12
 
-REGRESSIONS = [100_026, 103_657]
-"""Seeds that failed once."""
+REGRESSIONS = [(100_026, 8), (103_657, 8)]
+"""Seeds that failed once, and how many casts there were to pick from."""
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def test_no_schedule_loses_or_revives_a_write(chunk: int, first_seed: int) -> No
         explore(first_seed + number)
 
 
-@pytest.mark.parametrize("seed", REGRESSIONS)
-def test_schedules_that_failed_once(seed: int) -> None:
-    explore(seed)
+@pytest.mark.parametrize(("seed", "casts"), REGRESSIONS)
+def test_schedules_that_failed_once(seed: int, casts: int) -> None:
+    explore(seed, CASTS[:casts])
 
 
 # The search finds what each rule of the protocol is there for: without the rule there is a bad history.
@@ -115,6 +115,13 @@ def publishing_whatever_the_head_is(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Refs, "move_branch_writes", blind)
 
 
+def creating_whatever_the_branch_is(patch: pytest.MonkeyPatch) -> None:
+    def unconditional(self: Refs, state: BranchState) -> Check:
+        return Check(self.branch_key(state.name), Matches({}))
+
+    patch.setattr(Refs, "unchanged_check", unconditional)
+
+
 MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     without_check_after_put,
     taking_late_items_back,
@@ -123,6 +130,7 @@ MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     leaving_staged_nothings_over_a_merge,
     ignoring_what_is_staged,
     publishing_whatever_the_head_is,
+    creating_whatever_the_branch_is,
 ]
 
 

@@ -20,7 +20,7 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.history.names import MAX_REF_BYTES, check_branch, check_tag
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.model import CommitID, Page, RepositoryUID, Tag, Token
-from graveler.storage.tables import Absent, Delete, Item, Key, Matches, Put, Tables, Value, Write
+from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, Put, Tables, Value, Write
 
 SHARDS: Final = 16
 
@@ -130,6 +130,10 @@ class Refs:
         if event is not None:
             writes.append(self._row("branch", old.name, event, old.commit_id, new.commit_id))
         return writes
+
+    def unchanged_check(self, state: BranchState) -> Check:
+        """For a transaction that shall happen only while the branch is exactly as ``state`` says. No request."""
+        return Check(self.branch_key(state.name), _unchanged(state))
 
     def delete_branch_writes(self, old: BranchState, event: Event) -> list[Write]:
         """Delete a branch, on condition that it still is exactly as ``old`` says. Two writes, no request."""

@@ -27,6 +27,7 @@ from graveler.lake.branches import Branches
 from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import Clock
 from graveler.lake.commit import Committer
+from graveler.lake.create import Creator
 from graveler.lake.differences import Differences, page_of_changes, uncommitted
 from graveler.lake.importing.folder_listing import FolderListing, Progress, no_progress
 from graveler.lake.importing.importer import Importer, ImportSource
@@ -113,6 +114,7 @@ class OpenRepository:
             known.repository, tables, self._refs, self._reflog, self._commits, outcomes, self._cleanup, clock
         )
         self._stager = Stager(self._branches, self._staged, clock)
+        self._creator = Creator(tables, self._refs, self._branches, self._staged, self._trees, clock)
         sealer = Sealer(tables, self._refs, self._branches, self._staged, outcomes, clock)
         publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
         heads = CleanHeads(self._branches, self._staged, sealer, publisher, self._trees, clock)
@@ -251,13 +253,18 @@ class OpenRepository:
         *,
         content_type: str = DEFAULT_CONTENT_TYPE,
         metadata: Mapping[str, str] | None = None,
+        if_absent: bool = False,
     ) -> ObjectEntry:
         """Write an object's bytes and stage it; readers of the branch see it at once (promise C3).
 
-        ``data`` is the bytes, or a file. Cost: one object write, and :meth:`link`.
+        ``data`` is the bytes, or a file. With ``if_absent``, only if the branch has no object of this path, now or at the end:
+        of several who do so at once, one wins. Cost: one object write, and :meth:`link`. :class:`AlreadyExistsError`, before a
+        byte is written if it is so already.
         """
         key = encode_key(path)
-        self._stager.expect(branch)  # before any byte is written
+        seen = self._creator.look(branch, path, key) if if_absent else None
+        if seen is None:
+            self._stager.expect(branch)  # before any byte is written
         name = self._names.new(branch, path, self._clock.now())
         size, checksum = _digest(data)
         entry = ObjectEntry(
@@ -273,7 +280,10 @@ class OpenRepository:
         stored = self._objects.put(name, data)
         if stored.size != size:
             raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
-        self._stager.stage(branch, [(key, packed)])
+        if seen is None:
+            self._stager.stage(branch, [(key, packed)])
+        else:
+            self._creator.create(branch, path, key, packed, seen)
         return entry
 
     def new_address(self, branch: str, path: str) -> str:
@@ -282,27 +292,29 @@ class OpenRepository:
         self._branches.state(branch)
         return f"{self.repository.namespace}/{self._names.new(branch, path, self._clock.now())}"
 
-    def link(self, branch: str, entry: ObjectEntry) -> None:
+    def link(self, branch: str, entry: ObjectEntry, *, if_absent: bool = False) -> None:
         """Stage an object whose bytes are at ``entry.address`` already.
 
         An address inside the namespace must be one that :meth:`new_address` gave for this path and branch, and not be older
         than half a day; outside, any address goes. Cost: one table write, one table read (once more on the first use of a
         branch). :class:`InvalidError`.
+
+        With ``if_absent``, only if the branch has no object of this path: of several who do so at once, one wins. Cost: two
+        table reads (the branch, what is staged for the path); unless a delete is staged there, the commit, its metarange,
+        one range at most; one transaction. Those who do so on one branch, and commits there, exclude each other: whoever
+        loses looks again. :class:`AlreadyExistsError`, :class:`BusyError`.
         """
-        self.link_many(branch, [entry])
+        if not if_absent:
+            self.link_many(branch, [entry])
+            return
+        key, packed = self._record(branch, entry, self._clock.now())
+        self._creator.create(branch, entry.path, key, packed)
 
     def link_many(self, branch: str, entries: Iterable[ObjectEntry]) -> None:
         """As :meth:`link`, of many objects with distinct paths. Each is staged, and acknowledged, by itself: after an error some
         may be, and repeating all of them is safe. Cost: one table write for each 25, one table read for each thousand."""
-        inside = self.repository.namespace + "/"
         now = self._clock.now()
-        records: list[tuple[bytes, bytes | None]] = []
-        for entry in entries:
-            key = encode_key(entry.path)
-            if entry.address.startswith(inside):
-                self._names.check(entry.address.removeprefix(inside), branch, entry.path, now)
-            records.append((key, self._packed(entry)))
-        self._stage(branch, records)
+        self._stage(branch, [self._record(branch, entry, now) for entry in entries])
 
     def delete(self, branch: str, paths: Iterable[str]) -> None:
         """Remove objects from the branch; a path that is not there is no error. Their bytes stay, for older commits.
@@ -598,6 +610,14 @@ class OpenRepository:
         if base is None:
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
         return self._page_of_changes(self._differences(base, ids[1]), prefix, after, delimiter, amount)
+
+    def _record(self, branch: str, entry: ObjectEntry, now: float) -> tuple[bytes, bytes]:
+        """Key and record of an object that is to be linked, if its address may be. :class:`InvalidError`."""
+        key = encode_key(entry.path)
+        inside = self.repository.namespace + "/"
+        if entry.address.startswith(inside):
+            self._names.check(entry.address.removeprefix(inside), branch, entry.path, now)
+        return key, self._packed(entry)
 
     def _stage(self, branch: str, records: Sequence[StagedRecord]) -> None:
         for at in range(0, len(records), _PAGE):

@@ -15,7 +15,7 @@ from xxhash import xxh64_intdigest
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
 from graveler.staging.tokens import shard_count
-from graveler.storage.tables import Delete, Item, Key, Put, Tables
+from graveler.storage.tables import Absent, Condition, Delete, Item, Key, Matches, Put, Tables
 
 PAGE: Final = 1000
 """Items that one table read asks for."""
@@ -59,6 +59,20 @@ class StagedChanges:
             if item is not None:
                 return Staged(_record(item))
         return None
+
+    def look(self, tokens: Sequence[Token], key: bytes) -> list[Staged | None]:
+        """What is staged for a key under each of the tokens. One table read."""
+        items = self._tables.get_many([self._key(token, key) for token in tokens])
+        return [None if item is None else Staged(_record(item)) for item in items]
+
+    def put_write(self, token: Token, key: bytes, packed: bytes | None, seen: Staged | None) -> Put:
+        """Stages a record in a transaction, on condition that what is staged there is exactly as ``seen`` (None: nothing)."""
+        return Put(self._key(token, key), _item(packed), _as_seen(seen))
+
+    def delete_write(self, token: Token, key: bytes, seen: Staged) -> Delete:
+        """Forgets a staged record in a transaction, on condition that it is exactly as ``seen``. Only together with a check that
+        the token is still open: no commit can have read it then."""
+        return Delete(self._key(token, key), _as_seen(seen))
 
     def exists(self, tokens: Sequence[Token]) -> bool:
         """Is anything staged at all? At most one table read for each token and shard."""
@@ -154,6 +168,10 @@ class StagedReader:
 
 def _item(packed: bytes | None) -> Item:
     return {} if packed is None else {"record": packed}
+
+
+def _as_seen(seen: Staged | None) -> Condition:
+    return Absent() if seen is None else Matches({"record": seen.packed})
 
 
 def _record(item: Item) -> bytes | None:
