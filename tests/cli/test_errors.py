@@ -40,13 +40,13 @@ def test_the_help_documents_every_exit_code() -> None:
     assert done("--version").out.startswith("graveler ")
 
 
-VERBS = """init demo put get cat ls stat rm status commit diff merge import log show reflog
+VERBS = """init demo put get cat ls stat rm status commit diff merge revert cherry-pick import log show reflog
 repo-create repo-list repo-show repo-delete branch-create branch-list branch-delete tag-create tag-list tag-delete"""
 
 
 @pytest.mark.parametrize("verb", VERBS.split())
 def test_every_help_has_examples_and_says_what_its_json_is(verb: str) -> None:
-    words = verb.split("-")
+    words = [verb] if verb == "cherry-pick" else verb.split("-")
     shown = done(*words, "--help").out
     assert f"  graveler {' '.join(words)}" in shown.partition("Example")[2]
     assert ("JSON: " in shown) == (verb != "cat")

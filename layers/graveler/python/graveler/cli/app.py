@@ -9,7 +9,17 @@ from typer.core import TyperGroup
 
 from graveler import __version__
 from graveler.cli.exits import EXIT_CODES, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
-from graveler.cli.verbs import changes, demonstration, history, objects, refs, repositories, transfers
+from graveler.cli.verbs import (
+    changes,
+    demonstration,
+    history,
+    imports,
+    merges,
+    objects,
+    refs,
+    repositories,
+    transfers,
+)
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
@@ -111,9 +121,11 @@ _add(
     changes.status,
     changes.commit,
     changes.diff,
-    changes.merge,
-    changes.import_folder,
-    names=("status", "commit", "diff", "merge", "import"),
+    merges.merge,
+    merges.revert,
+    merges.cherry_pick,
+    imports.import_,
+    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "import"),
 )
 _add(_HISTORY, history.log, history.show, history.reflog)
 

@@ -2,11 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from graveler.cli.terminal import Screen
+from graveler.cli.values import conflict_lines
 from graveler.errors import (
     BusyError,
     ConflictError,
@@ -21,7 +22,7 @@ from graveler.errors import (
 )
 
 if TYPE_CHECKING:
-    from graveler.model import ObjectEntry
+    from graveler.model import Conflict
 
 DEBUG: Final = "GRAVELER_DEBUG"
 """Set to 1, this variable shows the traceback of an unexpected error."""
@@ -84,6 +85,24 @@ class InterruptedVerbError(Exception):
         super().__init__(what_holds)
 
 
+class ListedError(Exception):
+    """An error, and a line for each of all the things that it is about."""
+
+    def __init__(self, error: GravelerError, lines: Sequence[str]) -> None:
+        self.error, self.lines = error, lines
+        super().__init__(str(error))
+
+
+class ReplayConflictError(MergeConflictError):
+    """Conflicts of a verb that no strategy decides."""
+
+    def __init__(self, doing: str, source: str, destination: str, conflicts: "Sequence[Conflict]") -> None:
+        super().__init__(source, destination, conflicts)
+        number = f"{len(self.conflicts)} conflict{'s' if len(self.conflicts) != 1 else ''}"
+        what = f"{doing}: {number}, since the branch holds other versions of these objects; nothing was changed"
+        self.args = (f"{what}. Change them there by hand, and commit",)
+
+
 class ReaderGoneError(Exception):
     """Whoever read stdout closed it."""
 
@@ -104,10 +123,17 @@ def report(error: BaseException) -> ExitCode:
         return ExitCode.INTERRUPTED
     if isinstance(error, ReaderGoneError | BrokenPipeError):
         return ExitCode.READER_GONE
+    if isinstance(error, ListedError):
+        _say(screen, str(error.error))
+        for line in error.lines:
+            screen.line(f"  {screen.safe(line)}")
+        return exit_code(error.error)
     if isinstance(error, MergeConflictError):
         _say(screen, str(error))
-        for line in _conflict_lines(error, screen):
+        for line in conflict_lines(screen, error.conflicts[:_SHOWN_CONFLICTS], error.source, error.destination):
             screen.line(line)
+        if len(error.conflicts) > _SHOWN_CONFLICTS:
+            screen.line(f"  … and {len(error.conflicts) - _SHOWN_CONFLICTS:,} more; --json lists all")
         return ExitCode.CONFLICT
     if isinstance(error, GravelerError):
         _say(screen, str(error))
@@ -132,21 +158,3 @@ def report_usage(message: str, command: str) -> ExitCode:
 
 def _say(screen: Screen, message: str) -> None:
     screen.line(f"{screen.paint('error:', 'red', 'bold')} {screen.safe(message)}")
-
-
-def _conflict_lines(error: MergeConflictError, screen: Screen) -> Iterator[str]:
-    """What each side did to each path."""
-    names = (f"{screen.safe(error.source)} (source)", f"{screen.safe(error.destination)} (destination)")
-    width = max(map(len, names))
-    for conflict in error.conflicts[:_SHOWN_CONFLICTS]:
-        yield f"  {screen.paint(screen.safe(conflict.path), 'bold')}"
-        for name, side in zip(names, (conflict.source, conflict.destination), strict=True):
-            yield f"      {name:<{width}}  {_what_happened(conflict.base, side)}"
-    if len(error.conflicts) > _SHOWN_CONFLICTS:
-        yield f"  … and {len(error.conflicts) - _SHOWN_CONFLICTS:,} more; --json lists all"
-
-
-def _what_happened(base: "ObjectEntry | None", side: "ObjectEntry | None") -> str:
-    if side is None:
-        return "removed"
-    return f"{'added' if base is None else 'changed'}: {side.size:,} bytes, checksum {side.checksum[:8]}"

@@ -1,6 +1,7 @@
 """How values look: to people as text, to programs as JSON objects whose field names stay."""
 
 import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graveler.cli.terminal import Json, Screen
@@ -52,6 +53,28 @@ def change_line(screen: Screen, change: "Change") -> str:
 def change_summary(counts: dict[str, int]) -> str:
     """``2 added, 1 removed``: how many changes of each type there were."""
     return ", ".join(f"{counts[kind]:,} {_SUMMED.get(kind, kind)}" for kind in _MARKS if counts.get(kind))
+
+
+def commit_line(screen: Screen, what: str, made: "Commit") -> str:
+    """What was done, and the commit that did it."""
+    subject = screen.safe(first_line(made.message))
+    return f"{what}: {screen.paint(made.id[:SHORT], 'yellow')} {subject}".rstrip()
+
+
+def conflict_lines(screen: Screen, conflicts: "Sequence[Conflict]", source: str, destination: str) -> Iterator[str]:
+    """What each side did to each path."""
+    names = (f"{screen.safe(source)} (source)", f"{screen.safe(destination)} (destination)")
+    width = max(map(len, names))
+    for conflict in conflicts:
+        yield f"  {screen.paint(screen.safe(conflict.path), 'bold')}"
+        for name, side in zip(names, (conflict.source, conflict.destination), strict=True):
+            yield f"      {name:<{width}}  {_what_happened(conflict.base, side)}"
+
+
+def _what_happened(base: "ObjectEntry | None", side: "ObjectEntry | None") -> str:
+    if side is None:
+        return "removed"
+    return f"{'added' if base is None else 'changed'}: {side.size:,} bytes, checksum {side.checksum[:8]}"
 
 
 def first_line(text: str) -> str:

@@ -1,0 +1,131 @@
+"""Taking over what lies elsewhere, without copying it: import."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graveler.cli.interrupts import moving
+from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, parse_metadata
+from graveler.cli.places import find_lake, open_repository, refuse_own_lake, user_name
+from graveler.cli.progress import counting
+from graveler.cli.terminal import output
+from graveler.cli.uris import parse_prefix
+from graveler.cli.values import commit_json, commit_line, count, human_size
+from graveler.errors import InvalidError
+
+
+def import_(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER", help="The files to take over; with --listing, listings.")
+    ],
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/ and perhaps a folder there.")],
+    listing: Annotated[
+        bool,
+        typer.Option(
+            "--listing", help="Take over the objects that tables name: CSV, Parquet, S3 Inventory's manifest.json."
+        ),
+    ] = False,
+    source: Annotated[
+        str,
+        typer.Option("--source", metavar="PREFIX", help="Only rows whose key, or URL, begins so; it is taken off."),
+    ] = "",
+    base: Annotated[str, typer.Option("--base", metavar="URL", help="The objects are at this and their key.")] = "",
+    columns: Annotated[
+        str, typer.Option("--columns", metavar="A,B,C", help="The columns of CSV files without a header.")
+    ] = "",
+    url_encoded: Annotated[
+        bool | None,
+        typer.Option("--url-encoded/--no-url-encoded", help="Are keys? [default: those of S3 Inventory's CSV files]"),
+    ] = None,
+    folders: Annotated[bool, typer.Option("--folders", help="Also empty objects whose key ends with a slash.")] = False,
+    last_wins: Annotated[
+        bool, typer.Option("--last-wins", help="Of rows with one key the last counts. [default: an error]")
+    ] = False,
+    message: Message = "",
+    meta: Metadata = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take over a folder's files, or listed objects, without copying them.
+
+    They stay where they lie, and become one commit. They replace all that is at the destination, and nothing else. Each file
+    is read once, for its checksum; do not change the files afterwards, since the lake does not keep their bytes.
+
+    With --listing, the arguments before URI are tables of objects, or folders of such; the options from --source to --last-wins
+    are for these. Nothing looks at the objects, what the listing says of them is believed. It has a column Key or path, with
+    Bucket, physical_address or --base to say where the objects are; Size and ETag, and perhaps LastModifiedDate, content_type,
+    metadata.
+
+    \b
+    Examples:
+      graveler import /data/2026 lakefs://quickstart/main/2026/
+      graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
+      graveler import --listing inventory/manifest.json lakefs://quickstart/main/
+      graveler import --listing --base s3://old/ --columns Key,Size,ETag \\
+        list-1.csv list-2.csv lakefs://quickstart/main/old/
+
+    JSON: one document {commit, objects, bytes}; commit as of `commit`.
+    """
+    to = parse_prefix(uri)
+    if to.path and not to.path.endswith("/"):
+        raise InvalidError(
+            f"a folder is imported to a folder, and {to.path!r} does not end with '/': write {to.path + '/'!r}"
+        )
+    metadata = parse_metadata(meta)
+    if not listing:
+        _refuse_options(
+            {
+                "--source": source,
+                "--base": base,
+                "--columns": columns,
+                "--url-encoded": url_encoded is not None,
+                "--folders": folders,
+                "--last-wins": last_wins,
+            }
+        )
+        if len(sources) > 1:
+            raise InvalidError(
+                f"one folder is imported at a time, and {len(sources)} are named; import them one by one"
+            )
+        refuse_own_lake(sources[0], find_lake(lake))
+    repository = open_repository(lake, to.repository)
+    done = [0, 0]
+    with moving(repository, to.ref), counting("importing") as progress:
+
+        def report(objects: int, size: int) -> None:
+            done[0] += objects
+            done[1] += size
+            progress(objects, size)
+
+        if listing:
+            from graveler.lake.importing.object_listing import ListingOptions
+
+            options = ListingOptions(
+                source,
+                to.path,
+                base,
+                tuple(name.strip() for name in columns.split(",")) if columns else (),
+                url_encoded,
+                folders,
+                last_wins,
+            )
+            made = repository.import_listing(
+                to.ref, sources, options, message=message, committer=user_name(), metadata=metadata, progress=report
+            )
+        else:
+            made = repository.import_folder(
+                to.ref, sources[0], to.path, message=message, committer=user_name(), metadata=metadata, progress=report
+            )
+    screen = output()
+    if as_json:
+        screen.json({"commit": commit_json(made), "objects": done[0], "bytes": done[1]})
+        return
+    what = count(done[0], "object" if listing else "file")
+    screen.line(commit_line(screen, f"imported {what}, {human_size(done[1])}, into {screen.safe(str(to))}", made))
+
+
+def _refuse_options(given: dict[str, str | bool]) -> None:
+    for name, value in given.items():
+        if value:
+            raise InvalidError(f"{name} is about the rows of a listing; it goes with --listing")

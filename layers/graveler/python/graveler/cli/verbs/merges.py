@@ -1,0 +1,275 @@
+"""Changes that come from other commits: merge, revert, cherry-pick."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from graveler.cli.exits import ExitCode, ReplayConflictError
+from graveler.cli.interrupts import moving
+from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, parse_metadata
+from graveler.cli.places import open_repository, user_name
+from graveler.cli.terminal import Screen, output
+from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of
+from graveler.cli.values import (
+    SHORT,
+    commit_json,
+    commit_line,
+    conflict_json,
+    conflict_lines,
+    count,
+    human_size,
+)
+from graveler.errors import InvalidError, MergeConflictError
+
+if TYPE_CHECKING:
+    from graveler.model import Commit, MergePreview, MergeStrategies, Totals
+
+Branch = Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")]
+Replayed = Annotated[str, typer.Argument(metavar="REF", help="The commit: a ref of the same repository, or its URI.")]
+Parent = Annotated[
+    int | None, typer.Option("--parent", min=1, metavar="N", help="Of a merge: what it changed from its Nth parent.")
+]
+AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Also when nothing changes.")]
+
+
+def merge(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF")],
+    destination: Annotated[
+        str, typer.Argument(metavar="BRANCH", help="Where to: a branch of the same repository, or its URI.")
+    ],
+    strategy: Annotated[
+        Literal["source-wins", "dest-wins"] | None,
+        typer.Option(
+            "--strategy", help="Who wins where both sides changed an object. [default: nobody, it is a conflict]"
+        ),
+    ] = None,
+    strategy_for: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strategy-for",
+            metavar="PREFIX=WHO",
+            help="Who wins below a prefix, source-wins or dest-wins; may be repeated, the longest counts.",
+        ),
+    ] = None,
+    squash: Annotated[bool, typer.Option("--squash", help="Make a commit with one parent.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    allow_empty: AllowEmpty = False,
+    message: Message = "",
+    meta: Metadata = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring what another branch changed into a branch.
+
+    What SOURCE changed since the common base comes into BRANCH, as a commit with two parents. If both sides changed an object in
+    different ways, nothing is changed, all conflicts are listed, and the exit code is 4; so it is of a dry run that meets any.
+
+    \b
+    Examples:
+      graveler merge lakefs://quickstart/experiment main
+      graveler merge lakefs://quickstart/experiment main --dry-run
+      graveler merge lakefs://quickstart/experiment main --strategy dest-wins
+      graveler merge lakefs://quickstart/experiment main \\
+        --strategy-for raw/=dest-wins --strategy-for raw/new/=source-wins
+
+    \b
+    JSON: one document {commit, conflicts}: commit as of `commit`, or null;
+      conflicts are {path, base, source, destination}, each side an object
+      as of stat, or null.
+      Of a dry run {base, totals, conflicts}: base is a commit ID, totals are
+      {added, added_bytes, removed, removed_bytes, changed,
+      changed_bytes_before, changed_bytes_after}.
+    """
+    uri = parse_ref(source)
+    branch = parse_ref_of(uri.repository, destination)
+    metadata = parse_metadata(meta)
+    strategies = _strategies(strategy or "", strategy_for or [])
+    repository = open_repository(lake, uri.repository)
+    screen = output()
+    if dry_run:
+        preview = repository.preview_merge(uri.ref, branch, strategies)
+        _show_preview(screen, preview, uri.ref, branch, as_json=as_json)
+        if preview.conflicts:
+            raise typer.Exit(ExitCode.CONFLICT)
+        return
+    with moving(repository, branch), _conflicts_as_json(screen, as_json=as_json):
+        made = repository.merge(
+            uri.ref,
+            branch,
+            message=message,
+            committer=user_name(),
+            metadata=metadata,
+            strategy=strategies,
+            squash=squash,
+            allow_empty=allow_empty,
+        )
+    what = "squashed" if squash else "merged"
+    _say(screen, f"{what} {screen.safe(uri.ref)} into {branch}", made, as_json=as_json)
+
+
+def revert(
+    branch: Branch,
+    ref: Replayed,
+    parent: Parent = None,
+    allow_empty: AllowEmpty = False,
+    message: Message = "",
+    meta: Metadata = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back on a branch what one commit changed.
+
+    It becomes a commit; later changes of other objects stay. If the branch changed the same objects since, nothing is changed,
+    all conflicts are listed, and the exit code is 4.
+
+    \b
+    Examples:
+      graveler revert lakefs://quickstart/main main
+      graveler revert lakefs://quickstart/main main~3 -m "Without June"
+      graveler revert lakefs://quickstart/main v2 --parent 1   (a merge)
+
+    \b
+    JSON: one document {commit, conflicts}, as of `merge`; a conflict's source
+      is the object as it was before the commit, its base as the commit has it.
+    """
+    _replay("revert", branch, ref, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
+
+
+def cherry_pick(
+    branch: Branch,
+    ref: Replayed,
+    parent: Parent = None,
+    allow_empty: AllowEmpty = False,
+    message: Message = "",
+    meta: Metadata = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make on a branch what one commit changed elsewhere.
+
+    It becomes a commit with that one's message and metadata. If the branch has other versions of the same objects, nothing is
+    changed, all conflicts are listed, and the exit code is 4.
+
+    \b
+    Examples:
+      graveler cherry-pick lakefs://quickstart/main experiment~2
+      graveler cherry-pick lakefs://quickstart/main v2 --parent 1   (a merge)
+
+    \b
+    JSON: one document {commit, conflicts}, as of `merge`; a conflict's source
+      is the object as the commit has it, its base as it was before.
+    """
+    _replay("cherry-pick", branch, ref, parent, message, meta, lake, allow_empty=allow_empty, as_json=as_json)
+
+
+def _replay(
+    verb: Literal["revert", "cherry-pick"],
+    branch: str,
+    ref: str,
+    parent: int | None,
+    message: str,
+    meta: Metadata,
+    lake: LakeFolder,
+    *,
+    allow_empty: bool,
+    as_json: bool,
+) -> None:
+    uri = parse_branch(branch)
+    commit = parse_ref_of(uri.repository, ref)
+    metadata = parse_metadata(meta)
+    repository = open_repository(lake, uri.repository)
+    screen = output()
+    is_revert = verb == "revert"
+    do = repository.revert if is_revert else repository.cherry_pick
+
+    with moving(repository, uri.ref), _conflicts_as_json(screen, as_json=as_json):
+        try:
+            made = do(
+                uri.ref,
+                commit,
+                parent_number=parent or 0,
+                message=message,
+                committer=user_name(),
+                metadata=metadata,
+                allow_empty=allow_empty,
+            )
+        except MergeConflictError as error:
+            doing = f"reverting {commit!r} on {uri.ref!r}" if is_revert else f"picking {commit!r} onto {uri.ref!r}"
+            source = f"before {commit}" if is_revert else commit
+            raise ReplayConflictError(doing, source, uri.ref, error.conflicts) from None
+    what = f"reverted {commit} on {uri.ref}" if is_revert else f"picked {commit} onto {uri.ref}"
+    _say(screen, screen.safe(what), made, as_json=as_json)
+
+
+@contextmanager
+def _conflicts_as_json(screen: Screen, *, as_json: bool) -> Iterator[None]:
+    try:
+        yield
+    except MergeConflictError as error:
+        if as_json:
+            screen.json({"commit": None, "conflicts": [conflict_json(conflict) for conflict in error.conflicts]})
+        raise
+
+
+def _say(screen: Screen, what: str, made: "Commit", *, as_json: bool) -> None:
+    if as_json:
+        screen.json({"commit": commit_json(made), "conflicts": []})
+    else:
+        screen.line(commit_line(screen, what, made))
+
+
+def _strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
+    """:class:`InvalidError` for what is not ``PREFIX=source-wins`` or ``PREFIX=dest-wins``, or given twice."""
+    from graveler.model import MergeStrategies, MergeStrategy
+
+    found: dict[str, MergeStrategy] = {}
+    for text in by_prefix:
+        prefix, _, who = text.rpartition("=")
+        if not prefix or who not in ("source-wins", "dest-wins"):
+            raise InvalidError(f"--strategy-for {text!r} is not of the form PREFIX=source-wins or PREFIX=dest-wins")
+        if prefix in found:
+            raise InvalidError(f"--strategy-for gives {prefix!r} twice; give each prefix once")
+        try:
+            prefix.encode()
+        except UnicodeEncodeError:
+            raise InvalidError(f"--strategy-for {text!r} is not UTF-8") from None
+        found[prefix] = MergeStrategy(who)
+    return MergeStrategies(MergeStrategy(strategy), tuple(found.items()))
+
+
+def _show_preview(screen: Screen, preview: "MergePreview", source: str, branch: str, *, as_json: bool) -> None:
+    totals, conflicts = preview.totals, preview.conflicts
+    if as_json:
+        from msgspec.structs import asdict
+
+        screen.json(
+            {
+                "base": preview.base,
+                "totals": asdict(totals),
+                "conflicts": [conflict_json(conflict) for conflict in conflicts],
+            }
+        )
+        return
+    base = screen.paint(preview.base[:SHORT], "yellow")
+    screen.line(f"merging {screen.safe(source)} into {branch}, from their base {base}, would bring:")
+    for line in _total_lines(screen, totals):
+        screen.line(f"  {line}")
+    if conflicts:
+        screen.line(screen.paint(f"and meet {count(len(conflicts), 'conflict')}:", "red"))
+        for line in conflict_lines(screen, conflicts, source, branch):
+            screen.line(line)
+    screen.line(screen.paint("nothing was changed", "dim"))
+
+
+def _total_lines(screen: Screen, totals: "Totals") -> list[str]:
+    lines = []
+    if totals.added:
+        lines.append(screen.paint(f"+ {totals.added:,} added, {human_size(totals.added_bytes)}", "green"))
+    if totals.removed:
+        lines.append(screen.paint(f"- {totals.removed:,} removed, {human_size(totals.removed_bytes)}", "red"))
+    if totals.changed:
+        before, after = human_size(totals.changed_bytes_before), human_size(totals.changed_bytes_after)
+        lines.append(screen.paint(f"~ {totals.changed:,} changed, {before} before and {after} after", "yellow"))
+    return lines or ["no changes"]

@@ -1,0 +1,103 @@
+"""import --listing: objects that a table names."""
+
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import done, put, run, write_tree
+
+TEXTS = {"x/a": "one", "x/b": "three", "y/c": ""}
+
+
+def rows(base: Path, *names: str) -> str:
+    """A listing with addresses."""
+    lines = ["path,physical_address,Size,ETag"]
+    for name in names:
+        data = TEXTS[name].encode()
+        lines.append(f"{name},{(base / name).as_uri()},{len(data)},{md5(data).hexdigest()}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def data(working_folder: Path) -> Path:
+    """The listed files, and their listing beside them."""
+    folder = write_tree(working_folder / "data", TEXTS)
+    (working_folder / "list.csv").write_text(rows(folder, *TEXTS))
+    return folder
+
+
+def test_a_listing_is_imported_as_one_commit(lake: Path, data: Path) -> None:
+    put("main", "d/old", "x")
+    done("commit", "lakefs://lake/main", "-m", "Old")
+    out = done("import", "--listing", "list.csv", "lakefs://lake/main/d/", "-m", "Listed").out
+    assert out.startswith("imported 3 objects, 8 B, into lakefs://lake/main/d/: ")
+    assert out.endswith(" Listed\n")
+    assert done("ls", "-r", "lakefs://lake/main/").out == "d/x/a\nd/x/b\nd/y/c\n"
+    assert done("cat", "lakefs://lake/main/d/x/b").out == "three"
+    document = done("import", "--listing", "list.csv", "lakefs://lake/main/", "--meta", "k=v", "--json").json
+    assert set(document) == {"commit", "objects", "bytes"}
+    assert (document["objects"], document["bytes"], document["commit"]["metadata"]) == (3, 8, {"k": "v"})
+    assert document["commit"]["committer"] == "tester"
+
+
+def test_several_listings_and_a_source(lake: Path, data: Path) -> None:
+    Path("one.csv").write_text(rows(data, "x/b", "y/c"))
+    Path("two.csv").write_text(rows(data, "x/a"))
+    done("import", "--listing", "--source", "x/", "one.csv", "two.csv", "lakefs://lake/main/")
+    assert done("ls", "-r", "lakefs://lake/main/").out == "a\nb\n"
+
+
+def test_columns_base_and_encoded_keys(lake: Path, data: Path) -> None:
+    Path("bare.csv").write_text("x%2Fa,3,e\nx%2Fb,5,f\n")
+    options = ("--columns", "Key, Size,ETag", "--base", data.as_uri() + "/")
+    done("import", "--listing", "bare.csv", *options, "--url-encoded", "lakefs://lake/main/")
+    assert done("ls", "-r", "lakefs://lake/main/").out == "x/a\nx/b\n"
+    assert done("cat", "lakefs://lake/main/x/a").out == "one"
+    done("import", "--listing", "bare.csv", *options, "--no-url-encoded", "lakefs://lake/main/")
+    assert done("ls", "-r", "lakefs://lake/main/").out == "x%2Fa\nx%2Fb\n"
+
+
+def test_folders_and_the_last_row(lake: Path, data: Path) -> None:
+    Path("l.csv").write_text("Key,Size,ETag\nf/,0,e\nx/a,3,e\nx/a,4,f\n")
+    options = ("--base", "s3://bucket/", "lakefs://lake/main/")
+    assert run("import", "--listing", "l.csv", *options).code == 2
+    done("import", "--listing", "--last-wins", "l.csv", *options)
+    assert [(e["path"], e["size"]) for e in done("ls", "-r", "lakefs://lake/main/", "--json").lines] == [("x/a", 4)]
+    done("import", "--listing", "--last-wins", "--folders", "l.csv", *options)
+    assert len(done("ls", "-r", "lakefs://lake/main/", "--json").lines) == 2
+
+
+def test_a_bad_listing_is_refused(lake: Path, data: Path) -> None:
+    Path("bad.csv").write_text("path,physical_address,Size,ETag\na,file:///a,many,e\n")
+    result = run("import", "--listing", "bad.csv", "lakefs://lake/main/")
+    assert result.code == 2
+    assert "'bad.csv', row 2, column 'Size'" in result.err
+    assert run("import", "--listing", "none.csv", "lakefs://lake/main/").code == 3
+    assert run("import", "--listing", "list.csv", "lakefs://lake/nowhere/").code == 3
+    assert run("import", "--listing", "list.csv", "lakefs://lake/main/d").code == 2
+    assert run("import", "--listing", "lakefs://lake/main/").code == 2
+    assert len(done("log", "lakefs://lake/main", "--json").lines) == 1
+    put("main", "x", "1")
+    assert run("import", "--listing", "list.csv", "lakefs://lake/main/").code == 5
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--source", "x"),
+        ("--base", "s3://b/"),
+        ("--columns", "a"),
+        ("--no-url-encoded",),
+        ("--folders",),
+        ("--last-wins",),
+    ],
+)
+def test_options_of_listings_are_not_for_folders(lake: Path, data: Path, option: tuple[str, ...]) -> None:
+    result = run("import", "data", "lakefs://lake/main/", *option)
+    assert (result.code, "goes with --listing" in result.err) == (2, True)
+
+
+def test_folders_are_imported_one_by_one(lake: Path, data: Path) -> None:
+    result = run("import", "data/x", "data/y", "lakefs://lake/main/")
+    assert (result.code, "one folder" in result.err) == (2, True)
