@@ -4,7 +4,7 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -376,11 +376,17 @@ def test_a_broken_metarange_is_named(how: str, tmp_path: Path) -> None:
     assert repository.read("main", "new") == b"1"
 
 
+def run_sql(lake: FolderLake, statement: str) -> None:
+    """Change the table behind its back."""
+    with closing(sqlite3.connect(lake.folder / "tables.sqlite")) as table, table:
+        table.execute(statement)
+
+
 def damage_item(
     lake: FolderLake, partition: str, change: Callable[[dict[str, object]], dict[str, object] | None]
 ) -> None:
     """Change items of the table behind its back."""
-    with sqlite3.connect(lake.folder / "tables.sqlite") as table:
+    with closing(sqlite3.connect(lake.folder / "tables.sqlite")) as table, table:
         for part, sort, body in table.execute(
             "SELECT partition, sort, body FROM items WHERE partition LIKE ?", (partition,)
         ).fetchall():
@@ -638,7 +644,7 @@ NEWER: list[tuple[str, Callable[[FolderLake], object], type[GravelerError], str]
     ),
     (
         "table",
-        lambda lake: sqlite3.connect(lake.folder / "tables.sqlite").execute("PRAGMA user_version = 9").close(),
+        lambda lake: run_sql(lake, "PRAGMA user_version = 9"),
         InvalidError,
         "format version 9.*newer graveler",
     ),
@@ -646,7 +652,6 @@ NEWER: list[tuple[str, Callable[[FolderLake], object], type[GravelerError], str]
 
 
 @pytest.mark.parametrize(("what", "make", "error", "says"), NEWER, ids=[case[0] for case in NEWER])
-@pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")
 def test_a_newer_format_is_refused_by_name(
     what: str, make: Callable[[FolderLake], object], error: type[GravelerError], says: str, tmp_path: Path
 ) -> None:

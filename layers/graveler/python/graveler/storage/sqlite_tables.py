@@ -14,6 +14,7 @@ from random import uniform
 from threading import Lock
 from types import TracebackType
 from typing import Final
+from weakref import finalize
 
 from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
 from graveler.storage.folders import make_folder, unavailable
@@ -78,12 +79,13 @@ class _Connections:
         self.writing = Lock()
         self.file: tuple[int, int] | None = None
 
-    def __del__(self) -> None:
-        """Close what a table that is gone left open: nobody can be using it any more."""
-        if self.process == os.getpid():
-            for connection in self.all:
-                with suppress(sqlite3.Error):  # it lost nothing: every write was committed before it was acknowledged
-                    connection.close()
+
+def _close_all(connections: _Connections) -> None:
+    """Close what a table that is gone left open: nobody can be using it any more."""
+    if connections.process == os.getpid():
+        for connection in connections.all:
+            with suppress(sqlite3.Error):  # it lost nothing: every write was committed before it was acknowledged
+                connection.close()
 
 
 _INHERITED: list[_Connections] = []
@@ -101,7 +103,7 @@ class SqliteTables:
         self._path = Path(path).absolute()
         self._create = create
         self._busy_seconds = busy_seconds
-        self._connections = _Connections()
+        self._connections = self._new_connections()
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self._path, self._create, self._busy_seconds)
@@ -242,17 +244,23 @@ class SqliteTables:
             status = None
         if status is None or (status.st_dev, status.st_ino) != connections.file:
             self.close()
-            self._connections = _Connections()
+            self._connections = self._new_connections()
             raise UnavailableError(
                 f"the table {self._path} was removed or replaced while it was open; nothing was written. See that the right "
                 "file is in its place, then try again"
             )
 
+    def _new_connections(self) -> _Connections:
+        connections = _Connections()
+        # Not __del__: in a cycle of garbage the connections might be looked at before it.
+        finalize(self, _close_all, connections)
+        return connections
+
     def _of_this_process(self) -> _Connections:
         connections = self._connections
         if connections.process != os.getpid():
             _INHERITED.append(connections)
-            connections = self._connections = _Connections()
+            connections = self._connections = self._new_connections()
         return connections
 
     def _discard(self, connections: _Connections, connection: sqlite3.Connection) -> None:
