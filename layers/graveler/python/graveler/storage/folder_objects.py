@@ -364,6 +364,9 @@ class FolderObjects:
                     break
                 except FileNotFoundError:  # a new folder, or a delete pruned it since
                     with suppress(FileExistsError):
+                        # Somebody removed the folder. A new one may get its inode, and would pass for settled.
+                        for folder in (path.parent, *path.parent.parents):
+                            self._settled.pop(folder, None)
                         path.parent.mkdir(parents=True, exist_ok=True)
                         continue
                     raise self._clash(key) from None
