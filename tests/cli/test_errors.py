@@ -40,7 +40,8 @@ def test_the_help_documents_every_exit_code() -> None:
     assert done("--version").out.startswith("graveler ")
 
 
-VERBS = """init demo put get cat ls stat rm status commit diff merge revert cherry-pick import log show reflog
+VERBS = """init demo put get export cat ls stat rm status commit diff merge revert cherry-pick import log show reflog
+fsck dump dumps restore
 repo-create repo-list repo-show repo-delete branch-create branch-list branch-delete tag-create tag-list tag-delete"""
 
 

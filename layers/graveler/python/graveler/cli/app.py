@@ -12,6 +12,7 @@ from graveler.cli.exits import EXIT_CODES, ExitCode, InterruptedVerbError, Reade
 from graveler.cli.verbs import (
     changes,
     demonstration,
+    exports,
     history,
     imports,
     merges,
@@ -19,6 +20,7 @@ from graveler.cli.verbs import (
     refs,
     repositories,
     transfers,
+    upkeep,
 )
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
@@ -52,6 +54,7 @@ _BRANCHES: Final = "Repositories, branches, tags"
 _OBJECTS: Final = "Objects"
 _CHANGES: Final = "Changes and commits"
 _HISTORY: Final = "History"
+_UPKEEP: Final = "Upkeep"
 
 
 class _Sections(TyperGroup):
@@ -72,7 +75,7 @@ class _Sections(TyperGroup):
             if command is not None and not command.hidden:
                 heading = getattr(command, "rich_help_panel", "")
                 sections.setdefault(heading, []).append((name, command.get_short_help_str(80)))
-        for heading in (_START, _BRANCHES, _OBJECTS, _CHANGES, _HISTORY):
+        for heading in (_START, _BRANCHES, _OBJECTS, _CHANGES, _HISTORY, _UPKEEP):
             with formatter.section(heading):
                 formatter.write_dl(sections[heading])
 
@@ -115,7 +118,7 @@ _add(_START, demonstration.demo, repositories.init)
 app.add_typer(repositories.app, name="repo", rich_help_panel=_BRANCHES)
 app.add_typer(refs.branches, name="branch", rich_help_panel=_BRANCHES)
 app.add_typer(refs.tags, name="tag", rich_help_panel=_BRANCHES)
-_add(_OBJECTS, transfers.put, transfers.get, objects.cat, objects.ls, objects.stat, objects.rm)
+_add(_OBJECTS, transfers.put, transfers.get, exports.export, objects.cat, objects.ls, objects.stat, objects.rm)
 _add(
     _CHANGES,
     changes.status,
@@ -128,6 +131,7 @@ _add(
     names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "import"),
 )
 _add(_HISTORY, history.log, history.show, history.reflog)
+_add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 from graveler.cli.values import human_size
 
+PhaseReport = Callable[[str, int, int], None]
+"""Called with a phase, how much of it is done, and how much is known to be in it."""
+
 Report = Callable[[int, int], None]
 """Called with the number of objects and of bytes that were done since the last call; from any thread."""
 
@@ -36,5 +39,30 @@ def counting(doing: str, total: int | None = None) -> Iterator[Report]:
             done[0] += objects
             done[1] += size
             progress.update(task, completed=done[0], files=done[0], size=human_size(done[1]))
+
+        yield report
+
+
+@contextmanager
+def phases(doing: str) -> Iterator[PhaseReport]:
+    """Shows the phase of long work, and how far that is."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda _phase, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.completed:,.0f} of {task.fields[of]:,}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task(doing, total=None, of=0)
+
+        def report(phase: str, done: int, total: int) -> None:
+            progress.update(task, description=f"{doing} {phase}", completed=done, total=total, of=total)
 
         yield report

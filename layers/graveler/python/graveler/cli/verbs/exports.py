@@ -1,0 +1,111 @@
+"""A ref's objects as files of a folder, kept up to date: export."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.exits import InterruptedVerbError, ListedError
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.places import find_lake, open_repository, refuse_own_lake
+from graveler.cli.progress import counting
+from graveler.cli.terminal import output
+from graveler.cli.uris import parse_prefix
+from graveler.cli.values import SHORT, count, human_size
+from graveler.errors import InvalidError
+
+if TYPE_CHECKING:
+    from graveler.lake.exporting.export import ExportReport
+
+
+def export(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/ and perhaps a folder there.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New, empty, or one that an earlier export made.")],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="First read and compare all files that were exported before.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Write N files at the same time.")] = 4,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a ref's objects to a folder, only those that differ.
+
+    A folder that an earlier export made is brought to the ref's commit: what that one wrote and differs is written again or
+    removed, other files stay. Uncommitted changes are not exported. Each file appears as a whole, with the bytes that the lake
+    noted. An export that was interrupted is finished by the next one.
+
+    \b
+    Examples:
+      graveler export lakefs://quickstart/v1/data/ ./data
+      graveler export lakefs://quickstart/main/ /srv/main --verify --threads 16
+
+    \b
+    JSON: one document {commit_id, written, removed, bytes, problems, modified};
+      problems are {path, why} of objects that cannot be files, modified are
+      files that somebody changed: if there are any, commit_id is null.
+    """
+    from graveler.lake.exporting.export import ExportReport, ModifiedExportError
+    from graveler.lake.exporting.export_names import UnwritableKeysError
+    from graveler.model import CommitID
+
+    at = parse_prefix(uri)
+    if at.path and not at.path.endswith("/"):
+        raise InvalidError(f"a folder is exported, and {at.path!r} does not end with '/': write {at.path + '/'!r}")
+    own = find_lake(lake)
+    refuse_own_lake(folder, own)
+    if folder.resolve().is_relative_to(own.resolve()):
+        raise InvalidError(f"folder {str(folder)!r} lies in the lake itself ({str(own)!r}); export to one elsewhere")
+    repository = open_repository(lake, at.repository)
+    screen = output()
+    nothing = ExportReport(CommitID(""))
+    try:
+        with counting("exporting") as progress:
+            made = repository.export(
+                at.ref,
+                folder,
+                prefix=at.path,
+                verify=verify,
+                dry_run=dry_run,
+                progress=progress,
+                threads=threads,
+            )
+    except KeyboardInterrupt:
+        if dry_run:
+            raise InterruptedVerbError from None
+        raise InterruptedVerbError(
+            f"{str(folder)!r} may hold a part of the export, each file of it complete; the same export again finishes it"
+        ) from None
+    except UnwritableKeysError as error:
+        if as_json:
+            problems = [{"path": path, "why": why} for path, why in error.problems]
+            screen.json(_export_json(nothing) | {"problems": problems})
+        raise ListedError(error, [f"{path}  {why}" for path, why in error.problems]) from None
+    except ModifiedExportError as error:
+        if as_json:
+            screen.json(_export_json(nothing) | {"modified": list(error.paths)})
+        raise ListedError(error, error.paths) from None
+    if as_json:
+        screen.json(_export_json(made))
+        return
+    to = f"{screen.safe(str(folder))}, at {screen.paint(made.commit_id[:SHORT], 'yellow')}"
+    if not made.written and not made.removed:
+        screen.line(f"nothing to do in {to}")
+        return
+    written = f"{count(made.written, 'file')}, {human_size(made.size)}"
+    removed = count(made.removed, "file")
+    if dry_run:
+        screen.line(f"would write {written}, and remove {removed}, in {to}; nothing was changed")
+    else:
+        screen.line(f"wrote {written}, and removed {removed}, in {to}")
+
+
+def _export_json(report: "ExportReport") -> dict[str, object]:
+    return {
+        "commit_id": report.commit_id or None,
+        "written": report.written,
+        "removed": report.removed,
+        "bytes": report.size,
+        "problems": [],
+        "modified": [],
+    }

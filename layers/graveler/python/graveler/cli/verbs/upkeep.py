@@ -1,0 +1,287 @@
+"""Looking after a repository: fsck, dump, dumps, restore."""
+
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.exits import ExitCode, InterruptedVerbError
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.places import open_lake, user_name
+from graveler.cli.progress import phases
+from graveler.cli.terminal import Json, Screen, output
+from graveler.cli.uris import SCHEME, parse_repository
+from graveler.cli.values import SHORT, count, human_size, repository_json
+from graveler.errors import InvalidError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from graveler.lake.dump.chunks import Manifest
+    from graveler.lake.dump.restore import Restored
+    from graveler.lake.fsck.findings import Finding, Report
+
+_SHOWN_REFS = 8
+_SHOWN_COMMITS = 5
+_SHOWN_MISSING = 20
+
+Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
+
+
+def fsck(
+    name: Name,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be, and nothing that is whole.")] = False,
+    objects: Annotated[
+        bool, typer.Option("--objects", help="Look also whether the objects of all commits are there.")
+    ] = False,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="Look also for objects outside the repository's namespace.")
+    ] = False,
+    no_reflog: Annotated[
+        bool, typer.Option("--no-reflog", help="Leave out what only the reference logs lead to.")
+    ] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check all that a repository can reach, and say what is wrong.
+
+    Reads refs, uncommitted changes, commits and trees, and looks whether uncommitted objects are there; others may work
+    meanwhile. The exit code is 8 if anything is still wrong at the end.
+
+    \b
+    Examples:
+      graveler fsck lakefs://quickstart
+      graveler fsck lakefs://quickstart --objects --outside
+      graveler fsck lakefs://quickstart --repair
+
+    \b
+    JSON: one document {repository, clean, findings, counts, garbage};
+      findings are {kind, what, why, remedy, first, last, refs, commits,
+      commit_count, repaired}, first and last are paths or null, refs are
+      {kind, name, in_history};
+      counts and garbage (what nothing reaches) are numbers by name.
+    """
+    name = parse_repository(name)
+    opened = open_lake(lake)
+    try:
+        with phases("checking") as progress:
+            report = opened.fsck(
+                name,
+                repair=repair,
+                reflog=not no_reflog,
+                committed_objects=objects,
+                outside_objects=outside,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        if not repair:
+            raise InterruptedVerbError from None
+        raise InterruptedVerbError("what was repaired until then stays so; run it again for the rest") from None
+    screen = output()
+    if as_json:
+        screen.json(_report_json(report))
+    else:
+        _show_report(screen, report, repair=repair)
+    if report.remaining:
+        raise typer.Exit(ExitCode.CORRUPT)
+
+
+def dump(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """Copy a repository's refs and uncommitted changes beside its objects.
+
+    With such a dump, and the objects, `graveler restore` makes the repository again when the lake's table is lost. Commits lie
+    there already. The reference log is left out. Others may work meanwhile.
+
+    \b
+    Example:
+      graveler dump lakefs://quickstart
+
+    \b
+    JSON: one document
+      {id, repository, namespace, created, branches, tags, staged}.
+    """
+    name = parse_repository(name)
+    opened = open_lake(lake)
+    try:
+        made = opened.dump(name)
+    except KeyboardInterrupt:
+        raise InterruptedVerbError("no dump was made") from None
+    screen = output()
+    if as_json:
+        screen.json(_dump_json(made))
+        return
+    held = f"{count(made.branches, 'branch')}, {count(made.tags, 'tag')}, {count(made.staged, 'uncommitted change')}"
+    screen.line(f"dumped {name} as {screen.paint(made.id, 'bold')}: {held}")
+    screen.line(screen.paint(f"to restore: graveler restore {made.namespace} {made.id} {SCHEME}NAME", "dim"))
+
+
+def dumps(
+    place: Annotated[
+        str, typer.Argument(metavar="PLACE", help="A repository's namespace (a URL), or lakefs://REPOSITORY.")
+    ],
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the complete dumps in a namespace, oldest first.
+
+    \b
+    Examples:
+      graveler dumps lakefs://quickstart
+      graveler dumps local://quickstart     (a repository that is gone)
+
+    JSON: a line {id, namespace} for each.
+    """
+    opened = open_lake(lake)
+    if place.startswith(SCHEME) or "://" not in place:
+        namespace = opened.repository(parse_repository(place)).repository.namespace
+    else:
+        namespace = place.rstrip("/")
+    screen = output()
+    for dump_id in opened.dumps(namespace):
+        if as_json:
+            screen.json({"id": dump_id, "namespace": namespace})
+        else:
+            screen.line(screen.safe(dump_id))
+
+
+def restore(
+    namespace: Annotated[
+        str, typer.Argument(metavar="NAMESPACE", help="Where the dump and the objects are, as local://quickstart.")
+    ],
+    dump_id: Annotated[str, typer.Argument(metavar="DUMP", help="Its ID; see `graveler dumps`.")],
+    name: Name,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a repository again of a dump.
+
+    Its branches point where they did, and have their uncommitted changes. The name must be free, and no other lake may go on
+    using the namespace.
+
+    \b
+    Example:
+      graveler restore local://quickstart 20260131T120000Z-0a1b2c3d \\
+        lakefs://quickstart
+
+    \b
+    JSON: one document
+      {repository, dump_id, branches, tags, staged, commits, missing};
+      repository as of `repo create`, missing are {commit, parent} of commits
+      that are lost, where one names them as its parent.
+    """
+    if "://" not in namespace or namespace.startswith(SCHEME):
+        raise InvalidError(
+            f"{namespace!r} is no storage namespace; name one, as local://quickstart (`graveler repo show` tells it)"
+        )
+    name = parse_repository(name)
+    opened = open_lake(lake)
+    try:
+        made = opened.restore(namespace.rstrip("/"), dump_id, name, by=user_name())
+    except KeyboardInterrupt:
+        raise InterruptedVerbError(
+            f"unless `graveler repo show {name}` shows it, the repository is not there; the same restore again makes it"
+        ) from None
+    screen = output()
+    if as_json:
+        screen.json(_restored_json(made))
+        return
+    held = f"{count(made.branches, 'branch')}, {count(made.tags, 'tag')}, {count(made.staged, 'uncommitted change')}"
+    screen.line(f"restored {screen.paint(SCHEME + name, 'bold')}: {held}, {count(made.commits, 'commit')}")
+    for gone in made.missing[:_SHOWN_MISSING]:
+        named = f"parent of {gone.commit[:SHORT]}" if gone.commit else "named by a ref"
+        screen.line(screen.paint(f"  lost: commit {gone.parent[:SHORT]}, {named}", "red"))
+    if len(made.missing) > _SHOWN_MISSING:
+        screen.line(f"  … and {len(made.missing) - _SHOWN_MISSING:,} more; --json lists all")
+    if made.missing:
+        screen.line(f"see `graveler fsck {SCHEME}{name}` for what that affects")
+
+
+def _show_report(screen: Screen, report: "Report", *, repair: bool) -> None:
+    kind = attrgetter("kind.value")
+    for heading, group in groupby(sorted(report.findings, key=kind), key=kind):
+        findings = list(group)
+        screen.line(screen.paint(f"{heading} ({len(findings):,})", "bold"))
+        for finding in findings:
+            for line in _finding_lines(screen, finding):
+                screen.line(line)
+        screen.line()
+    counts, garbage = report.counts, report.garbage
+    refs = f"{count(counts.branches, 'branch')}, {count(counts.tags, 'tag')}"
+    trees = f"{count(counts.commits, 'commit')}, {count(counts.metaranges, 'tree')}, {count(counts.ranges, 'range')}"
+    records = f"{count(counts.records, 'record')}, {count(counts.staged, 'uncommitted change')}"
+    screen.line(f"checked {refs}, {trees}, {records}, {count(counts.objects, 'object')}")
+    if counts.objects_not_checked:
+        screen.line(
+            f"not checked: {count(counts.objects_not_checked, 'object')} in stores that cannot be read from here"
+        )
+    files = garbage.commit_records + garbage.metaranges + garbage.ranges
+    if files or garbage.commit_items:
+        left = (
+            f"{count(files, 'file')}, {human_size(garbage.bytes)}, {count(garbage.commit_items, 'commit')} in the table"
+        )
+        screen.line(screen.paint(f"garbage, which harms nobody: {left}", "dim"))
+    remaining = len(report.remaining)
+    repaired = len(report.findings) - remaining
+    if repaired:
+        screen.line(screen.paint(f"repaired: {repaired:,}", "green"))
+    if remaining:
+        advice = "" if repair else "; --repair mends what can be"
+        screen.line(screen.paint(f"wrong: {remaining:,}{advice}", "red", "bold"))
+    else:
+        screen.line(screen.paint("nothing is wrong any more" if repaired else "nothing is wrong", "green"))
+
+
+def _finding_lines(screen: Screen, finding: "Finding") -> "Iterator[str]":
+    mark = screen.paint("repaired", "green") if finding.repaired else screen.paint("wrong", "red")
+    yield f"  {mark}: {screen.safe(f'{finding.what} {finding.why}')}"
+    if finding.first is not None:
+        yield f"      paths    {screen.safe(f'{finding.first!r} to {finding.last!r}')}"
+    if finding.refs:
+        names = [f"{ref.kind} {ref.name}{' (in its history)' if ref.in_history else ''}" for ref in finding.refs]
+        yield f"      of       {screen.safe(_some(names, _SHOWN_REFS, len(names)))}"
+    if finding.commits:
+        ids = [commit[:SHORT] for commit in finding.commits]
+        yield f"      commits  {_some(ids, _SHOWN_COMMITS, finding.commit_count)}"
+    yield f"      {'done' if finding.repaired else 'to do':<7}  {screen.safe(finding.remedy)}"
+
+
+def _some(names: list[str], shown: int, total: int) -> str:
+    rest = total - len(names[:shown])
+    return ", ".join(names[:shown]) + (f", and {rest:,} more" if rest > 0 else "")
+
+
+def _report_json(report: "Report") -> Json:
+    from msgspec import to_builtins
+
+    return {
+        "repository": report.repository,
+        "clean": not report.remaining,
+        "findings": to_builtins(report.findings),
+        "counts": to_builtins(report.counts),
+        "garbage": to_builtins(report.garbage),
+    }
+
+
+def _dump_json(made: "Manifest") -> Json:
+    return {
+        "id": made.id,
+        "repository": made.repository,
+        "namespace": made.namespace,
+        "created": made.created,
+        "branches": made.branches,
+        "tags": made.tags,
+        "staged": made.staged,
+    }
+
+
+def _restored_json(made: "Restored") -> Json:
+    return {
+        "repository": repository_json(made.repository),
+        "dump_id": made.dump_id,
+        "branches": made.branches,
+        "tags": made.tags,
+        "staged": made.staged,
+        "commits": made.commits,
+        "missing": [{"commit": gone.commit, "parent": gone.parent} for gone in made.missing],
+    }

@@ -1,0 +1,155 @@
+"""fsck, dump, dumps, restore."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import commit, done, put, run
+from tests.cli.test_terminal import on_terminal
+
+KEYS = {"repository", "clean", "findings", "counts", "garbage"}
+FINDING = {
+    "kind",
+    "what",
+    "why",
+    "remedy",
+    "first",
+    "last",
+    "refs",
+    "commits",
+    "commit_count",
+    "repaired",
+}
+
+
+@pytest.fixture
+def filled(lake: Path) -> str:
+    """Two commits and a staged change; the head."""
+    put("main", "a/1", "one")
+    put("main", "a/2", "two")
+    commit("main", "One")
+    put("main", "b", "three")
+    made = commit("main", "Two")
+    done("tag", "create", "lakefs://lake/v1", "main")
+    put("main", "c", "staged")
+    return made
+
+
+def test_a_whole_repository_is_clean(lake: Path, filled: str) -> None:
+    out = done("fsck", "lakefs://lake").out.splitlines()
+    assert out[0].startswith("checked 1 branch, 1 tag, 3 commits, ")
+    assert out[-1] == "nothing is wrong"
+    document = done("fsck", "lake", "--json", "--objects", "--outside", "--no-reflog").json
+    assert set(document) == KEYS
+    assert (document["repository"], document["clean"], document["findings"]) == ("lake", True, [])
+    counts = document["counts"]
+    assert (counts["branches"], counts["tags"], counts["commits"], counts["staged"]) == (1, 1, 3, 1)
+    assert counts["objects"] >= 4
+    assert set(document["garbage"]) == {"commit_items", "commit_records", "metaranges", "ranges", "bytes"}
+    assert run("fsck", "lakefs://nowhere").code == 3
+    assert run("fsck", "lakefs://lake/main").code == 2
+
+
+def test_what_is_lost_is_told_with_what_it_affects(lake: Path, filled: str) -> None:
+    for file in (lake / "objects/lake/_graveler/ranges").iterdir():
+        file.unlink()
+    result = run("fsck", "lakefs://lake")
+    assert (result.code, result.err) == (8, "")
+    assert "range-missing (2)" in result.out
+    assert "paths    'a/1' to 'b'" in result.out
+    assert "branch main" in result.out
+    assert "tag v1" in result.out
+    assert f"commits  {filled[:12]}" in result.out
+    assert "to do" in result.out
+    assert result.out.endswith("wrong: 2; --repair mends what can be\n")
+    document = run("fsck", "lakefs://lake", "--json")
+    assert (document.code, document.json["clean"], len(document.json["findings"])) == (8, False, 2)
+    finding = document.json["findings"][0]
+    assert set(finding) == FINDING
+    assert (finding["kind"], finding["repaired"]) == ("range-missing", False)
+    assert set(finding["refs"][0]) == {"kind", "name", "in_history"}
+
+
+def test_what_can_be_repaired_is(lake: Path, filled: str) -> None:
+    record = lake / "objects/lake/_graveler/commits" / filled
+    record.unlink()
+    assert run("fsck", "lakefs://lake").code == 8
+    result = done("fsck", "lakefs://lake", "--repair")
+    assert "commit-record (1)\n  repaired: " in result.out
+    assert result.out.endswith("repaired: 1\nnothing is wrong any more\n")
+    assert record.exists()
+    assert done("fsck", "lakefs://lake").out.endswith("\nnothing is wrong\n")
+
+
+def test_objects_are_looked_for_if_asked(lake: Path, working_folder: Path) -> None:
+    data = working_folder / "data"
+    data.mkdir()
+    (data / "x").write_text("1")
+    done("import", "data", "lakefs://lake/main/d/")
+    (data / "x").unlink()
+    done("fsck", "lakefs://lake", "--objects")
+    result = run("fsck", "lakefs://lake", "--objects", "--outside")
+    assert (result.code, "object-missing (1)" in result.out, "d/x" in result.out) == (8, True, True)
+
+
+def test_fsck_shows_progress(lake: Path, filled: str) -> None:
+    code, screen = on_terminal("fsck", "lakefs://lake")
+    assert (code, "checking" in screen, "nothing is wrong" in screen) == (0, True, True)
+
+
+def test_a_dump_brings_a_repository_back(lake: Path, filled: str) -> None:
+    assert done("dumps", "lakefs://lake").out == ""
+    made = done("dump", "lakefs://lake", "--json").json
+    assert set(made) == {"id", "repository", "namespace", "created", "branches", "tags", "staged"}
+    assert (made["repository"], made["namespace"]) == ("lake", "local://lake")
+    assert (made["branches"], made["tags"], made["staged"]) == (1, 1, 1)
+    out = done("dump", "lake").out.splitlines()
+    second = out[0].split()[3].rstrip(":")
+    assert out == [
+        f"dumped lake as {second}: 1 branch, 1 tag, 1 uncommitted change",
+        f"to restore: graveler restore local://lake {second} lakefs://NAME",
+    ]
+    for place in ("lakefs://lake", "lake", "local://lake", "local://lake/"):
+        assert set(done("dumps", place).out.split()) == {made["id"], second}
+    assert {"id": second, "namespace": "local://lake"} in done("dumps", "lake", "--json").lines
+    there = run("restore", "local://lake", made["id"], "lakefs://other")
+    assert (there.code, "already exists" in there.err) == (4, True)
+    done("repo", "delete", "lake", "--yes")
+    restored = done("restore", "local://lake", made["id"], "lakefs://again", "--json").json
+    assert set(restored) == {"repository", "dump_id", "branches", "tags", "staged", "commits", "missing"}
+    assert (restored["repository"]["name"], restored["dump_id"], restored["missing"]) == ("again", made["id"], [])
+    assert [restored[name] for name in ("branches", "tags", "staged", "commits")] == [1, 1, 1, 3]
+    assert done("cat", "lakefs://again/main/c").out == "staged"
+    assert done("log", "lakefs://again/v1", "-n", "1", "--json").json["id"] == filled
+    assert done("fsck", "again").out.endswith("\nnothing is wrong\n")
+
+
+def test_a_restore_says_what_it_brought(lake: Path, filled: str) -> None:
+    made = done("dump", "lakefs://lake", "--json").json["id"]
+    done("repo", "delete", "lake", "--yes")
+    out = done("restore", "local://lake/", made, "lakefs://lake").out
+    assert out == "restored lakefs://lake: 1 branch, 1 tag, 1 uncommitted change, 3 commits\n"
+
+
+def test_lost_commits_are_named(lake: Path, filled: str) -> None:
+    parent = done("log", "lakefs://lake/main~1", "-n", "1", "--json").json["id"]
+    made = done("dump", "lakefs://lake", "--json").json["id"]
+    done("repo", "delete", "lake", "--yes")
+    (lake / "objects/lake/_graveler/commits" / parent).unlink()
+    out = done("restore", "local://lake", made, "lakefs://lake").out.splitlines()
+    assert out[1:] == [
+        f"  lost: commit {parent[:12]}, parent of {filled[:12]}",
+        "see `graveler fsck lakefs://lake` for what that affects",
+    ]
+    assert run("fsck", "lake").code == 8
+
+
+def test_dumps_and_restores_are_refused(lake: Path) -> None:
+    assert run("dump", "lakefs://nowhere").code == 3
+    assert run("dumps", "lakefs://nowhere").code == 3
+    assert run("dumps", "nonsense://x").code == 2
+    assert run("restore", "local://lake", "none", "lakefs://other").code == 3
+    assert run("restore", "lakefs://lake", "none", "lakefs://other").code == 2
+    assert run("restore", "lake", "none", "lakefs://other").code == 2
+    assert run("restore", "local://lake", "../x", "lakefs://other").code == 2
+    assert run("restore", "local://lake", "none", "lakefs://other/main").code == 2
