@@ -101,3 +101,9 @@ def test_options_of_listings_are_not_for_folders(lake: Path, data: Path, option:
 def test_folders_are_imported_one_by_one(lake: Path, data: Path) -> None:
     result = run("import", "data/x", "data/y", "lakefs://lake/main/")
     assert (result.code, "one folder" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize("option", ["--source", "--base"])
+def test_options_that_are_not_utf_8_are_refused(lake: Path, data: Path, option: str) -> None:
+    result = run("import", "--listing", option, "\udcff", "list.csv", "lakefs://lake/main/")
+    assert (result.code, "cannot be written as UTF-8" in result.err) == (2, True)

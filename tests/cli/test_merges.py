@@ -202,3 +202,8 @@ def test_replaying_is_refused(lake: Path, verb: str) -> None:
     put("main", "b", "1")
     dirty = run(verb, "lakefs://lake/main", "main")
     assert (dirty.code, "uncommitted changes" in dirty.err) == (5, True)
+
+
+def test_a_prefix_that_is_not_utf_8_is_refused(lake: Path) -> None:
+    result = run("merge", "lakefs://lake/main", "main", "--strategy-for", "\udcff=source-wins")
+    assert (result.code, "cannot be written as UTF-8" in result.err) == (2, True)

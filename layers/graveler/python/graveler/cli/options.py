@@ -47,3 +47,12 @@ def parse_metadata(pairs: list[str] | None) -> dict[str, str]:
             raise InvalidError(f"--meta gives {key!r} twice; give each key once")
         found[key] = value
     return found
+
+
+def check_utf8(option: str, text: str) -> str:
+    """``text``. :class:`InvalidError` for an option that holds bytes which are no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidError(f"{option} {text!r} cannot be written as UTF-8") from None
+    return text

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from graveler.cli.interrupts import moving
-from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, parse_metadata
+from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, check_utf8, parse_metadata
 from graveler.cli.places import find_lake, open_repository, refuse_own_lake, user_name
 from graveler.cli.progress import counting
 from graveler.cli.terminal import output
@@ -102,9 +102,9 @@ def import_(
             from graveler.lake.importing.object_listing import ListingOptions
 
             options = ListingOptions(
-                source,
+                check_utf8("--source", source),
                 to.path,
-                base,
+                check_utf8("--base", base),
                 tuple(name.strip() for name in columns.split(",")) if columns else (),
                 url_encoded,
                 folders,

@@ -8,7 +8,7 @@ import typer
 
 from graveler.cli.exits import ExitCode, ReplayConflictError
 from graveler.cli.interrupts import moving
-from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, parse_metadata
+from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, check_utf8, parse_metadata
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of
@@ -231,11 +231,7 @@ def _strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
             raise InvalidError(f"--strategy-for {text!r} is not of the form PREFIX=source-wins or PREFIX=dest-wins")
         if prefix in found:
             raise InvalidError(f"--strategy-for gives {prefix!r} twice; give each prefix once")
-        try:
-            prefix.encode()
-        except UnicodeEncodeError:
-            raise InvalidError(f"--strategy-for {text!r} is not UTF-8") from None
-        found[prefix] = MergeStrategy(who)
+        found[check_utf8("--strategy-for", prefix)] = MergeStrategy(who)
     return MergeStrategies(MergeStrategy(strategy), tuple(found.items()))
 
 
