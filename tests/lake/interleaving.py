@@ -21,16 +21,17 @@ from threading import Thread, current_thread
 from graveler.errors import (
     AlreadyExistsError,
     BusyError,
-    DirtyBranchError,
     GravelerError,
     MergeConflictError,
     NoChangesError,
     ObjectNotFoundError,
+    PreconditionError,
     UnavailableError,
 )
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MergeStrategy, ObjectEntry
+from graveler.storage.tables import ConditionFailedError
 from tests.lake.support import Died, World
 from tests.support.instruments import Fault
 
@@ -205,7 +206,9 @@ class Client:
                     getattr(self, operation)(f"{self.name}-{number}")
                 except Died:
                     self._repository = None
-                except (BusyError, DirtyBranchError, MergeConflictError, NoChangesError, UnavailableError):
+                except ConditionFailedError:
+                    raise  # not for users
+                except (BusyError, MergeConflictError, PreconditionError, UnavailableError):
                     if self.doomed:
                         self._repository = None
                 self.doomed = False
@@ -250,6 +253,18 @@ class Client:
             write.end = self.scheduler.tick()
         except AlreadyExistsError:
             pass
+
+    def reset(self, message: str) -> None:
+        """Stage what nobody else knows of, and drop it; what others staged must stay."""
+        prefix = f"z/{self.name}/"
+        self.repository.link("main", entry(prefix + message, self.scheduler.fresh()))
+        if self.scheduler.random.random() < 0.5:
+            self.repository.reset("main", prefix=prefix)
+        else:
+            self.repository.reset("main", path=prefix + message)
+            prefix += message
+        if left := self.scheduler.world.repository().uncommitted("main", prefix=prefix).results:
+            self.scheduler.history.wrong.append(f"{left} are there after their reset")
 
     def delete(self, _: str) -> None:
         key = self._key()
@@ -330,6 +345,7 @@ def entry(key: str, value: int) -> ObjectEntry:
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "writer": ("put", "put", "put", "delete", "read"),
+    "resetter": ("reset", "reset", "reset", "put", "read"),
     "creator": ("create", "create", "delete", "read"),
     "committer": ("commit", "commit", "commit_again", "read"),
     "merger": ("merge",),
@@ -349,6 +365,10 @@ CASTS: list[tuple[str, ...]] = [
     ("creator", "creator", "committer"),
     ("creator", "creator", "committer", "committer"),
     ("creator", "writer", "committer", "merger"),
+    ("resetter", "committer", "committer"),
+    ("resetter", "resetter", "committer", "writer"),
+    ("resetter", "creator", "committer", "committer"),
+    ("resetter", "writer", "committer", "merger"),
 ]
 """Which clients meet; the seed picks one."""
 

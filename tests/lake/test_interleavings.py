@@ -12,6 +12,7 @@ import pytest
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clean_heads import CleanHeads, Staging
+from graveler.lake.reset import Resetter
 from graveler.lake.stage import Stager
 from graveler.model import Token
 from graveler.staging import cleanup
@@ -122,6 +123,15 @@ def creating_whatever_the_branch_is(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Refs, "unchanged_check", unconditional)
 
 
+def resetting_sealed_tokens_with_what_they_hold_of_others(patch: pytest.MonkeyPatch) -> None:
+    def careless(self: Resetter, state: BranchState, start: bytes, end: bytes | None, by: str) -> BranchState:
+        after = BranchState(state.name, state.commit_id, state.open)
+        self._move(state, after, by)
+        return after
+
+    patch.setattr(Resetter, "_bring_back", careless)
+
+
 MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     without_check_after_put,
     taking_late_items_back,
@@ -131,6 +141,7 @@ MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     ignoring_what_is_staged,
     publishing_whatever_the_head_is,
     creating_whatever_the_branch_is,
+    resetting_sealed_tokens_with_what_they_hold_of_others,
 ]
 
 

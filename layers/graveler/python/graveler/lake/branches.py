@@ -10,6 +10,7 @@ from graveler.errors import (
     ForbiddenError,
     RefNotFoundError,
     RepositoryNotFoundError,
+    UnavailableError,
 )
 from graveler.history.commits import CommitStore
 from graveler.history.reflog import Event, RefKind, RefLog
@@ -105,6 +106,15 @@ class Branches:
                     return
                 if not backoff.wait():
                     raise busy(name) from None
+
+    def change(self, name: str, writes: Sequence[Write], event: Event) -> None:
+        """Make the transaction that changes a branch and writes ``event`` into its reference log. One table read more when it
+        fails: if the row is there, it happened, and only the answer was lost. :class:`ConditionFailedError`."""
+        try:
+            self._tables.transact(writes)
+        except (ConditionFailedError, UnavailableError):
+            if not self._happened("branch", name, event):
+                raise
 
     def drop_token_writes(
         self, token: Token, outcome: TokenState, operation: str, commit_id: CommitID | None = None

@@ -36,6 +36,7 @@ from graveler.lake.merge import Merger
 from graveler.lake.publish import Publisher
 from graveler.lake.replay import Replayer
 from graveler.lake.repositories import KnownRepository
+from graveler.lake.reset import Resetter
 from graveler.lake.sealing import Sealer
 from graveler.lake.snapshot import Snapshot
 from graveler.lake.stage import Stager
@@ -62,7 +63,7 @@ from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 from graveler.tree.diff import diff
 from graveler.tree.files import TreeStore
-from graveler.tree.listing import list_page
+from graveler.tree.listing import list_page, prefix_end
 from graveler.tree.record import RecordCodec, encode_key
 from graveler.tree.tree import Tree, Trees
 
@@ -116,6 +117,7 @@ class OpenRepository:
         self._stager = Stager(self._branches, self._staged, clock)
         self._creator = Creator(tables, self._refs, self._branches, self._staged, self._trees, clock)
         sealer = Sealer(tables, self._refs, self._branches, self._staged, outcomes, clock)
+        self._resetter = Resetter(tables, self._refs, self._branches, self._staged, sealer, clock)
         publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
         heads = CleanHeads(self._branches, self._staged, sealer, publisher, self._trees, clock)
         self._committer = Committer(
@@ -322,6 +324,29 @@ class OpenRepository:
         Cost: one table write for one path, one for each 25 of several, one table read for each thousand.
         """
         self._stage(branch, [(encode_key(path), None) for path in dict.fromkeys(paths)])
+
+    def reset(self, branch: str, *, path: str | None = None, prefix: str | None = None, by: str = "") -> None:
+        """Drop uncommitted changes: all, or those of one path, or of the paths that begin with a prefix. Resetting nothing is no
+        error. What is staged while this runs may go or stay.
+
+        All of them go at once. Those of a prefix go one by one: after an error some may be gone, and repeating it is safe.
+        Cost of all: one table read of the branch, one for each staging token and shard to see that something is staged, and one
+        transaction, whatever is staged. Of a path: two table reads, one transaction if it is staged. Of a prefix: the branch, one
+        table read for each token and shard and thousand staged there, one transaction for each 99. Waits for a commit that
+        is at work. If one died that had taken such changes, the other changes that it had taken are first staged again: one table
+        read for each token and shard and thousand of them, one transaction for each 99 and one at the end.
+        :class:`InvalidError` for both path and prefix, :class:`BusyError`.
+        """
+        if path is not None and prefix is not None:
+            raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, not both")
+        if path is not None:
+            key = encode_key(path)
+            self._resetter.reset(branch, key, key + b"\0", by)
+        elif prefix:
+            first = utf8("prefix", prefix)
+            self._resetter.reset(branch, first, prefix_end(first), by)
+        else:
+            self._resetter.reset_all(branch, by)
 
     def uncommitted(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100

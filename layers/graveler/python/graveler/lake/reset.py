@@ -1,0 +1,162 @@
+"""Reset: dropping uncommitted changes.
+
+*All* of them: one transaction takes every token from the branch and opens a new one. What a writer stages meanwhile under an old
+one it stages again, as after a seal.
+
+*Some* of them: the staged items are deleted from the **open** token, in transactions that check that the branch is exactly as
+it was read. So no commit has sealed the token and read it, and what no reader finds any more is not revived by a commit.
+
+If *sealed* tokens hold some too (their commit died; a live lease is waited for), deleting from the open one would uncover them.
+So first all that is to stay is brought back: for each other key, the newest item of the sealed tokens, tombstones too, is put
+into the open one if that holds none, each transaction on condition that the branch is as it was read. One more on that
+condition then takes the sealed tokens away.
+
+Why nothing is lost or revived (promise C1):
+
+- A copy changes nothing that anybody sees: it hides the same value below. If a commit publishes the sealed tokens after it, the
+  copy is what the new head has: no change, just as what a late writer staged twice. If that commit publishes before, the next copy
+  fails, and all is looked at again.
+- A copy never replaces what was staged later. It revives nothing that another reset deleted meanwhile: that one would have had to
+  take the sealed tokens away first, if they held the key, and then the branch is another one.
+- What comes late into a sealed token is not acknowledged before it is staged under the open one.
+- A commit that was only slow finds its token gone, reset; it published nothing, and all of its changes are on the branch.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+import msgspec
+
+from graveler.history.refs import BranchState, Refs
+from graveler.lake.branches import Branches, busy
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.publish import HeadMovedError
+from graveler.lake.sealing import Sealer
+from graveler.staging.changes import Staged, StagedChanges
+from graveler.staging.tokens import TokenState, new_token, shard_count
+from graveler.storage.tables import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete, Put, Tables, Write
+
+_BATCH_WRITES: Final = MAX_TRANSACTION_WRITES - 1
+_BATCH_BYTES: Final = 2_000_000
+"""Of records in one transaction, which takes 4 MB: one record more, keys and names fit besides."""
+
+
+class Resetter:
+    """Drops uncommitted changes of branches of one repository."""
+
+    def __init__(
+        self, tables: Tables, refs: Refs, branches: Branches, staged: StagedChanges, sealer: Sealer, clock: Clock
+    ) -> None:
+        self._tables = tables
+        self._refs = refs
+        self._branches = branches
+        self._staged = staged
+        self._sealer = sealer
+        self._clock = clock
+
+    def reset_all(self, branch: str, by: str) -> None:
+        """Drop all. See :meth:`graveler.lake.repository.OpenRepository.reset`."""
+
+        def attempt(state: BranchState) -> bool:
+            if not self._staged.exists((state.open, *state.sealed)):
+                return True
+            if self._sealer.take(state.sealed) is None:
+                return False
+            opened = msgspec.structs.replace(state, open=new_token(shard_count(state.open)), sealed=())
+            self._move(state, opened, by)
+            return True
+
+        self._try(branch, attempt)
+
+    def reset(self, branch: str, start: bytes, end: bytes | None, by: str) -> None:
+        """Drop those with ``start <= key < end``. See :meth:`graveler.lake.repository.OpenRepository.reset`."""
+
+        def attempt(state: BranchState) -> bool:
+            opened, older = self._find(state, start, end)
+            if older:
+                if self._sealer.take(state.sealed) is None:
+                    return False
+                state = self._bring_back(state, start, end, by)
+                opened, _ = self._find(state, start, end)
+            self._while_unchanged(
+                state, (self._staged.delete_write(state.open, key, Staged(packed)) for key, packed in opened)
+            )
+            return True
+
+        self._try(branch, attempt)
+
+    def _try(self, branch: str, attempt: Callable[[BranchState], bool]) -> None:
+        backoff = Backoff(self._clock)
+        while True:
+            try:
+                if attempt(self._branches.state(branch)):
+                    return
+            except HeadMovedError:
+                pass
+            if not backoff.wait():
+                raise busy(branch)
+
+    def _find(
+        self, state: BranchState, start: bytes, end: bytes | None
+    ) -> tuple[Iterable[tuple[bytes, bytes | None]], bool]:
+        """What the open token holds, and whether sealed ones hold any. One table read for one key; else one for each token
+        and shard, and so many again for each thousand."""
+        if end == start + b"\0":
+            top, *older = self._staged.look((state.open, *state.sealed), start)
+            return [] if top is None else [(start, top.packed)], any(found is not None for found in older)
+        older_ones = bool(state.sealed) and bool(self._staged.chunk(state.sealed, start, end, 1).keys)
+        return self._staged.scan([state.open], start, end), older_ones
+
+    def _bring_back(self, state: BranchState, start: bytes, end: bytes | None, by: str) -> BranchState:
+        """Take the sealed tokens away, after what they hold of other keys was staged again. :class:`HeadMovedError`."""
+        newest_first = state.sealed[::-1]
+        kept = chain(
+            self._staged.scan(newest_first, b"", start),
+            () if end is None else self._staged.scan(newest_first, end),
+        )
+        self._while_unchanged(state, (self._staged.put_write(state.open, key, packed, None) for key, packed in kept))
+        after = msgspec.structs.replace(state, sealed=())
+        self._move(state, after, by)
+        return after
+
+    def _move(self, state: BranchState, after: BranchState, by: str) -> None:
+        """Take the tokens from the branch that ``after`` does not have. One transaction. :class:`HeadMovedError`."""
+        event = self._branches.event("reset", by)
+        writes = self._refs.move_branch_writes(state, after, event)
+        for token in (*state.sealed, state.open):
+            if token != after.open:
+                writes += self._branches.drop_token_writes(token, TokenState.RESET, event.operation_id)
+        try:
+            self._branches.change(state.name, writes, event)
+        except ConditionFailedError:
+            raise HeadMovedError from None
+
+    def _while_unchanged(self, state: BranchState, writes: Iterable[Put | Delete]) -> None:
+        """Make writes, except those whose own condition fails, as long as the branch is as ``state`` says
+        (:class:`HeadMovedError`). One transaction for each 99."""
+        check = self._refs.unchanged_check(state)
+        for batch in _batches(writes):
+            left: list[Write] = list(batch)
+            while left:
+                try:
+                    self._tables.transact([*left, check])
+                    break
+                except ConditionFailedError as error:
+                    if len(left) in error.failures:
+                        raise HeadMovedError from None
+                    left = [write for number, write in enumerate(left) if number not in error.failures]
+
+
+def _batches(writes: Iterable[Put | Delete]) -> Iterator[list[Put | Delete]]:
+    batch: list[Put | Delete] = []
+    size = 0
+    for write in writes:
+        batch.append(write)
+        record = write.item.get("record") if isinstance(write, Put) else None
+        size += len(record) if isinstance(record, bytes) else 0
+        if len(batch) == _BATCH_WRITES or size > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
