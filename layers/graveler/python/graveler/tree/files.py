@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Final, Protocol
 
 from graveler.errors import DamagedFileError, NotFoundError
-from graveler.tree.sstable import MalformedTableError, Table
+from graveler.tree.sstable import BlockCache, MalformedTableError, Table
 
 RANGES: Final = "ranges"
 METARANGES: Final = "metaranges"
@@ -31,17 +31,19 @@ class TreeFiles(Protocol):
 
 
 class TreeStore:
-    """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them.
+    """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and decompressed
+    blocks that were looked into.
 
     ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one.
     """
 
-    def __init__(self, files: TreeFiles, *, scratch: Path | None = None, max_open_bytes: int = 64 << 20) -> None:
+    def __init__(self, files: TreeFiles, *, scratch: Path | None = None, max_open_bytes: int = 128 << 20) -> None:
         self._files = files
         self._scratch = scratch or default_scratch()
         self._max_open_bytes = max_open_bytes
         self._open: OrderedDict[str, Table] = OrderedDict()
         self._open_bytes = 0
+        self._blocks = BlockCache()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -68,9 +70,9 @@ class TreeStore:
                 return table
         try:
             try:
-                table = Table(self._files.get(kind, name))
+                table = Table(self._files.get(kind, name), self._blocks)
             except MalformedTableError:
-                table = Table(self._files.get(kind, name, fresh=True))
+                table = Table(self._files.get(kind, name, fresh=True), self._blocks)
         except MalformedTableError as error:
             raise DamagedFileError(kind[:-1], name, f"is damaged ({error})", first, last) from None
         except NotFoundError:

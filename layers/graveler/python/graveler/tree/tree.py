@@ -135,10 +135,13 @@ class Tree:
     def get(self, key: bytes) -> bytes | None:
         """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges."""
         number = bisect_left(self.lasts, key)
-        if number == len(self.lasts) or key < self.info(number).first:
+        if number == len(self.lasts):
+            return None
+        info = self.info(number)
+        if key < info.first:
             return None
         try:
-            return self.open(number).get(key)
+            return self.store.open(RANGES, info.name, info.first, info.last).get(key)
         except MalformedTableError as error:
             raise self._damaged(number, error) from None
 
