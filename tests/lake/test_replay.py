@@ -92,8 +92,10 @@ def test_replays_with_a_request_id_happen_once() -> None:
     repository, ids = history()
     first = repository.revert("main", ids[1], request_id="r")
     assert repository.revert("main", ids[1], request_id="r").id == first.id
-    picked = repository.cherry_pick("main", ids[1], request_id="p")
-    assert repository.cherry_pick("main", ids[1], request_id="p").id == picked.id
+    repository.create_branch("gone", ids[1])
+    picked = repository.cherry_pick("main", "gone", request_id="p")
+    repository.delete_branch("gone")
+    assert repository.cherry_pick("main", "gone", request_id="p").id == picked.id
     assert picked.parents == (first.id,)
 
 

@@ -54,6 +54,10 @@ class Lander:
         self._trees = trees
         self._clock = clock
 
+    def done_before(self, request_id: str) -> Commit | None:
+        """The commit that a request with this id has made already (promise C4). One table read, none without an id."""
+        return self._publisher.commit_of(request_id)
+
     def land(self, landing: Landing, prepare: Callable[[], Build]) -> Commit:
         """The commit of a tree that is built on the branch's head.
 

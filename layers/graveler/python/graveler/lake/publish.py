@@ -57,6 +57,11 @@ class Publisher:
         item = self._tables.get(self._request_key(request_id))
         return None if item is None else CommitID(str(item["commit"]))
 
+    def commit_of(self, request_id: str) -> Commit | None:
+        """The commit of :meth:`done_before`, read."""
+        done = self.done_before(request_id)
+        return None if done is None else self._commits.get(done)
+
     def once(self, request_id: str, make: Callable[[], Commit]) -> Commit:
         """The commit that ``make`` makes, or the one that a request with this id has made already (promise C4).
 

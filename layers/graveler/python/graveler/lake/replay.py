@@ -87,6 +87,9 @@ class Replayer:
         request_id: str = "",
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.cherry_pick`."""
+        done = self._lander.done_before(request_id)  # the ref may be gone by now
+        if done is not None:
+            return done
         commit = self._commit(ref)
         parent = self._parent(commit, ref, parent_number)
         said = {**commit.metadata, **metadata, ORIGIN_KEY: commit.id, COMMITTER_KEY: commit.committer}
