@@ -26,13 +26,13 @@ DAY = 24 * 3600
 
 @pytest.fixture
 def store(tmp_path: Path) -> FolderObjects:
-    return FolderObjects(tmp_path / "root")
+    return FolderObjects(tmp_path / "top")
 
 
 def test_an_object_is_a_plain_file_at_its_address(store: FolderObjects, tmp_path: Path) -> None:
     store.put("a b/c%20d", b"x")
-    assert store.namespace == f"file://{tmp_path}/root"
-    assert (tmp_path / "root" / "a b" / "c%20d").read_bytes() == b"x"
+    assert store.namespace == f"file://{tmp_path}/top"
+    assert (tmp_path / "top" / "a b" / "c%20d").read_bytes() == b"x"
     assert FolderObjects(tmp_path, "s3://bucket/lake/").namespace == "s3://bucket/lake"
     assert FolderObjects(Path("/")).namespace + "/etc/x" == "file:///etc/x"
 
@@ -43,11 +43,11 @@ def test_the_umask_decides_who_may_read(store: FolderObjects, tmp_path: Path) ->
         store.put("k", b"x")
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "root" / "k").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "top" / "k").stat().st_mode) == 0o640
 
 
 def test_it_can_be_pickled(tmp_path: Path) -> None:
-    store = FolderObjects(tmp_path / "root", "s3://b/p", "http://h/o", b"secret")
+    store = FolderObjects(tmp_path / "top", "s3://b/p", "http://h/o", b"secret")
     store.put("k", b"x")
     copy = pickle.loads(pickle.dumps(store))
     assert (copy.get("k"), copy.namespace) == (b"x", "s3://b/p")
@@ -74,8 +74,8 @@ def test_a_key_cannot_be_the_folder_of_another(store: FolderObjects) -> None:
 
 
 def test_an_empty_folder_is_in_nobodys_way(store: FolderObjects, tmp_path: Path) -> None:
-    (tmp_path / "root" / "x").mkdir(parents=True)
-    (tmp_path / "root" / "y").mkdir(parents=True)
+    (tmp_path / "top" / "x").mkdir(parents=True)
+    (tmp_path / "top" / "y").mkdir(parents=True)
     store.put("x", b"1")
     store.put("y", b"1", if_absent=True)
     assert [stored.key for stored in store.list()] == ["x", "y"]
@@ -85,9 +85,9 @@ def test_deleting_removes_the_folders_that_became_empty(store: FolderObjects, tm
     store.put("a/b/c", b"")
     store.put("a/d", b"")
     store.delete("a/b/c")
-    assert [path.name for path in (tmp_path / "root" / "a").iterdir()] == ["d"]
+    assert [path.name for path in (tmp_path / "top" / "a").iterdir()] == ["d"]
     store.delete("a/d")
-    assert [path.name for path in (tmp_path / "root").iterdir()] == [HIDDEN]
+    assert [path.name for path in (tmp_path / "top").iterdir()] == [HIDDEN]
     store.put("a/b/c", b"")
 
 
@@ -175,7 +175,7 @@ def test_the_order_of_calls_makes_a_put_durable(
     store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("other", b"")
-    root = tmp_path / "root"
+    root = tmp_path / "top"
     events = _recorded(monkeypatch)
     store.put("a/b", b"contents", if_absent=True)
     # Contents first; then the name; then the folder that holds it, and the new folder's own name.
@@ -190,33 +190,33 @@ def test_the_order_of_calls_makes_a_put_durable(
 
 def test_a_new_root_is_durable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = _recorded(monkeypatch)
-    FolderObjects(tmp_path / "new" / "root").put("k", b"")
+    FolderObjects(tmp_path / "new" / "top").put("k", b"")
     assert f"sync {tmp_path}" in events
     assert f"sync {tmp_path}/new" in events
-    assert events[-1] == f"sync {tmp_path}/new/root"
+    assert events[-1] == f"sync {tmp_path}/new/top"
 
 
 def test_who_loses_to_an_unsynced_object_makes_it_durable(
     store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As a writer leaves it that dies between giving the name and syncing the folder: the loser builds on that object.
-    (tmp_path / "root" / "a").mkdir(parents=True)
-    (tmp_path / "root" / "a" / "b").write_bytes(b"x")
+    (tmp_path / "top" / "a").mkdir(parents=True)
+    (tmp_path / "top" / "a" / "b").write_bytes(b"x")
     events = _recorded(monkeypatch)
     with pytest.raises(ObjectConditionError):
         store.put("a/b", b"y", if_absent=True)
-    assert events == [f"sync {tmp_path}/root/a", f"sync {tmp_path}/root"]
+    assert events == [f"sync {tmp_path}/top/a", f"sync {tmp_path}/top"]
 
 
 def test_a_folder_made_anew_under_an_old_name_is_synced_again(
     store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("a/b", b"")
-    FolderObjects(tmp_path / "root").delete("a/b")  # as another process would, so that the store does not know
-    (tmp_path / "root" / "takes the inode").mkdir()
+    FolderObjects(tmp_path / "top").delete("a/b")  # as another process would, so that the store does not know
+    (tmp_path / "top" / "takes the inode").mkdir()
     events = _recorded(monkeypatch)
     store.put("a/b", b"")
-    assert f"sync {tmp_path}/root" in events
+    assert f"sync {tmp_path}/top" in events
 
 
 def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -251,7 +251,7 @@ def test_leftovers_are_swept_when_they_are_old_and_hidden_until_then(store: Fold
     store.put("k", b"")
     upload = store.create_multipart("big")
     store.put_part("big", upload, 1, b"part")
-    crashed = tmp_path / "root" / HIDDEN / "writes" / "1-crashed"
+    crashed = tmp_path / "top" / HIDDEN / "writes" / "1-crashed"
     crashed.write_bytes(b"half")
     now = crashed.stat().st_mtime
     assert [stored.key for stored in store.list()] == ["k"]
@@ -260,11 +260,11 @@ def test_leftovers_are_swept_when_they_are_old_and_hidden_until_then(store: Fold
     assert not crashed.exists()
     assert store.put_part("big", upload, 2, b"an upload may take some days")
     assert store.sweep_leftovers(now + 8 * DAY) == 1
-    assert (store.get("k"), list((tmp_path / "root" / HIDDEN / "uploads").iterdir())) == (b"", [])
+    assert (store.get("k"), list((tmp_path / "top" / HIDDEN / "uploads").iterdir())) == (b"", [])
 
 
 def test_who_writes_first_sweeps(store: FolderObjects, tmp_path: Path) -> None:
-    folder = tmp_path / "root" / HIDDEN / "writes"
+    folder = tmp_path / "top" / HIDDEN / "writes"
     folder.mkdir(parents=True)
     (folder / "old").write_bytes(b"")
     os.utime(folder / "old", (0, 0))
@@ -335,7 +335,7 @@ def test_a_disk_that_is_really_full(tiny_disk: Path) -> None:
 
 def test_no_permission(store: FolderObjects, tmp_path: Path) -> None:
     store.put("a/k", b"x")
-    for path in (tmp_path / "root" / "a" / "k", tmp_path / "root" / "a", tmp_path / "root" / HIDDEN / "writes"):
+    for path in (tmp_path / "top" / "a" / "k", tmp_path / "top" / "a", tmp_path / "top" / HIDDEN / "writes"):
         path.chmod(0o000)
     try:
         calls: list[Callable[[], object]] = [
@@ -349,7 +349,7 @@ def test_no_permission(store: FolderObjects, tmp_path: Path) -> None:
                 with pytest.raises(UnavailableError, match="no permission"):
                     call()
     finally:
-        for path in (tmp_path / "root" / HIDDEN / "writes", tmp_path / "root" / "a", tmp_path / "root" / "a" / "k"):
+        for path in (tmp_path / "top" / HIDDEN / "writes", tmp_path / "top" / "a", tmp_path / "top" / "a" / "k"):
             path.chmod(0o700)
     assert store.get("a/k") == b"x"
 
@@ -370,8 +370,8 @@ def test_a_source_that_cannot_be_read(store: FolderObjects, tmp_path: Path) -> N
 
 
 def test_another_file_system_below_the_root(store: FolderObjects, tmp_path: Path, tiny_disk: Path) -> None:
-    (tmp_path / "root").mkdir(exist_ok=True)
-    (tmp_path / "root" / "elsewhere").symlink_to(tiny_disk)
+    (tmp_path / "top").mkdir(exist_ok=True)
+    (tmp_path / "top" / "elsewhere").symlink_to(tiny_disk)
     with pytest.raises(UnavailableError, match="another file system"):
         store.put("elsewhere/k", b"")
     assert _temporary_files(store) == []
@@ -394,9 +394,9 @@ def test_a_lock_that_nobody_gives_back(store: FolderObjects, tmp_path: Path, mon
 
 def test_only_plain_files_are_objects(store: FolderObjects, tmp_path: Path) -> None:
     store.put("k", b"")
-    os.mkfifo(tmp_path / "root" / "pipe")
-    (tmp_path / "root" / "dangling").symlink_to("nowhere")
-    (tmp_path / "root" / "folder").mkdir()
+    os.mkfifo(tmp_path / "top" / "pipe")
+    (tmp_path / "top" / "dangling").symlink_to("nowhere")
+    (tmp_path / "top" / "folder").mkdir()
     assert [stored.key for stored in store.list()] == ["k"]
     for key in ("pipe", "dangling", "folder"):
         with pytest.raises(ObjectMissingError):
@@ -410,23 +410,23 @@ def test_symbolic_links_are_followed_but_not_round_in_circles(store: FolderObjec
     elsewhere.mkdir()
     (elsewhere / "k").write_bytes(b"linked")
     store.put("a/b", b"")
-    (tmp_path / "root" / "a" / "link").symlink_to(elsewhere)
-    (tmp_path / "root" / "a" / "up").symlink_to("..")
-    (tmp_path / "root" / "file").symlink_to(elsewhere / "k")
+    (tmp_path / "top" / "a" / "link").symlink_to(elsewhere)
+    (tmp_path / "top" / "a" / "up").symlink_to("..")
+    (tmp_path / "top" / "file").symlink_to(elsewhere / "k")
     assert [stored.key for stored in store.list()] == ["a/b", "a/link/k", "file"]
     assert store.get("a/link/k") == b"linked"
 
 
 def test_a_name_that_is_not_utf_8_is_told(store: FolderObjects, tmp_path: Path) -> None:
     store.put("k", b"")
-    Path(os.fsdecode(os.fsencode(tmp_path / "root") + b"/latin-\xe4")).write_bytes(b"")
+    Path(os.fsdecode(os.fsencode(tmp_path / "top") + b"/latin-\xe4")).write_bytes(b"")
     with pytest.raises(InvalidError, match=r"latin-.*not valid Unicode"):
         list(store.list())
 
 
 def test_a_file_changed_by_others_has_a_new_etag(store: FolderObjects, tmp_path: Path) -> None:
     before = store.put("k", b"1").etag
-    (tmp_path / "root" / "k").write_bytes(b"2")
+    (tmp_path / "top" / "k").write_bytes(b"2")
     assert store.head("k").etag != before
 
 
@@ -446,7 +446,7 @@ def test_listing_reads_only_the_folders_it_comes_through(store: FolderObjects, m
     assert read == ["c", "1"]
     read.clear()
     assert next(iter(store.list(after="d/1/k"))).key == "d/2/k"
-    assert read == ["root", "d", "1", "2"]
+    assert read == ["top", "d", "1", "2"]
 
 
 # Helpers
