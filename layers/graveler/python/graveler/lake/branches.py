@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from secrets import token_hex
 
+import msgspec
+
 from graveler.errors import (
     AlreadyExistsError,
     BusyError,
@@ -106,6 +108,38 @@ class Branches:
                     return
                 if not backoff.wait():
                     raise busy(name) from None
+
+    def rename(self, old: str, new: str, by: str) -> Branch:
+        """Give a branch another name; its uncommitted changes go with it, also those that a commit is taking out. One table read,
+        one transaction. What is written under the old name meanwhile is not acknowledged.
+
+        :class:`ForbiddenError` for the default branch, :class:`AlreadyExistsError`, :class:`InvalidError` for the new name.
+        """
+        if old == self._repository.default_branch:
+            raise ForbiddenError(
+                f"branch {old!r} is the default branch of repository {self._repository.name!r} and cannot be renamed"
+            )
+        self._refs.branch_key(new)
+        backoff = Backoff(self._clock)
+        operation = token_hex(16)
+        while True:
+            state = self.state(old)
+            if old == new:
+                raise AlreadyExistsError("branch", new)
+            event = self.event("rename branch", by, operation)
+            renamed = msgspec.structs.replace(state, name=new)
+            created = self._refs.create_branch_writes(renamed, event)
+            removed = self._refs.delete_branch_writes(state, event)
+            try:
+                self.change(old, [*created, self._here(), *removed], event)
+                return Branch(new, state.commit_id)
+            except ConditionFailedError as error:
+                if 0 in error.failures:
+                    raise AlreadyExistsError("branch", new) from None
+                if len(created) in error.failures:
+                    raise RepositoryNotFoundError(self._repository.name) from None
+                if not backoff.wait():
+                    raise busy(old) from None
 
     def change(self, name: str, writes: Sequence[Write], event: Event) -> None:
         """Make the transaction that changes a branch and writes ``event`` into its reference log. One table read more when it

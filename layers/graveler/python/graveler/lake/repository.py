@@ -33,6 +33,7 @@ from graveler.lake.importing.folder_listing import FolderListing, Progress, no_p
 from graveler.lake.importing.importer import Importer, ImportSource
 from graveler.lake.landing import Lander
 from graveler.lake.merge import Merger
+from graveler.lake.move import Mover
 from graveler.lake.publish import Publisher
 from graveler.lake.replay import Replayer
 from graveler.lake.repositories import KnownRepository
@@ -120,6 +121,7 @@ class OpenRepository:
         self._resetter = Resetter(tables, self._refs, self._branches, self._staged, sealer, clock)
         publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
         heads = CleanHeads(self._branches, self._staged, sealer, publisher, self._trees, clock)
+        self._mover = Mover(self._refs, self._reflog, self._commits, self._branches, heads, clock)
         self._committer = Committer(
             split, self._commits, self._branches, self._staged, outcomes, sealer, publisher, self._trees, clock
         )
@@ -146,6 +148,33 @@ class OpenRepository:
         """Remove a branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
         default branch."""
         self._branches.delete(name, by)
+
+    def rename_branch(self, old: str, new: str, *, by: str = "") -> Branch:
+        """Give a branch another name; its uncommitted changes go with it. The reference log of before stays under the old name.
+        Cost: one table read, one transaction, whatever is staged. A commit or merge at work on it fails, and loses nothing.
+
+        :class:`ForbiddenError` for the default branch, :class:`AlreadyExistsError`, :class:`InvalidError` for the new name.
+        """
+        return self._branches.rename(old, new, by)
+
+    def hard_reset(self, branch: str, ref: str, *, by: str = "") -> Branch:
+        """Move a branch to the commit of any ref. What was committed since stays in the table, and :meth:`undo` goes back to it.
+
+        Cost: resolving, the branch; one table read for each token and shard to see that nothing is staged; the head's commit and
+        metarange if something is; one transaction; nothing at all if the branch is there already. Waits for a commit that is at
+        work. :class:`DirtyBranchError` while there are uncommitted changes, :class:`RefNotFoundError` also for a commit that has
+        expired, :class:`BusyError`.
+        """
+        return self._mover.hard_reset(branch, resolve(ref, self._refs, self._commits).commit_id, by)
+
+    def undo(self, branch: str, *, by: str = "") -> Branch:
+        """Move a branch back to where it was before what moved it last, as its reference log has it: a commit, merge, import,
+        hard reset, or an undo itself.
+
+        Cost: two table reads, and :meth:`hard_reset`. :class:`NotFoundError` if nothing has moved it since it was created, as far
+        back as the log goes; :class:`PreconditionError` if it is being moved right now; those of :meth:`hard_reset`.
+        """
+        return self._mover.undo(branch, by)
 
     def branch(self, name: str) -> Branch:
         """The branch. Cost: one table read. :class:`RefNotFoundError`."""

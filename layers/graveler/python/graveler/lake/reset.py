@@ -14,8 +14,8 @@ condition then takes the sealed tokens away.
 Why nothing is lost or revived (promise C1):
 
 - A copy changes nothing that anybody sees: it hides the same value below. If a commit publishes the sealed tokens after it, the
-  copy is what the new head has: no change, just as what a late writer staged twice. If that commit publishes before, the next copy
-  fails, and all is looked at again.
+  copy is what the new head has: no change, just as what a late writer staged twice. If that commit publishes before, the next
+  copy fails, and all is looked at again.
 - A copy never replaces what was staged later. It revives nothing that another reset deleted meanwhile: that one would have had to
   take the sealed tokens away first, if they held the key, and then the branch is another one.
 - What comes late into a sealed token is not acknowledged before it is staged under the open one.

@@ -1,0 +1,73 @@
+"""Moving a branch to a commit that exists already: hard reset and undo."""
+
+import msgspec
+
+from graveler.errors import NotFoundError, PreconditionError, RefNotFoundError
+from graveler.history.commits import CommitStore
+from graveler.history.reflog import RefLog
+from graveler.history.refs import Refs
+from graveler.lake.branches import Branches, busy
+from graveler.lake.clean_heads import CleanHeads
+from graveler.lake.clock import Backoff, Clock
+from graveler.model import Branch, CommitID
+from graveler.storage.tables import ConditionFailedError
+
+_ROWS = 100
+"""How far back in the reference log the newest move is looked for. Rows that moved nothing (resets) may stand before it, and rows
+of machines whose clocks go before."""
+
+
+class Mover:
+    """Moves branches of one repository."""
+
+    def __init__(
+        self, refs: Refs, reflog: RefLog, commits: CommitStore, branches: Branches, heads: CleanHeads, clock: Clock
+    ) -> None:
+        self._refs = refs
+        self._reflog = reflog
+        self._commits = commits
+        self._branches = branches
+        self._heads = heads
+        self._clock = clock
+
+    def hard_reset(self, branch: str, commit_id: CommitID, by: str) -> Branch:
+        """See :meth:`graveler.lake.repository.OpenRepository.hard_reset`."""
+        return self._move(branch, commit_id, "hard reset", by)
+
+    def undo(self, branch: str, by: str) -> Branch:
+        """See :meth:`graveler.lake.repository.OpenRepository.undo`."""
+        now = self._branches.state(branch).commit_id
+        moves = (e for e in self._reflog.entries("branch", branch, _ROWS) if e.new == now and e.old != now)
+        newest = next(moves, None)
+        if newest is None or newest.old is None:
+            raise NotFoundError(
+                f"the reference log of branch {branch!r} knows of nothing that moved it to where it is, so there is "
+                "nothing to undo; name a commit in a hard reset"
+            )
+        return self._move(branch, newest.old, "undo", by, only_from=now)
+
+    def _move(self, branch: str, commit_id: CommitID, verb: str, by: str, only_from: CommitID | None = None) -> Branch:
+        """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there."""
+        backoff = Backoff(self._clock)
+        while True:
+            state = self._branches.state(branch)
+            if state.commit_id != commit_id:
+                state, _, _ = self._heads.wait_for(branch, f"moving it to {commit_id[:16]}")
+            if only_from is not None and state.commit_id != only_from:
+                raise PreconditionError(
+                    f"branch {branch!r} was moved by somebody else while that was to be undone; nothing was changed. "
+                    "Look at its reference log, and try again"
+                )
+            if state.commit_id == commit_id:
+                return Branch(branch, commit_id)
+            event = self._branches.event(verb, by)
+            moved = msgspec.structs.replace(state, commit_id=commit_id)
+            writes = [*self._refs.move_branch_writes(state, moved, event), self._commits.alive_check(commit_id)]
+            try:
+                self._branches.change(branch, writes, event)
+                return Branch(branch, commit_id)
+            except ConditionFailedError as error:
+                if len(writes) - 1 in error.failures:
+                    raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
+                if not backoff.wait():
+                    raise busy(branch) from None

@@ -1,0 +1,283 @@
+"""Hard reset, undo and rename: refs that move while others work on them."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from graveler.errors import (
+    AlreadyExistsError,
+    DirtyBranchError,
+    ForbiddenError,
+    GravelerError,
+    InvalidError,
+    NotFoundError,
+    PreconditionError,
+    RefNotFoundError,
+)
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID
+from tests.lake.support import Before, DieAt, FakeClock, World, changes, commit, died, messages, put, texts
+from tests.support.instruments import Fault
+
+TRANSACT = "tables.transact"
+AT = ("tables.transact", 1)
+
+
+class TickingClock(FakeClock):
+    """Rows of the reference log are in the order of time."""
+
+    def now(self) -> float:
+        self.time += 0.001
+        return self.time
+
+
+def history() -> tuple[World, list[str]]:
+    world = World(clock=TickingClock())
+    return world, [commit(world.main, {"k": str(n)}, message=str(n)) for n in range(3)]
+
+
+def head(world: World, branch: str = "main") -> str:
+    return world.main.branch(branch).commit_id
+
+
+def test_a_hard_reset_moves_the_branch_and_says_so() -> None:
+    world, ids = history()
+    made = world.main.hard_reset("main", "main~2", by="me")
+    assert (made.name, made.commit_id) == ("main", ids[0])
+    assert texts(world.main) == texts(world.main, "main@") == {"k": "0"}
+    row = world.main.reflog("main")[0]
+    assert (row.event.operation, row.event.by, row.old, row.new) == ("hard reset", "me", ids[2], ids[0])
+    rows = len(world.main.reflog("main"))
+    world.main.hard_reset("main", ids[0])  # is there
+    assert len(world.main.reflog("main")) == rows
+    world.main.hard_reset("main", ids[2])
+    assert texts(world.main) == {"k": "2"}
+    with pytest.raises(RefNotFoundError):
+        world.main.hard_reset("none", ids[0])
+    with pytest.raises(RefNotFoundError):
+        world.main.hard_reset("main", "none")
+
+
+def test_a_hard_reset_is_refused_while_changes_are_not_committed() -> None:
+    world, ids = history()
+    put(world.main, {"x": "1"})
+    verbs: list[Callable[[], object]] = [
+        lambda: world.main.hard_reset("main", ids[0]),
+        lambda: world.main.undo("main"),
+    ]
+    for verb in verbs:
+        with pytest.raises(DirtyBranchError, match="has uncommitted changes, so moving it to"):
+            verb()
+    assert head(world) == ids[2]
+    world.main.reset("main")
+    put(world.main, {"k": "2"})
+    world.main.delete("main", ["none"])  # both change nothing
+    world.main.hard_reset("main", ids[0])
+    assert texts(world.main) == {"k": "0"}
+
+
+def test_a_hard_reset_to_a_commit_that_expired_meanwhile_is_refused() -> None:
+    world, ids = history()
+    place = world.main._commits.key(CommitID(ids[0]))
+    item = world.tables.get(place)
+    assert item is not None
+    hook = Before(*AT, act=lambda: world.tables.put(place, {**item, "expired": True}))
+    with pytest.raises(RefNotFoundError, match="has expired"):
+        world.repository(hook).hard_reset("main", ids[0])
+    assert hook.reached
+    assert head(world) == ids[2]
+
+
+def test_a_hard_reset_that_meets_a_commit_moves_from_that_one() -> None:
+    world, ids = history()
+    hook = Before(*AT, act=lambda: commit(world.main, {"y": "1"}))
+    world.repository(hook).hard_reset("main", ids[0])
+    assert texts(world.main) == {"k": "0"}
+    assert [e.event.operation for e in world.main.reflog("main", 2)] == ["hard reset", "commit"]
+
+
+def test_a_put_that_is_acknowledged_while_a_branch_is_moved_stays() -> None:
+    world, ids = history()
+    world.repository(Before(*AT, act=lambda: put(world.main, {"y": "1"}))).hard_reset("main", ids[0])
+    assert texts(world.main) == {"k": "0", "y": "1"}
+
+
+def test_a_commit_that_a_hard_reset_meets_is_made_on_the_new_head() -> None:
+    world, ids = history()
+    put(world.main, {"y": "1"})
+    refused: list[GravelerError] = []
+
+    def act() -> None:
+        world.wait_for_leases()  # the owner is slow; its changes are still not committed
+        try:
+            world.main.hard_reset("main", ids[0])
+        except GravelerError as error:
+            refused.append(error)
+
+    world.repository(Before(TRANSACT, 2, act)).commit("main", "m")
+    assert [type(error) for error in refused] == [DirtyBranchError]
+    assert texts(world.main, "main@") == {"k": "2", "y": "1"}
+
+
+@pytest.mark.parametrize("fault", ["repeat", "fail_after"])
+def test_moves_whose_requests_arrive_twice_or_unanswered_happen_once(fault: Fault) -> None:
+    world, ids = history()
+    world.repository(Before(*AT, fault=fault)).hard_reset("main", ids[0])
+    assert head(world) == ids[0]
+    world.repository(Before(*AT, fault=fault)).undo("main")
+    assert head(world) == ids[2]
+    world.main.create_branch("b", "main")
+    world.repository(Before(*AT, fault=fault)).rename_branch("b", "c")
+    assert [b.name for b in world.main.branches().results] == ["c", "main"]
+
+
+def test_undo_goes_back_and_undoing_it_goes_forth() -> None:
+    world, ids = history()
+    put(world.main, {"x": "1"})
+    world.main.reset("main")  # moves no commit
+    assert world.main.undo("main", by="me").commit_id == ids[1]
+    row = world.main.reflog("main")[0]
+    assert (row.event.operation, row.event.by, row.old, row.new) == ("undo", "me", ids[2], ids[1])
+    assert texts(world.main) == {"k": "1"}
+    world.main.undo("main")
+    assert head(world) == ids[2]
+    world.main.hard_reset("main", ids[0])
+    world.main.undo("main")
+    assert head(world) == ids[2]
+
+
+def test_there_is_nothing_to_undo_on_a_new_branch() -> None:
+    world, _ = history()
+    world.main.create_branch("b", "main")
+    with pytest.raises(NotFoundError, match="nothing to undo"):
+        world.main.undo("b")
+    commit(world.main, {"z": "1"}, "b")
+    world.main.undo("b")
+    assert texts(world.main, "b") == {"k": "2"}
+
+
+@pytest.mark.parametrize("moment", [("tables.query", 1), ("tables.get_many", 2), AT])
+def test_undo_does_not_take_back_what_it_has_not_seen(moment: tuple[str, int]) -> None:
+    world, _ = history()
+    hook = Before(*moment, act=lambda: commit(world.main, {"y": "1"}))
+    with suppress(NotFoundError, PreconditionError):
+        world.repository(hook).undo("main")
+        raise AssertionError
+    assert hook.reached
+    assert texts(world.main) == {"k": "2", "y": "1"}
+
+
+# Rename
+
+
+def staged_branch(world: World) -> None:
+    """A branch with a commit, a sealed token whose owner died, and an open one."""
+    world.main.create_branch("old", "main")
+    commit(world.main, {"a": "c"}, "old")
+    put(world.main, {"a": "s", "b": "s"}, "old")
+    assert died(lambda: world.repository(DieAt("objects.put")).commit("old", "dead"))
+    put(world.main, {"b": "o"}, "old")
+
+
+def test_a_renamed_branch_takes_its_uncommitted_changes_along() -> None:
+    world = World()
+    staged_branch(world)
+    before = world.main._branches.state("old")
+    made = world.main.rename_branch("old", "new", by="me")
+    assert (made.name, made.commit_id) == ("new", before.commit_id)
+    after = world.main._branches.state("new")
+    assert (after.open, after.sealed) == (before.open, before.sealed)
+    assert texts(world.main, "new") == {"a": "s", "b": "o"}
+    with pytest.raises(RefNotFoundError):
+        world.main.branch("old")
+    rows = [(e.event.operation, e.old, e.new) for e in (world.main.reflog("old")[0], world.main.reflog("new")[0])]
+    assert rows == [("rename branch", before.commit_id, None), ("rename branch", None, before.commit_id)]
+    world.wait_for_leases()
+    world.main.commit("new", "m")
+    assert texts(world.main, "new@") == {"a": "s", "b": "o"}
+
+
+def test_names_that_a_branch_cannot_get() -> None:
+    world = World()
+    world.main.create_branch("a", "main")
+    world.main.create_branch("b", "main")
+    with pytest.raises(ForbiddenError, match="default branch"):
+        world.main.rename_branch("main", "c")
+    with pytest.raises(RefNotFoundError):
+        world.main.rename_branch("none", "c")
+    for taken in ("b", "main", "a"):
+        with pytest.raises(AlreadyExistsError, match=f"branch '{taken}' already exists"):
+            world.main.rename_branch("a", taken)
+    with pytest.raises(InvalidError):
+        world.main.rename_branch("a", "")
+    assert [b.name for b in world.main.branches().results] == ["a", "b", "main"]
+
+
+def acts() -> list[Callable[[OpenRepository], object]]:
+    return [
+        lambda r: put(r, {"x": "1"}, "old"),
+        lambda r: r.commit("old", "m"),
+        lambda r: r.reset("old", prefix="none"),
+        lambda r: r.upload("old", "x", b"1", if_absent=True),
+    ]
+
+
+@pytest.mark.parametrize("act", acts())
+@pytest.mark.parametrize("moment", range(14))
+def test_a_rename_at_any_moment_of_another_verb_loses_nothing(
+    act: Callable[[OpenRepository], object], moment: int
+) -> None:
+    world = World()
+    staged_branch(world)
+    world.wait_for_leases()
+
+    def schedule(_: str, number: int) -> Fault:
+        if number == moment:
+            world.main.rename_branch("old", "new")
+        return None
+
+    acknowledged = True
+    try:
+        act(world.repository(schedule))
+    except GravelerError:
+        acknowledged = False
+    names = {b.name for b in world.main.branches().results} - {"main"}
+    assert len(names) == 1
+    name = names.pop()
+    found = texts(world.main, name)
+    assert {**found, "x": "1"} == {"a": "s", "b": "o", "x": "1"}
+    world.wait_for_leases()
+    if changes(world.main, name):
+        world.main.commit(name, "rest")
+    assert texts(world.main, f"{name}@") == found
+    assert messages(world.main, name)[-1] == "Repository created"
+    assert acknowledged or name == "new"
+
+
+def test_two_who_rename_at_once() -> None:
+    world = World()
+    world.main.create_branch("a", "main")
+    world.main.create_branch("b", "main")
+    with pytest.raises(AlreadyExistsError):
+        world.repository(Before(*AT, act=lambda: world.main.rename_branch("b", "c"))).rename_branch("a", "c")
+    with pytest.raises(RefNotFoundError):
+        world.repository(Before(*AT, act=lambda: world.main.rename_branch("a", "d"))).rename_branch("a", "e")
+    assert [b.name for b in world.main.branches().results] == ["c", "d", "main"]
+
+
+def test_cost() -> None:
+    world, ids = history()
+    world.main.create_branch("b", "main")
+
+    def asked(verb: Callable[[OpenRepository], object]) -> tuple[int, int, int]:
+        counted = world.counted()
+        counted.reset()
+        verb(counted.repository)
+        calls = counted.tables.calls
+        return calls["get"] + calls["get_many"], calls["query"], calls["transact"]
+
+    assert asked(lambda r: r.rename_branch("b", "c")) == (1, 0, 1)
+    found = asked(lambda r: r.hard_reset("main", ids[0]))
+    assert found[1:] == (1, 1), found
+    assert asked(lambda r: r.undo("main"))[1:] == (2, 1)
