@@ -30,7 +30,7 @@ from graveler.lake.stage import Stager
 from graveler.model import Commit, CommitID, MergeStrategy
 from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP
 from graveler.staging.tokens import TokenState
-from graveler.storage.tables import MAX_TRANSACTION_WRITES
+from graveler.storage.tables import MAX_TRANSACTION_WRITES, Key, Value
 from graveler.tree.apply import apply
 from tests.lake.support import (
     NAME,
@@ -1005,6 +1005,19 @@ def test_a_clean_up_that_finds_the_table_busy_does_not_fail_the_commit() -> None
 
     world.repository(schedule).commit("main", "m")
     assert messages(world.main)[0] == "m"
+
+
+def test_a_clean_up_entry_that_makes_no_sense_does_not_break_a_commit() -> None:
+    world = World()
+    uid = world.main.repository.uid
+    senseless: list[dict[str, Value]] = [{}, {"token": "t"}, {"sweep": 1}, {"token": "no token", "sweep": 1}]
+    for number, item in enumerate(senseless):
+        world.tables.put(Key(f"{uid}/cleanup", bytes(8) + bytes([number])), item)
+    commit(world.main, {"a": "1"})
+    token = next(world.cleanup().waiting())
+    world.clock.time += LONGEST_REQUEST + 1
+    commit(world.main, {"b": "1"})
+    assert not world.staged().exists([token])
 
 
 def test_outcomes_tell_where_tokens_went() -> None:

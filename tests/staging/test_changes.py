@@ -10,7 +10,7 @@ from graveler.staging.changes import PAGE, StagedChanges
 from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP, CleanupQueue
 from graveler.staging.tokens import MAX_SHARDS, Outcomes, TokenState, new_token, shard_count
 from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import ConditionFailedError, Key
+from graveler.storage.tables import ConditionFailedError, Key, Value
 from tests.support.instruments import CountingTables
 
 UID = RepositoryUID("repo1")
@@ -230,3 +230,47 @@ def test_the_queue_lists_more_than_a_page() -> None:
         tables.transact([queue.add_write(token, float(number))])
     assert list(queue.waiting()) == tokens
     assert Token("none") not in tokens
+
+
+@pytest.mark.parametrize("token", ["", "t", "t-", "t-x", "t-0", "t-65", "t-1 ", "t-\u0661", "t-" + "9" * 5000])
+def test_what_is_no_token_is_corrupt(token: str) -> None:
+    with pytest.raises(CorruptError, match="is no staging token"):
+        shard_count(Token(token))
+
+
+@pytest.mark.parametrize("state", ["new", "", None, 1, ["sealed"]])
+def test_an_unknown_outcome_is_corrupt(state: Value | None) -> None:
+    tables = MemoryTables()
+    outcomes = Outcomes(tables, UID)
+    token = new_token()
+    item: dict[str, Value] = {"owner": "me"}
+    if state is not None:
+        item["state"] = state
+    tables.put(outcomes.key(token), item)
+    with pytest.raises(CorruptError, match="has no state and owner"):
+        outcomes.get(token)
+
+
+def test_the_clean_up_passes_over_entries_that_make_no_sense() -> None:
+    changes, tables = staged()
+    queue = CleanupQueue(tables, UID)
+    partition = f"{UID}/cleanup"
+    senseless: list[dict[str, Value]] = [
+        {},
+        {"token": "t-1"},
+        {"sweep": 1},
+        {"token": "t-1", "sweep": 3},
+        {"token": "t", "sweep": 1},
+        {"token": 7, "sweep": 1},
+        {"token": "t-1", "sweep": "1"},
+    ]
+    for number in range(35):
+        tables.put(Key(partition, number.to_bytes(9, "big")), senseless[number % len(senseless)])
+    token = new_token()
+    changes.put(token, b"k", b"1")
+    write = queue.add_write(token, 0.0)
+    tables.put(write.key, write.item)
+    assert list(queue.waiting()) == [token]
+    assert queue.sweep(changes, LONGEST_REQUEST + 1.0) == 1
+    assert not changes.exists([token])
+    assert len(tables.query(partition).items) == 36  # for fsck; and the second sweep

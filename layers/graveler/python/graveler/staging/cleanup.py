@@ -9,9 +9,11 @@ transaction that takes the token from its branch, so a process that dies forgets
 from collections.abc import Iterator
 from typing import Final
 
+from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
 from graveler.staging.changes import StagedChanges
-from graveler.storage.tables import Key, Put, Tables
+from graveler.staging.tokens import shard_count
+from graveler.storage.tables import Item, Key, Put, Tables
 
 LONGEST_REQUEST: Final = 15 * 60
 """Seconds after which no reader can still hold an older state of a branch: the longest life of a function."""
@@ -34,7 +36,8 @@ class CleanupQueue:
     def sweep(self, staged: StagedChanges, now: float, limit: int = 10) -> int:
         """Remove what is due, at most ``limit`` tokens of a thousand items each; returns how many were finished.
 
-        One table read when nothing is due. May be repeated and may run twice at once.
+        One table read when nothing is due. May be repeated and may run twice at once. Entries that make no sense are passed over,
+        and stay for fsck to report.
         """
         finished = 0
         for place, token, sweep in self._due(now, limit):
@@ -53,14 +56,37 @@ class CleanupQueue:
         while True:
             page = self._tables.query(self._partition, start=start)
             for _, item in page.items:
-                yield Token(str(item["token"]))
+                entry = _decode(item)
+                if entry is not None:
+                    yield entry[0]
             if not page.more:
                 return
             start = page.items[-1][0] + b"\0"
 
     def _due(self, now: float, limit: int) -> list[tuple[bytes, Token, int]]:
-        page = self._tables.query(self._partition, end=_place(now, Token("")), limit=limit)
-        return [(place, Token(str(item["token"])), int(str(item["sweep"]))) for place, item in page.items]
+        found: list[tuple[bytes, Token, int]] = []
+        start = b""
+        while True:
+            page = self._tables.query(self._partition, start=start, end=_place(now, Token("")), limit=limit)
+            for place, item in page.items:
+                entry = _decode(item)
+                if entry is not None and len(found) < limit:
+                    found.append((place, *entry))
+            if not page.more or len(found) == limit:
+                return found
+            start = page.items[-1][0] + b"\0"
+
+
+def _decode(item: Item) -> tuple[Token, int] | None:
+    """Token and sweep of an entry; None if it makes no sense."""
+    token, sweep = item.get("token"), item.get("sweep")
+    if not (isinstance(token, str) and isinstance(sweep, int) and sweep in (1, 2)):
+        return None
+    try:
+        shard_count(Token(token))
+    except CorruptError:
+        return None
+    return Token(token), sweep
 
 
 def _place(time: float, token: Token) -> bytes:
