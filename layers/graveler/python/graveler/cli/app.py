@@ -19,6 +19,7 @@ from graveler.cli.verbs import (
     objects,
     refs,
     repositories,
+    resets,
     transfers,
     upkeep,
 )
@@ -127,10 +128,11 @@ _add(
     merges.merge,
     merges.revert,
     merges.cherry_pick,
+    resets.reset,
     imports.import_,
-    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "import"),
+    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import"),
 )
-_add(_HISTORY, history.log, history.show, history.reflog)
+_add(_HISTORY, history.log, history.show, history.reflog, resets.undo)
 _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore)
 
 

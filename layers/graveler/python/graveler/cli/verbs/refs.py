@@ -109,6 +109,30 @@ def delete_branch(branch: BranchURI, yes: Yes = False, lake: LakeFolder = None, 
     screen.line(f"deleted branch {uri.ref}, which was at {screen.paint(head[:SHORT], 'yellow')}")
 
 
+@branches.command("rename")
+def rename_branch(
+    branch: BranchURI,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a branch another name. Its uncommitted changes go with it.
+
+    \b
+    Example:
+      graveler branch rename lakefs://quickstart/experiment trial
+
+    JSON: one document {renamed, name, commit_id}.
+    """
+    uri = parse_branch(branch)
+    renamed = open_repository(lake, uri.repository).rename_branch(uri.ref, name, by=user_name())
+    screen = output()
+    if as_json:
+        screen.json({"renamed": uri.ref, "name": renamed.name, "commit_id": renamed.commit_id})
+        return
+    screen.line(f"renamed branch {uri.ref} to {renamed.name}")
+
+
 @tags.command("create")
 def create_tag(
     tag: TagURI,

@@ -42,6 +42,9 @@ def put(
     content_type: Annotated[
         str | None, typer.Option("--content-type", metavar="TYPE", help="[default: application/octet-stream]")
     ] = None,
+    if_absent: Annotated[
+        bool, typer.Option("--if-absent", help="Only where there is no object yet; otherwise exit code 4.")
+    ] = False,
     meta: Metadata = None,
     lake: LakeFolder = None,
     as_json: AsJson = False,
@@ -76,7 +79,9 @@ def put(
         found = list(files_below(source))
 
         def upload(one: tuple[Path, str]) -> "ObjectEntry":
-            return repository.upload(to.ref, prefix + one[1], one[0], content_type=kind, metadata=metadata)
+            return repository.upload(
+                to.ref, prefix + one[1], one[0], content_type=kind, metadata=metadata, if_absent=if_absent
+            )
 
         files = size = 0
         with staging(branch), counting("uploading", len(found)) as progress:
@@ -96,7 +101,7 @@ def put(
     at = parse_object(uri)
     repository = open_repository(lake, at.repository)
     with whole(sys.stdin.buffer) if from_stdin else nullcontext(source) as data, staging(branch):
-        entry = repository.upload(at.ref, at.path, data, content_type=kind, metadata=metadata)
+        entry = repository.upload(at.ref, at.path, data, content_type=kind, metadata=metadata, if_absent=if_absent)
     if as_json:
         screen.json(entry_json(entry))
     else:

@@ -1,0 +1,122 @@
+"""Going back: reset drops uncommitted changes or moves a branch, undo goes back along the reference log."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.options import AsJson, LakeFolder, Yes
+from graveler.cli.paging import items
+from graveler.cli.places import open_repository, user_name
+from graveler.cli.terminal import confirm, output
+from graveler.cli.uris import parse_branch, parse_prefix
+from graveler.cli.values import SHORT, change_json, change_line, count
+from graveler.errors import InvalidError, PreconditionError
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+    from graveler.model import Change
+
+_PAGE = 1000
+
+
+def reset(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH, or with /PATH.")],
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Of all objects whose path begins with PATH.")
+    ] = False,
+    hard: Annotated[
+        str | None, typer.Option("--hard", metavar="REF", help="Move the branch to the commit of a ref instead.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be dropped.")] = False,
+    yes: Yes = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Drop uncommitted changes, or move a branch to another commit.
+
+    Of the whole branch, of one object, or with -r of all that begin with a path. For the whole branch it asks on a terminal, and
+    anywhere else needs --yes. With --hard the branch moves, which is refused while it has uncommitted changes.
+
+    \b
+    Examples:
+      graveler reset lakefs://quickstart/main/data/part-0.csv
+      graveler reset -r lakefs://quickstart/main/tmp/
+      graveler reset lakefs://quickstart/main --dry-run
+      graveler reset lakefs://quickstart/main --hard main~2
+
+    \b
+    JSON: a line {type, path, before, after} for each change that is dropped,
+      as of status; with --hard one document {branch, commit_id}.
+    """
+    at = parse_prefix(uri) if uri.count("/") > 3 else None
+    branch = parse_branch(uri).ref if at is None else at.ref
+    repository = open_repository(lake, parse_branch(uri).repository if at is None else at.repository)
+    path = "" if at is None else at.path
+    screen = output()
+    if hard is not None:
+        if path or recursive or dry_run:
+            raise InvalidError("--hard moves the whole branch: leave out the path, -r and --dry-run")
+        moved = repository.hard_reset(branch, hard, by=user_name())
+        if as_json:
+            screen.json({"branch": branch, "commit_id": moved.commit_id})
+        else:
+            screen.line(f"moved {branch} to {screen.paint(moved.commit_id[:SHORT], 'yellow')}")
+        return
+    dropped = list(_changes(repository, branch, path, whole=recursive or not path))
+    if not dry_run:
+        if not path and dropped and not yes:
+            _ask(branch, len(dropped))
+        _drop(repository, branch, path, recursive=recursive)
+    for change in dropped:
+        if as_json:
+            screen.json(change_json(change))
+        else:
+            screen.line(change_line(screen, change))
+    if not as_json:
+        screen.line(f"{'would drop' if dry_run else 'dropped'} {count(len(dropped), 'uncommitted change')}")
+
+
+def undo(
+    branch: Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")],
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move a branch back to where it was before what moved it last.
+
+    That may be a commit, a merge, an import, a reset --hard, or an undo: undone twice, it is done again. Refused while the branch
+    has uncommitted changes.
+
+    \b
+    Example:
+      graveler undo lakefs://quickstart/main
+
+    JSON: one document {branch, commit_id}.
+    """
+    uri = parse_branch(branch)
+    moved = open_repository(lake, uri.repository).undo(uri.ref, by=user_name())
+    screen = output()
+    if as_json:
+        screen.json({"branch": uri.ref, "commit_id": moved.commit_id})
+    else:
+        screen.line(f"moved {uri.ref} back to {screen.paint(moved.commit_id[:SHORT], 'yellow')}")
+
+
+def _changes(repository: "OpenRepository", branch: str, path: str, *, whole: bool) -> "list[Change]":
+    found = items(lambda after: repository.uncommitted(branch, prefix=path, after=after, amount=_PAGE))
+    return [change for change in found if whole or change.path == path]
+
+
+def _drop(repository: "OpenRepository", branch: str, path: str, *, recursive: bool) -> None:
+    if not path:
+        repository.reset(branch, by=user_name())
+    elif recursive:
+        repository.reset(branch, prefix=path, by=user_name())
+    else:
+        repository.reset(branch, path=path, by=user_name())
+
+
+def _ask(branch: str, changes: int) -> None:
+    answer = confirm(f"Drop {count(changes, 'uncommitted change')} of branch {branch!r}?")
+    if not answer:
+        why = "not confirmed" if answer is False else "this drops all uncommitted changes: pass --yes, or name a path"
+        raise PreconditionError(f"{why}; nothing was dropped")
