@@ -21,10 +21,6 @@ OUTCOME_TTL: Final = 7 * 86_400
 """Seconds for which an outcome is kept after it is decided: far longer than any client repeats a request."""
 
 
-class MalformedTokenError(CorruptError, ValueError):
-    """What the table has for a token is none. A ``ValueError`` too, which is what fsck expects."""
-
-
 def new_token(shards: int = 1) -> Token:
     """A fresh token. ``shards`` spreads its items over that many partitions: one takes 1,000 write units a second."""
     if not 1 <= shards <= MAX_SHARDS:
@@ -36,7 +32,7 @@ def shard_count(token: Token) -> int:
     """How many partitions the token's items are spread over. :class:`CorruptError` for what is no token."""
     count = token.rpartition("-")[2]
     if not (len(count) <= 2 and count.isascii() and count.isdecimal() and 1 <= int(count) <= MAX_SHARDS):
-        raise MalformedTokenError(f"{token[:80]!r} is no staging token; restore the table from a copy")
+        raise CorruptError(f"{token[:80]!r} is no staging token; restore the table from a copy")
     return int(count)
 
 

@@ -61,7 +61,7 @@ class StagedCheck:
                     continue
                 try:
                     shards = shard_count(token)
-                except ValueError:
+                except CorruptError:
                     why = f"has {token!r} for a token, which is none"
                     self._add(state, FindingKind.TOKEN, f"branch {state.name!r}", why, "Restore the table or a dump")
                     continue
