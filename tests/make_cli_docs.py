@@ -17,7 +17,11 @@ What the verbs mean is told in [verbs](verbs.md).
 
 def shown(command: str) -> str:
     """A command's help, 120 columns wide."""
-    environment = {**os.environ, "COLUMNS": "120", "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "COLUMNS": "120",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
     done = subprocess.run([*command.split(), "--help"], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip("\n")
 
@@ -37,7 +41,9 @@ def main() -> None:
         text = shown(f"graveler {name}")
         sections.append(section(f"graveler {name}", text))
         if name in GROUPS:
-            sections += [section(f"graveler {name} {verb}", shown(f"graveler {name} {verb}")) for verb in commands(text)]
+            sections += [
+                section(f"graveler {name} {verb}", shown(f"graveler {name} {verb}")) for verb in commands(text)
+            ]
     PAGE.write_text("\n".join(sections))
 
 
