@@ -255,6 +255,27 @@ def test_a_rename_at_any_moment_of_another_verb_loses_nothing(
     assert acknowledged or name == "new"
 
 
+def test_a_commit_that_meets_a_rename_says_so() -> None:
+    said = set()
+    for moment in range(14):
+        world = World()
+        staged_branch(world)
+        world.wait_for_leases()
+
+        def schedule(_: str, number: int, moment: int = moment, world: World = world) -> Fault:
+            if number == moment:
+                world.main.rename_branch("old", "new")
+            return None
+
+        try:
+            world.repository(schedule).commit("old", "m")
+        except PreconditionError as error:
+            said.add(str(error))
+        except RefNotFoundError:
+            continue
+    assert said == {"branch 'old' was renamed while it was being committed; nothing was committed"}
+
+
 def test_two_who_rename_at_once() -> None:
     world = World()
     world.main.create_branch("a", "main")

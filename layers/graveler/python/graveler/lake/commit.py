@@ -120,7 +120,9 @@ class Committer:
             return self._commits.get(outcome.commit_id)
         if outcome is not None and outcome.state is TokenState.DROPPED:
             raise _no_changes(branch)
-        happened = "reset" if outcome is not None and outcome.state is TokenState.RESET else "deleted"
+        ended = {TokenState.RESET: "reset", TokenState.DELETED: "deleted"}
+        # A token that is sealed still went with its branch to another name, where the next commit takes it.
+        happened = "renamed" if outcome is None else ended.get(outcome.state, "renamed")
         raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
 
 
