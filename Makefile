@@ -42,7 +42,7 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
 	    tests/tree tests/storage tests/history tests/staging tests/lake
 
-soak: setup  ## the long campaigns: interleavings, real processes, merges, histories (half an hour)
+soak: setup  ## the long campaigns: interleavings, real processes, merges, histories
 	@GRAVELER_SCHEDULES=$${GRAVELER_SCHEDULES:-20000} GRAVELER_SOAK_SECONDS=$${GRAVELER_SOAK_SECONDS:-60} \
 	    GRAVELER_MERGE_CASES=$${GRAVELER_MERGE_CASES:-200000} GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} \
 	    $(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
