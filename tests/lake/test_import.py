@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterator
+from hashlib import md5
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from graveler.errors import DirtyBranchError, GravelerError, InvalidError, NotFo
 from graveler.lake.importing import folder_listing
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.model import ObjectEntry
 from graveler.tree.record import RecordCodec
 from tests.lake.support import (
@@ -96,9 +98,55 @@ def test_overlapping_destinations_are_refused(destinations: list[str]) -> None:
         world.main.import_sources("main", [source(world, d, []) for d in destinations], "m")
 
 
-def test_import_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidError, match="at least one source"):
-        World().main.import_sources("main", [], "m")
+def test_import_of_nothing_commits_the_tree_as_it_is() -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    before = world.main.commit("main", "one")
+    commit = world.main.import_sources("main", [], "nothing")
+    assert commit.parents == (before.id,)
+    assert commit.metarange == before.metarange
+
+
+def test_addresses_are_imported_as_the_object_stores_take_prefixes(tmp_path: Path) -> None:
+    for name in ("in/b/1", "in/b/2/x", "in/bc", "in/c", "other"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    world = World()
+    put(world.main, {"p/old": "1", "q/old": "1", "one": "1"})
+    world.main.commit("main", "before")
+    addresses = [
+        ImportAddress(AddressType.COMMON_PREFIX, f"file://{tmp_path}/in/b", "p"),
+        ImportAddress(AddressType.COMMON_PREFIX, f"file://{tmp_path}/in/b/", "r/"),
+        ImportAddress(AddressType.OBJECT, f"file://{tmp_path}/other", "one"),
+    ]
+    world.main.import_addresses("main", addresses)
+    assert paths(world.main) == ["one", "p/b/1", "p/b/2/x", "p/bc", "q/old", "r/1", "r/2/x"]
+    assert world.main.stat("main", "one").checksum == md5(b"other").hexdigest()
+    assert world.main.commit_of("main").message == "Import objects"
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "error"),
+    [
+        (AddressType.OBJECT, "file:///no/such/file", NotFoundError),
+        (AddressType.OBJECT, "file:///no/such/", InvalidError),
+        (AddressType.COMMON_PREFIX, "file:///no/such/folder/", NotFoundError),
+        (AddressType.COMMON_PREFIX, "ftp://host/x", InvalidError),
+        (AddressType.COMMON_PREFIX, "file://host/x", InvalidError),
+        (AddressType.OBJECT, "file:///etc/../etc/passwd", InvalidError),
+        (AddressType.OBJECT, "file:///a/\0", InvalidError),
+        (AddressType.OBJECT, "", InvalidError),
+    ],
+)
+def test_addresses_that_cannot_be_imported_change_nothing(
+    kind: AddressType, address: str, error: type[Exception]
+) -> None:
+    world = World()
+    before = world.main.branch("main")
+    with pytest.raises(error):
+        world.main.import_addresses("main", [ImportAddress(kind, address, "x")])
+    assert world.main.branch("main") == before
 
 
 @pytest.mark.parametrize(("destination", "prefix"), [("a/", True), ("a/x", False)])

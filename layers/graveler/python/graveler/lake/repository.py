@@ -22,6 +22,7 @@ from graveler.lake.commit import Committer
 from graveler.lake.create import Creator
 from graveler.lake.importing.folder_listing import FolderListing, Progress, no_progress
 from graveler.lake.importing.importer import Importer, ImportSource
+from graveler.lake.importing.prefix_listing import ImportAddress, source_at
 from graveler.lake.landing import Lander
 from graveler.lake.merge import Merger
 from graveler.lake.move import Mover
@@ -470,6 +471,28 @@ class OpenRepository(RepositoryReader):
 
         return export(
             self, ref, folder, prefix=prefix, verify=verify, dry_run=dry_run, progress=progress, threads=threads
+        )
+
+    def import_addresses(
+        self,
+        branch: str,
+        addresses: Sequence[ImportAddress],
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+    ) -> Commit:
+        """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap. Without
+        any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there."""
+        return self.import_sources(
+            branch,
+            [source_at(address, self._codec, progress) for address in addresses],
+            message,
+            committer=committer,
+            metadata=metadata,
+            request_id=request_id,
         )
 
     def import_sources(

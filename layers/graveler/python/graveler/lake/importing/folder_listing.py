@@ -32,11 +32,18 @@ class FolderListing:
 
     Files are addressed where they lie, ``file://<absolute path>``, and not copied. Symbolic links to files count as files; links
     to folders are not followed; links to nothing, sockets, pipes and devices are left out. ``threads`` read files at the same
-    time.
+    time. Of what is directly in the folder, only what begins with ``beginning`` is listed.
     """
 
     def __init__(
-        self, folder: Path, destination: str, codec: RecordCodec, progress: Progress = no_progress, threads: int = 4
+        self,
+        folder: Path,
+        destination: str,
+        codec: RecordCodec,
+        progress: Progress = no_progress,
+        threads: int = 4,
+        *,
+        beginning: str = "",
     ) -> None:
         self._shown = str(folder)
         self._folder = folder.absolute()
@@ -44,6 +51,7 @@ class FolderListing:
         self._codec = codec
         self._progress = progress
         self._threads = threads
+        self._beginning = beginning
 
     def __call__(self) -> Generator[tuple[bytes, bytes], None, None]:
         """The records in ascending order of their keys. Reads each file once; memory for some hundred records.
@@ -56,8 +64,8 @@ class FolderListing:
         with ThreadPoolExecutor(self._threads, thread_name_prefix="graveler-import") as pool:
             waiting: deque[Future[tuple[bytes, bytes, int]]] = deque()
             try:
-                for path in self._files():
-                    waiting.append(pool.submit(self._record, *path, stop))
+                for path, key in self._files():
+                    waiting.append(pool.submit(file_record, path, key, self._codec, stop))
                     if len(waiting) >= _IN_FLIGHT:
                         yield self._finished(waiting.popleft())
                 while waiting:
@@ -90,7 +98,9 @@ class FolderListing:
 
     def _files(self) -> Iterator[tuple[str, bytes]]:
         """Paths of files and their keys, in the order of the keys: a folder sorts as if its name ended with the slash."""
-        open_folders = [self._children(str(self._folder), self._destination)]
+        top = self._children(str(self._folder), self._destination)
+        first = self._destination + self._beginning
+        open_folders = [iter([child for child in top if child[1].startswith(first)])]
         while open_folders:
             for path, name, is_folder in open_folders[-1]:
                 if is_folder:
@@ -119,19 +129,22 @@ class FolderListing:
         found.sort()
         return ((path, prefix + name.decode(), is_folder) for name, path, is_folder in found)
 
-    def _record(self, path: str, key: bytes, stop: Event) -> tuple[bytes, bytes, int]:
-        try:
-            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - one file descriptor for both stat and bytes
-                mtime = int(os.fstat(file.fileno()).st_mtime)
-                digest = md5(usedforsecurity=False)
-                size = 0
-                while not stop.is_set() and (piece := file.read(_PIECE)):
-                    digest.update(piece)
-                    size += len(piece)
-        except OSError as error:
-            raise _unreadable(path, error) from None
-        entry = ObjectEntry(key.decode(), f"file://{path}", size, digest.hexdigest(), mtime)
-        return key, self._codec.encode(entry), size
+
+def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event) -> tuple[bytes, bytes, int]:
+    """Key and record of one file, and its size. Reads the file once, for its MD5; ``stop`` ends that early, with a record that is
+    not to be used."""
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - one file descriptor for both stat and bytes
+            mtime = int(os.fstat(file.fileno()).st_mtime)
+            digest = md5(usedforsecurity=False)
+            size = 0
+            while not stop.is_set() and (piece := file.read(_PIECE)):
+                digest.update(piece)
+                size += len(piece)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    entry = ObjectEntry(key.decode(), f"file://{path}", size, digest.hexdigest(), mtime)
+    return key, codec.encode(entry), size
 
 
 def _is_file(entry: "os.DirEntry[str]") -> bool:

@@ -48,7 +48,7 @@ class Importer:
         *,
         request_id: str = "",
     ) -> Commit:
-        """See :meth:`graveler.lake.repository.OpenRepository.import_folder`."""
+        """See :meth:`graveler.lake.repository.OpenRepository.import_folder`. Without a source, the commit has the head's tree."""
         ordered = sorted(sources, key=lambda source: source.destination)
         _refuse_overlaps(ordered)
         landing = Landing(
@@ -100,8 +100,6 @@ def _interval(source: ImportSource) -> Interval:
 
 
 def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
-    if not sources:
-        raise InvalidError("nothing to import: name at least one source")
     for one, other in pairwise(sources):
         same = one.destination == other.destination
         if same or (one.is_prefix and other.destination.startswith(one.destination)):
