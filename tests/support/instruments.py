@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from graveler.errors import GravelerError, UnavailableError
+from graveler.errors import BusyError, GravelerError, UnavailableError
 from graveler.storage.objects import Objects, StoredObject
 from graveler.storage.tables import Condition, Delete, Item, Key, Put, QueryPage, Tables, Write
 
@@ -25,9 +25,10 @@ LIST_PAGE: Final = 1000
 GET_BATCH: Final = 100
 WRITE_BATCH: Final = 25
 
-Fault: TypeAlias = Literal["fail_before", "fail_after", "repeat"] | None
-"""What happens to one request: it never arrives; it has its effect, but the answer is lost; it arrives twice, and the second
-answer counts; None, nothing special."""
+Fault: TypeAlias = Literal["fail_before", "refuse", "fail_after", "repeat", "late"] | None
+"""What happens to one request: it never arrives; it is refused, as by a service that is too busy; it has its effect, but the
+answer is lost; it arrives twice, and the second answer counts; it hangs until the client gives up, and arrives when
+:meth:`Boundaries.deliver` says so; None, nothing special."""
 Schedule: TypeAlias = Callable[[str, int], Fault]
 """From a request's method and its ordinal (from 0, over everything that shares :class:`Boundaries`) to its fault."""
 
@@ -189,10 +190,12 @@ class CountingTables:
 
 
 class Boundaries:
-    """Numbers requests from 0, over every wrapper that shares it. ``seen`` is their methods, in order."""
+    """Numbers requests from 0, over every wrapper that shares it. ``seen`` is their methods, in order; ``under_way`` are those
+    that hang."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+        self.under_way: list[Callable[[], object]] = []
         self._lock = Lock()
 
     def next(self, method: str) -> int:
@@ -200,6 +203,13 @@ class Boundaries:
         with self._lock:
             self.seen.append(method)
             return len(self.seen) - 1
+
+    def deliver(self) -> None:
+        """Now the requests arrive that hung. Nobody is there for their answers."""
+        for perform in self.under_way:
+            with suppress(GravelerError):
+                perform()
+        self.under_way.clear()
 
 
 def fail_nth(ordinal: int, fault: Fault) -> Schedule:
@@ -217,6 +227,11 @@ class _Faults:
         fault = self._schedule(method, ordinal)
         if fault == "fail_before":
             raise UnavailableError(f"fault on purpose: request {ordinal} ({method}) never arrived")
+        if fault == "refuse":
+            raise BusyError(f"fault on purpose: request {ordinal} ({method}) was refused")
+        if fault == "late":
+            self.boundaries.under_way.append(perform)
+            raise UnavailableError(f"fault on purpose: request {ordinal} ({method}) timed out")
         if fault is not None:
             with suppress(GravelerError):  # the first answer is lost, whatever it was
                 perform()
@@ -250,7 +265,8 @@ class FaultyObjects:
         return self._faults.request("head", lambda: self._inner.head(key))
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
-        return self._faults.request("put", lambda: self._inner.put(key, data, if_absent=if_absent))
+        contents = data if isinstance(data, bytes) else data.read_bytes()  # a file may be gone when a late request arrives
+        return self._faults.request("put", lambda: self._inner.put(key, contents, if_absent=if_absent))
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         self._faults.request("delete", lambda: self._inner.delete(key, if_match=if_match))
