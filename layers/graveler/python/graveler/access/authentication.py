@@ -1,0 +1,152 @@
+"""From what a request carries to who asks: an access key with its secret (Basic), or a token of a login (Bearer, or a cookie).
+
+A credential that was good within the last seconds costs no request (:mod:`graveler.access.verified`). Any other costs one
+read of the table, whether its key exists or not, and all failures look the same.
+"""
+
+import binascii
+import time
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from graveler.access.errors import AuthenticationError
+from graveler.access.failures import Failures
+from graveler.access.keys import AccessKey, Keys, KeyWithSecret
+from graveler.access.permissions import Identity, Role
+from graveler.access.tokens import LoginToken, Tokens
+from graveler.access.verified import Verified
+from graveler.errors import InvalidError, NotFoundError
+from graveler.storage.tables import Tables
+
+COOKIE: Final = "internal_auth_session"
+"""Name of the cookie that holds a token."""
+
+_MAX_CREDENTIAL: Final = 4096
+_NO_KEY: Final = ""
+"""Stands for the key of tokens that are not ours, where failures are counted."""
+
+
+class Access:
+    """The access keys of one lake. Safe to share between threads; ``clock`` tells Unix seconds."""
+
+    def __init__(self, tables: Tables, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._keys = Keys(tables)
+        self._tokens = Tokens(tables)
+        self._verified = Verified(clock)
+        self._failures = Failures(clock)
+
+    def authenticate(self, authorization: str | None, cookie: str | None, source: str) -> Identity:
+        """Who asks. ``authorization`` and ``cookie`` are the headers of these names, ``source`` is the network address.
+
+        Where there is an Authorization header the cookie is not looked at. No request if the credential was verified within
+        :data:`graveler.access.verified.KEEP` seconds, else one table read. :class:`AuthenticationError`;
+        :class:`TooManyFailuresError` after too many of them.
+        """
+        if authorization:
+            known = self._verified.find(authorization)
+            return known if known is not None else self._verify(authorization, source)
+        if cookie and (token := _cookie(cookie, COOKIE)):
+            return self.authenticate(f"Bearer {token}", None, source)
+        raise AuthenticationError
+
+    def login(self, key_id: str, secret: str, source: str) -> LoginToken:
+        """A token for whoever knows the secret. One table read; two for the first one of a process. Errors as
+        :meth:`authenticate`."""
+        return self._tokens.issue(self._check_secret(key_id, secret, source).key_id, now=self._clock())
+
+    def create_key(
+        self, name: str, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = ()
+    ) -> KeyWithSecret:
+        """Make a key for ``name``, limited to repositories and branches that match one of the patterns (none: no limit). One
+        table write. :class:`InvalidError` for an empty name or pattern."""
+        return self._keys.create(name, role, repositories, branches, now=self._clock())
+
+    def keys(self) -> list[AccessKey]:
+        """The live keys, by ID. One table read for each 1,000."""
+        return self._keys.all()
+
+    def key(self, key_id: str) -> AccessKey:
+        """A live key. One table read. :class:`KeyNotFoundError`."""
+        return self._keys.get(key_id)
+
+    def has_keys(self) -> bool:
+        """Did the lake ever have a key? One table read."""
+        return self._keys.any()
+
+    def revoke(self, key_id: str) -> AccessKey:
+        """End a key and its tokens: at once here, within :data:`graveler.access.verified.KEEP` seconds in other processes. One
+        table read, one write. :class:`KeyNotFoundError`."""
+        revoked = self._keys.revoke(key_id, now=self._clock())
+        self._verified.forget(key_id)
+        return revoked
+
+    def ensure_first_key(
+        self, key_id: str | None = None, secret: str | None = None, name: str = "admin"
+    ) -> KeyWithSecret | None:
+        """See to it that somebody can log in; what was made, or None if there was nothing to do.
+
+        With ``key_id`` and ``secret`` that admin's key is there afterwards. Without, a lake that never had a key gets one, and
+        of several processes that start at once one is told its secret. At most two table requests. :class:`InvalidError` if one
+        of the two is missing or weak; :class:`graveler.errors.AlreadyExistsError` if the key has another secret.
+        """
+        if key_id and secret:
+            return self._keys.adopt(key_id, secret, name, now=self._clock())
+        if key_id or secret:
+            raise InvalidError("an access key ID and its secret go together; give both, or neither")
+        return self._keys.create_first(name, now=self._clock())
+
+    def _verify(self, authorization: str, source: str) -> Identity:
+        scheme, _, credential = authorization.partition(" ")
+        if len(authorization) > _MAX_CREDENTIAL:
+            raise AuthenticationError
+        asked = self._clock()
+        match scheme.lower():
+            case "basic":
+                key_id, secret = _basic(credential.strip())
+                identity, expires = self._check_secret(key_id, secret, source).identity(), None
+            case "bearer":
+                identity, expires = self._check_token(credential.strip(), source)
+            case _:
+                raise AuthenticationError
+        self._verified.keep(authorization, identity, asked, expires)
+        return identity
+
+    def _check_secret(self, key_id: str, secret: str, source: str) -> AccessKey:
+        self._failures.check(source, key_id[:128])
+        key = self._keys.verify(key_id, secret)
+        if key is None:
+            self._failures.note(source, key_id[:128])
+            raise AuthenticationError
+        return key
+
+    def _check_token(self, token: str, source: str) -> tuple[Identity, float]:
+        # The signature comes first and costs no request: a token of ours is never refused for what others sent from its address.
+        claims = self._tokens.verify(token, now=self._clock())
+        if claims is None:
+            self._failures.check(source, _NO_KEY)
+            self._failures.note(source, _NO_KEY)
+            raise AuthenticationError
+        try:
+            return self._keys.get(claims.sub).identity(), claims.exp
+        except NotFoundError:
+            raise AuthenticationError from None
+
+
+def _basic(credential: str) -> tuple[str, str]:
+    try:
+        key_id, colon, secret = b64decode(credential, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        raise AuthenticationError from None
+    if not colon:
+        raise AuthenticationError
+    return key_id, secret
+
+
+def _cookie(header: str, name: str) -> str:
+    for pair in header.split(";"):
+        found, _, value = pair.strip().partition("=")
+        if found == name:
+            return value.strip('"')
+    return ""

@@ -1,0 +1,43 @@
+"""What is refused, and why. HTTP says 401 to the first two, as lakeFS does, and 429 to the third."""
+
+from graveler.errors import BusyError, ForbiddenError, NotFoundError
+
+
+class AuthenticationError(ForbiddenError):
+    """Nobody knows who asks. A wrong secret, an unknown key, a revoked key and an expired token are all the same to the asker."""
+
+    def __init__(self) -> None:
+        super().__init__("error authenticating request")  # clients compare this text
+
+
+class NotPermittedError(ForbiddenError):
+    """It is known who asks, and they may not do this."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"insufficient permissions: {why}")
+
+
+class TooManyFailuresError(BusyError):
+    """Too many wrong secrets from one address. ``retry_after`` is in seconds."""
+
+    def __init__(self, retry_after: int) -> None:
+        self.retry_after = retry_after
+        super().__init__(f"too many failed attempts to authenticate; wait {retry_after} s, then try the right key")
+
+
+class SourceNotAllowedError(ForbiddenError):
+    """The address lies outside what may be imported or linked."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        super().__init__(
+            f"address {address[:200]!r} is outside the allowed import sources; ask whoever runs the lake to allow it"
+        )
+
+
+class KeyNotFoundError(NotFoundError):
+    """No live access key has this ID."""
+
+    def __init__(self, key_id: str) -> None:
+        self.key_id = key_id
+        super().__init__(f"access key {key_id!r} does not exist, or is revoked; list the ones there are")

@@ -1,0 +1,246 @@
+"""Access keys: an ID that everybody may know and a secret that is shown once.
+
+A key is an item of the table: partition ``access-keys``, sorted by ID. Of the secret it holds HMAC-SHA256 under a salt of the
+key's own. That is a fast hash, on purpose. Slow ones (scrypt, Argon2) exist to make guessable passwords dear to guess; a
+secret made here is 40 random characters (238 bits), which no speed of guessing finds, and a slow hash would cost 50 ms
+of processor time on each request that is not in the cache, which anybody could make us spend. Secrets that others chose must
+be long for the same reason (:data:`MIN_CHOSEN_SECRET`).
+
+A revoked key's item stays, without salt and digest, so that its ID never comes to life again: a token that was
+given out for it stays dead, whatever is created later.
+"""
+
+import hmac
+import re
+import string
+from collections.abc import Sequence
+from hashlib import sha256
+from secrets import choice, token_bytes
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.access.errors import KeyNotFoundError
+from graveler.access.permissions import Identity, Role
+from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
+from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
+
+MIN_CHOSEN_SECRET: Final = 32
+"""Characters that a secret must have which was not made here."""
+MAX_SECRET: Final = 256
+MAX_PATTERNS: Final = 100
+
+_PARTITION: Final = "access-keys"
+_FIRST: Final = Key("access", b"first-key")
+"""Item that says that the lake has made its first key by itself."""
+_PAGE: Final = 1000
+_UPPER: Final = string.ascii_uppercase + string.digits
+_LETTERS: Final = string.ascii_letters + string.digits
+_KEY_ID: Final = re.compile(r"[A-Za-z0-9_.-]{3,128}")
+_SECRET: Final = re.compile(r"[!-~]+")
+_NO_SALT: Final = bytes(16)
+_NO_DIGEST: Final = token_bytes(32)
+
+
+class AccessKey(Struct, frozen=True):
+    """A live key, without its secret. ``name`` is its holder's, who commits; ``created`` is in Unix seconds."""
+
+    key_id: str
+    name: str
+    role: Role
+    repositories: tuple[str, ...]
+    branches: tuple[str, ...]
+    created: int
+
+    def identity(self) -> Identity:
+        """Who asks with this key."""
+        return Identity(self.key_id, self.name, self.role, self.repositories, self.branches)
+
+
+class KeyWithSecret(Struct, frozen=True):
+    """A key just made. Its secret cannot be had again."""
+
+    key: AccessKey
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"KeyWithSecret({self.key!r}, secret=…)"
+
+
+class Keys:
+    """The access keys of one lake."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def create(
+        self, name: str, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = (), *, now: float
+    ) -> KeyWithSecret:
+        """Make a key and its secret. One table write. :class:`InvalidError` for an empty name or pattern."""
+        made = KeyWithSecret(_key(_new_key_id(), name, role, repositories, branches, now), _new_secret())
+        self._tables.put(_address(made.key.key_id), _encode(made), Absent())
+        return made
+
+    def create_first(self, name: str, *, now: float) -> KeyWithSecret | None:
+        """Make an admin's key if the lake never had a key; of several callers at once, one gets it. One table read, and one
+        write if there is none."""
+        if self._tables.query(_PARTITION, limit=1).items:
+            return None
+        made = KeyWithSecret(_key(_new_key_id(), name, Role.ADMIN, (), (), now), _new_secret())
+        writes = [
+            Put(_address(made.key.key_id), _encode(made), Absent()),
+            Put(_FIRST, {"key_id": made.key.key_id}, Absent()),
+        ]
+        try:
+            self._tables.transact(writes)
+        except ConditionFailedError:
+            return None
+        return made
+
+    def adopt(self, key_id: str, secret: str, name: str, *, now: float) -> KeyWithSecret | None:
+        """Make an admin's key with this ID and secret; None if it is there already. One table write, and a read if it is there.
+
+        :class:`InvalidError` if one of the two cannot be used; :class:`AlreadyExistsError` if the key has another secret, or
+        was revoked.
+        """
+        if not _KEY_ID.fullmatch(key_id):
+            raise InvalidError(f"access key ID {key_id!r} must be 3 to 128 letters, digits, or one of . _ -")
+        if not (MIN_CHOSEN_SECRET <= len(secret) <= MAX_SECRET and _SECRET.fullmatch(secret)):
+            raise InvalidError(
+                f"the secret of access key {key_id!r} must have {MIN_CHOSEN_SECRET} to {MAX_SECRET} printable ASCII "
+                "characters without spaces; take 40 random ones"
+            )
+        made = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
+        try:
+            self._tables.put(_address(key_id), _encode(made), Absent())
+        except ConditionFailedError:
+            if self.verify(key_id, secret) is None:
+                raise AlreadyExistsError(
+                    "access key",
+                    key_id,
+                    "with another secret, or revoked; name another key ID, or give the right secret",
+                ) from None
+            return None
+        return made
+
+    def verify(self, key_id: str, secret: str) -> AccessKey | None:
+        """The key, if it lives and this is its secret. One table read; a key that does not exist takes the same work."""
+        stored = _decode(key_id, self._item(key_id))
+        salt, digest = (_NO_SALT, _NO_DIGEST) if stored is None else (stored.salt, stored.digest)
+        right = hmac.compare_digest(_digest(salt, secret), digest)
+        return stored.key if stored is not None and right else None
+
+    def get(self, key_id: str) -> AccessKey:
+        """A live key. One table read. :class:`KeyNotFoundError`."""
+        stored = _decode(key_id, self._item(key_id))
+        if stored is None:
+            raise KeyNotFoundError(key_id)
+        return stored.key
+
+    def all(self) -> list[AccessKey]:
+        """The live keys, by ID. One table read for each 1,000, revoked ones included."""
+        found: list[AccessKey] = []
+        start, more = b"", True
+        while more:
+            page = self._tables.query(_PARTITION, start=start, limit=_PAGE)
+            for sort, item in page.items:
+                stored = _decode(sort.decode(errors="backslashreplace"), item)
+                if stored is not None:
+                    found.append(stored.key)
+            more = page.more and bool(page.items)
+            if more:
+                start = page.items[-1][0] + b"\0"
+        return found
+
+    def any(self) -> bool:
+        """Did the lake ever have a key? One table read."""
+        return bool(self._tables.query(_PARTITION, limit=1).items)
+
+    def revoke(self, key_id: str, *, now: float) -> AccessKey:
+        """End a key, for good; returns what it was. One table read, one write. :class:`KeyNotFoundError`."""
+        key = self.get(key_id)
+        item: Item = {"name": key.name, "role": key.role.value, "created": key.created, "revoked": int(now)}
+        try:
+            self._tables.put(_address(key_id), item, Matches({"revoked": None}))
+        except ConditionFailedError:  # somebody else was quicker
+            raise KeyNotFoundError(key_id) from None
+        return key
+
+    def _item(self, key_id: str) -> Item | None:
+        # What cannot be a key's ID is looked up as one that is not there.
+        return self._tables.get(_address(key_id if _KEY_ID.fullmatch(key_id) else "-"))
+
+
+class _Stored(Struct, frozen=True):
+    key: AccessKey
+    salt: bytes
+    digest: bytes
+
+
+def _new_key_id() -> str:
+    return "AKIA" + choice("IJ") + "".join(choice(_UPPER) for _ in range(14)) + "Q"
+
+
+def _new_secret() -> str:
+    return "".join(choice(_LETTERS) for _ in range(40))
+
+
+def _address(key_id: str) -> Key:
+    return Key(_PARTITION, key_id.encode())
+
+
+def _digest(salt: bytes, secret: str) -> bytes:
+    return hmac.digest(salt, secret.encode("utf-8", "surrogatepass"), sha256)
+
+
+def _key(
+    key_id: str, name: str, role: Role, repositories: Sequence[str], branches: Sequence[str], now: float
+) -> AccessKey:
+    if not 0 < len(name) <= 256 or not name.isprintable():
+        raise InvalidError(f"the name {name[:256]!r} of a key's holder must be 1 to 256 printable characters")
+    for kind, patterns in (("repository", repositories), ("branch", branches)):
+        if len(patterns) > MAX_PATTERNS:
+            raise InvalidError(f"a key has at most {MAX_PATTERNS} {kind} patterns, not {len(patterns)}; use wider ones")
+        for pattern in patterns:
+            if not 0 < len(pattern) <= 256 or not pattern.isprintable():
+                raise InvalidError(f"{kind} pattern {pattern[:256]!r} must be 1 to 256 printable characters")
+    return AccessKey(key_id, name, role, tuple(repositories), tuple(branches), int(now))
+
+
+def _encode(made: KeyWithSecret) -> Item:
+    key, salt = made.key, token_bytes(16)
+    item: dict[str, Value] = {
+        "name": key.name,
+        "role": key.role.value,
+        "created": key.created,
+        "salt": salt,
+        "digest": _digest(salt, made.secret),
+    }
+    # Left out where there is none: no limit is a key's usual state.
+    if key.repositories:
+        item["repositories"] = list(key.repositories)
+    if key.branches:
+        item["branches"] = list(key.branches)
+    return item
+
+
+def _decode(key_id: str, item: Item | None) -> _Stored | None:
+    """What the item says; None if there is none or the key is revoked. :class:`CorruptError` for one that makes no sense."""
+    if item is None or "revoked" in item:
+        return None
+    name, role, created = item.get("name"), item.get("role"), item.get("created")
+    salt, digest = item.get("salt"), item.get("digest")
+    repositories, branches = item.get("repositories", []), item.get("branches", [])
+    if not (
+        isinstance(name, str)
+        and isinstance(role, str)
+        and role in Role._value2member_map_
+        and isinstance(created, int)
+        and isinstance(salt, bytes)
+        and isinstance(digest, bytes)
+        and isinstance(repositories, list)
+        and isinstance(branches, list)
+    ):
+        raise CorruptError(f"access key {key_id!r} cannot be read; restore the table from a copy")
+    key = AccessKey(key_id, name, Role(role), tuple(repositories), tuple(branches), created)
+    return _Stored(key, salt, digest)

@@ -1,0 +1,86 @@
+"""What a role may do, and where: the whole permission model.
+
+A key has one role. It may be limited to repositories and to branches, each by glob patterns (``*``, ``?``, ``[…]``; ``*`` also
+matches slashes). Limits to branches concern changes only: whoever may read a repository reads all of it, since
+every commit can be reached from many branches.
+"""
+
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.access.errors import NotPermittedError
+
+
+class Permission(Enum):
+    """What a request needs."""
+
+    READ = "read"
+    """Look at anything, and get presigned URLs to read."""
+    WRITE = "write"
+    """Change objects, branches, tags and commits."""
+    ADMIN = "admin"
+    """Create, configure and delete repositories; create and revoke keys."""
+
+
+class Role(Enum):
+    """What a key's holder is."""
+
+    READER = "reader"
+    WRITER = "writer"
+    ADMIN = "admin"
+
+
+_GRANTS: Final = {
+    Role.READER: frozenset((Permission.READ,)),
+    Role.WRITER: frozenset((Permission.READ, Permission.WRITE)),
+    Role.ADMIN: frozenset(Permission),
+}
+
+
+class Identity(Struct, frozen=True):
+    """Who asks: the key, the name of its holder, the role, and the patterns that limit it (none: no limit)."""
+
+    key_id: str
+    name: str
+    role: Role
+    repositories: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+
+    def allows(self, permission: Permission, repository: str = "", branch: str = "") -> bool:
+        """Whether this identity may do it. No request.
+
+        Without ``repository`` the whole lake is concerned: then a key that is limited to repositories may read only (what it
+        reads must be filtered with :meth:`sees`). Without ``branch`` more than one branch is concerned: then a key that is
+        limited to branches may not change anything.
+        """
+        return not self._why_not(permission, repository, branch)
+
+    def require(self, permission: Permission, repository: str = "", branch: str = "") -> None:
+        """:class:`NotPermittedError` unless :meth:`allows`. No request."""
+        if why := self._why_not(permission, repository, branch):
+            raise NotPermittedError(why)
+
+    def sees(self, repository: str) -> bool:
+        """Whether a list of repositories shows this one to it."""
+        return not self.repositories or _matches(repository, self.repositories)
+
+    def _why_not(self, permission: Permission, repository: str, branch: str) -> str:
+        if permission not in _GRANTS[self.role]:
+            return f"a {self.role.value} cannot {permission.value}"
+        if self.repositories and not _matches(repository, self.repositories):
+            if repository:
+                return f"key {self.key_id} is not for repository {repository!r}"
+            if permission is not Permission.READ:
+                return f"key {self.key_id} is limited to some repositories"
+        if self.branches and permission is not Permission.READ and not _matches(branch, self.branches):
+            if branch:
+                return f"key {self.key_id} may not change branch {branch!r}"
+            return f"key {self.key_id} is limited to some branches"
+        return ""
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return bool(name) and any(fnmatchcase(name, pattern) for pattern in patterns)

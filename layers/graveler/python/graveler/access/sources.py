@@ -1,0 +1,72 @@
+"""From where objects may be imported, staged or linked: nobody reads through graveler what they were not given.
+
+A deployment has a list of address prefixes (in AWS the same list is the role's policy; on a laptop everything is allowed), which
+a repository can narrow. Prefixes and addresses are compared as the plain text that they are: nothing is decoded or cleaned
+first, so what is not spelled as the list spells it is refused. Addresses that could mean another place to somebody who does
+decode or clean them are refused whatever the list says. What a symbolic link in an allowed folder points at is allowed with it.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import unquote
+
+from graveler.access.errors import SourceNotAllowedError
+from graveler.errors import InvalidError
+
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\x00-\x1f\x7f]*")
+_SLASHES: Final = re.compile(r"[/\\]")
+_DOTS: Final = frozenset((".", ".."))
+_DECODINGS: Final = 4
+
+
+class ImportSources:
+    """Prefixes of addresses that are allowed, such as ``s3://bucket/raw/``; each names a folder, with or without its slash.
+
+    ``None`` for ``prefixes`` allows every well-formed address. :class:`InvalidError` for a prefix that is no address.
+    """
+
+    def __init__(self, prefixes: Sequence[str] | None) -> None:
+        self._levels: tuple[tuple[str, ...], ...] = () if prefixes is None else (_folders(prefixes),)
+
+    def narrowed(self, prefixes: Sequence[str]) -> "ImportSources":
+        """What both this and ``prefixes`` allow; no list of a repository can widen its deployment's."""
+        narrow = ImportSources(prefixes)
+        narrow._levels = (*self._levels, *narrow._levels)
+        return narrow
+
+    def allows(self, address: str) -> bool:
+        """Whether the object, or the folder (its address ends with a slash), lies below an allowed prefix."""
+        if not is_plain(address):
+            return False
+        return all(any(address.startswith(folder) for folder in level) for level in self._levels)
+
+    def require(self, address: str) -> None:
+        """:class:`SourceNotAllowedError` unless :meth:`allows`."""
+        if not self.allows(address):
+            raise SourceNotAllowedError(address)
+
+
+def is_plain(address: str) -> bool:
+    """Whether an address means the same place to everybody: a scheme in small letters, no control characters, and no ``.``
+    or ``..`` component, not even behind backslashes or one or several percent-encodings."""
+    if not _ADDRESS.fullmatch(address):
+        return False
+    rest = address.partition("://")[2]
+    for _ in range(_DECODINGS):
+        if not _DOTS.isdisjoint(_SLASHES.split(rest)) or "\0" in rest:
+            return False
+        decoded = unquote(rest, errors="surrogateescape")
+        if decoded == rest:
+            return True
+        rest = decoded
+    return False  # who encodes so often has something to hide
+
+
+def _folders(prefixes: Sequence[str]) -> tuple[str, ...]:
+    for prefix in prefixes:
+        if not is_plain(prefix):
+            raise InvalidError(
+                f"import source {prefix!r} is no plain address; write it as s3://bucket/folder/ or file:///folder/"
+            )
+    return tuple(prefix if prefix.endswith("/") else prefix + "/" for prefix in prefixes)

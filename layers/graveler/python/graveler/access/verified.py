@@ -1,0 +1,66 @@
+"""What was verified a moment ago, so that a request does not cost a read of the table.
+
+An entry is found by a keyed digest of the whole credential, under a key that is made anew in each process: memory holds no secret
+and no token in clear. Only successes are kept, for a few seconds: a revoked key ends in every other process within that time, and
+in the process that revoked it at once.
+"""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from secrets import token_bytes
+from threading import Lock
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.access.permissions import Identity
+
+KEEP: Final = 5.0
+"""Seconds for which a credential is taken as verified."""
+MAX_ENTRIES: Final = 10_000
+
+
+class _Entry(Struct, frozen=True):
+    identity: Identity
+    since: float
+    until: float
+
+
+class Verified:
+    """Credentials that were good, each for at most ``keep`` seconds. Safe to share between threads."""
+
+    def __init__(self, clock: Callable[[], float], keep: float = KEEP, entries: int = MAX_ENTRIES) -> None:
+        self._clock, self._keep, self._most = clock, keep, entries
+        self._secret = token_bytes(32)
+        self._entries: dict[bytes, _Entry] = {}
+        self._lock = Lock()
+
+    def find(self, credential: str) -> Identity | None:
+        """Whose credential this was, if it was verified lately."""
+        entry = self._entries.get(self._digest(credential))
+        # A clock that was set back must not lengthen anything.
+        if entry is None or not entry.since <= self._clock() < entry.until:
+            return None
+        return entry.identity
+
+    def keep(self, credential: str, identity: Identity, verified: float, expires: float | None = None) -> None:
+        """Remember a credential that was good at the time ``verified``, at most until it ``expires``; the oldest one makes room.
+
+        ``verified`` is when the table was asked, not when it answered: a key that was revoked between lives no longer for it.
+        """
+        until = verified + self._keep if expires is None else min(verified + self._keep, expires)
+        digest = self._digest(credential)
+        with self._lock:
+            self._entries.pop(digest, None)
+            while len(self._entries) >= self._most:
+                del self._entries[next(iter(self._entries))]
+            self._entries[digest] = _Entry(identity, verified, until)
+
+    def forget(self, key_id: str) -> None:
+        """Drop all credentials of a key."""
+        with self._lock:
+            for digest in [found for found, entry in self._entries.items() if entry.identity.key_id == key_id]:
+                del self._entries[digest]
+
+    def _digest(self, credential: str) -> bytes:
+        return blake2b(credential.encode("utf-8", "surrogatepass"), key=self._secret, digest_size=32).digest()
