@@ -83,6 +83,14 @@ class ObjectNotFoundError(NotFoundError):
         super().__init__(f"object {path!r} does not exist in {ref!r}")
 
 
+class NotCommittedError(ObjectNotFoundError):
+    """The object is staged on the branch, and in none of its commits yet."""
+
+    def __init__(self, path: str, branch: str) -> None:
+        super().__init__(path, branch)
+        self.args = (f"object {path!r} is an uncommitted change of {branch!r}; no commit has it until you commit",)
+
+
 class AlreadyExistsError(ConflictError):
     """The name is taken."""
 

@@ -1,4 +1,4 @@
-"""Questions asked of the commit graph: merge base, ancestry, log.
+"""Questions asked of the commit graph: merge base, ancestry, log, origins.
 
 A walk needs one commit after the other, and a request brings a hundred for the time of one. So a walk reads ahead: with the
 commit that it needs it asks for those that it will probably need next (:class:`_Reader`). What was read too much stays in the
@@ -7,7 +7,7 @@ store's memory.
 Generations (1 for a root, else one more than the highest parent's) bound every walk: an ancestor's is always lower.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import chain
 from typing import Final
@@ -23,6 +23,12 @@ _STALE: Final = 4
 
 _MAX_FRONTIER: Final = 16
 """How many IDs a log's position may carry, so that it fits a URL."""
+
+Shows = Callable[[Commit, Sequence[Commit]], bool]
+"""Is a commit that has these parents (of those that the log follows) one to show?"""
+
+Unchanged = Callable[[Commit, Commit, Sequence[int]], Collection[int]]
+"""Which of these things does the second commit, a parent of the first, have as the first has them?"""
 
 
 def merge_base(commits: CommitStore, left: CommitID, right: CommitID) -> CommitID | None:
@@ -148,6 +154,35 @@ def log(
             return
 
 
+def origins(commits: CommitStore, start: CommitID, things: int, unchanged: Unchanged) -> list[Commit]:
+    """For each of ``things`` that ``start`` has, numbered from 0, the commit that made it what it is there.
+
+    From commit to commit a thing goes to the first of the parents that has it unchanged, and ends where none has. One walk for
+    all of them; each commit is looked at once. Requests: about one for each 32 generations down to the lowest origin. Errors as
+    :meth:`CommitStore.get`.
+    """
+    reader = _Reader(commits)
+    found: dict[int, Commit] = {}
+    arrived: dict[CommitID, list[int]] = {start: list(range(things))}
+    (first,) = reader.take([start])
+    # The highest generation first: what comes to a commit comes from higher ones, so all of it is there at its turn.
+    waiting: list[tuple[int, CommitID, Commit]] = [(-first.generation, start, first)]
+    while waiting:
+        _, cid, commit = heappop(waiting)
+        left = arrived.pop(cid)
+        for parent in reader.take(commit.parents):
+            same = set(unchanged(commit, parent, left)) if left else set()
+            if not same:
+                continue
+            if parent.id not in arrived:
+                arrived[parent.id] = []
+                heappush(waiting, (-parent.generation, parent.id, parent))
+            arrived[parent.id] += same
+            left = [number for number in left if number not in same]
+        found.update((number, commit) for number in left)
+    return [found[number] for number in range(things)]
+
+
 def log_page(
     commits: CommitStore,
     start: CommitID,
@@ -157,13 +192,17 @@ def log_page(
     first_parent: bool = False,
     since: int | None = None,
     stop_at: CommitID | None = None,
+    shows: Shows | None = None,
+    limit: bool = False,
 ) -> Page[Commit]:
     """Up to ``amount`` (at least 1) commits of :func:`log`, from the one that follows ``after``: a page's ``next_after``, or the
-    ID of any commit in the log.
+    ID of any commit in the log. With ``shows``, only those that it says yes to.
 
-    ``next_after`` is the ID of the last commit shown, and then, each after a dot, the IDs with which the walk goes on: so a
-    page costs as many requests as a log of its length. An ID alone, or creation times that rise towards the past, make the
-    walk begin at ``start`` again: requests as for a log of all up to the page's end.
+    ``next_after`` is the ID of a commit and then, each after a dot, the IDs with which the walk goes on: so a page costs as many
+    requests as a log of its length; with ``shows``, as one that reaches the first commit of the next page. An ID alone, or
+    creation times that rise towards the past, make the walk begin at ``start`` again: requests as for a log of all up to the
+    page's end. ``limit`` asks for these commits and no more: there is no ``next_after``, and no walk to find out whether
+    anything follows.
 
     Raises :class:`InvalidError` for an ``after`` that is none and an ``amount`` below 1, :class:`RefNotFoundError` if the log
     does not contain it, and what :func:`log` raises.
@@ -172,7 +211,7 @@ def log_page(
         raise InvalidError(f"amount is {amount}; ask for at least 1")
     whole = _LogWalk(commits, [start], first_parent=first_parent, since=since)
     if after is None:
-        return _page(whole, amount, stop_at)
+        return _page(whole, amount, stop_at, shows, limit=limit)
     position = after.split(".")
     if not all(map(is_commit_id, position)):
         raise InvalidError(f"{after[:80]!r} is no position in a log; pass what the page before gave, or a commit ID")
@@ -181,28 +220,32 @@ def log_page(
         return Page(())
     if frontier:
         resumed = _LogWalk(commits, frontier, first_parent=first_parent, since=since, passed=last)
-        page = _page(resumed, amount, stop_at)
+        page = _page(resumed, amount, stop_at, shows, limit=limit)
         if resumed.ordered:
             return page
     while (commit := whole.next()) is not None:
         if commit.id == last:
-            return _page(whole, amount, stop_at)
+            return _page(whole, amount, stop_at, shows, limit=limit)
     raise RefNotFoundError(last, f"the log of {start[:16]} does not contain it; begin again from the first page")
 
 
-def _page(walk: "_LogWalk", amount: int, stop_at: CommitID | None) -> Page[Commit]:
+def _page(walk: "_LogWalk", amount: int, stop_at: CommitID | None, shows: Shows | None, *, limit: bool) -> Page[Commit]:
     results: list[Commit] = []
-    while len(results) < amount and (not results or results[-1].id != stop_at):
-        commit = walk.next(amount - len(results))
-        if commit is None:
-            return Page(tuple(results))
-        results.append(commit)
-    last = results[-1].id
-    frontier = walk.frontier()
-    if last == stop_at or walk.next(0) is None:
-        return Page(tuple(results))
-    resumable = walk.ordered and len(frontier) <= _MAX_FRONTIER
-    return Page(tuple(results), ".".join([last, *frontier]) if resumable else last)
+    position: list[CommitID] = []
+    """Once the page is full: the commit that the walk passed last, and where it would go on."""
+    while (commit := walk.next(amount - len(results) if shows is None else READ_BATCH)) is not None:
+        if shows is None or shows(commit, walk.parents(commit)):
+            if len(results) == amount:
+                resumable = walk.ordered and len(position) <= 1 + _MAX_FRONTIER
+                return Page(tuple(results), ".".join(position) if resumable else position[0])
+            results.append(commit)
+        if commit.id == stop_at:
+            break
+        if len(results) == amount:
+            if limit:
+                break
+            position = [commit.id, *walk.frontier()]
+    return Page(tuple(results))
 
 
 class _LogWalk:
@@ -249,6 +292,10 @@ class _LogWalk:
         self._arriving = [cid for cid in _followed(commit, self._first_parent) if cid not in self._seen]
         self._seen.update(self._arriving)
         return commit
+
+    def parents(self, commit: Commit) -> list[Commit]:
+        """Those parents of the commit that came last that the walk follows. At most one request, of what the walk needs next."""
+        return self._reader.take(_followed(commit, self._first_parent))
 
     def frontier(self) -> list[CommitID]:
         """Where the walk would go on."""

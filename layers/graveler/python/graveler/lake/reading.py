@@ -1,19 +1,21 @@
 """The half of a repository's verbs that changes nothing: what refs, objects, commits and differences there are."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from graveler.errors import InvalidError, ObjectNotFoundError, RefNotFoundError
+from graveler.errors import InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
 from graveler.history import graph
 from graveler.history.commits import CommitStore
 from graveler.history.expressions import resolve
 from graveler.history.reflog import LogEntry, RefLog
 from graveler.history.refs import Refs
+from graveler.lake.blame import last_changes, path_interval, prefix_interval, touching
 from graveler.lake.branches import Branches
 from graveler.lake.clock import Clock
 from graveler.lake.differences import Differences, page_of_changes, uncommitted
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.snapshot import Snapshot
+from graveler.lake.summary import Level, Summary, Usage
 from graveler.lake.text import utf8
 from graveler.model import Branch, Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository, Tag
 from graveler.staging.changes import StagedChanges
@@ -147,6 +149,20 @@ class RepositoryReader:
                 return
             after = page.next_after
 
+    def du(self, ref: str, prefix: str = "", delimiter: str = "") -> Usage:
+        """How many objects and bytes there are whose path begins with ``prefix``; with a ``delimiter`` also behind each common
+        prefix, and directly in the prefix.
+
+        Cost: resolving, the commit, its metarange; without a delimiter the two ranges that reach over the prefix, none for the
+        whole ref; with one also each range that holds objects of several common prefixes, or of none. For a branch's name alone
+        also as :meth:`uncommitted` of all.
+        """
+        level = Level(prefix, delimiter)
+        resolved = resolve(ref, self._refs, self._commits)
+        state = resolved.branch
+        tokens = () if state is None else (state.open, *state.sealed[::-1])
+        return level.usage(self._tree(resolved.commit_id), self._staged.reader(tokens))
+
     def tree(self, ref: str) -> Tree:
         """The tree of a ref's commit, for those who read records by themselves. Cost: resolving, one commit, one metarange."""
         return self._tree(resolve(ref, self._refs, self._commits).commit_id)
@@ -172,14 +188,85 @@ class RepositoryReader:
         differences = uncommitted(tree, self._staged.reader((state.open, *state.sealed[::-1])))
         return self._page_of_changes(differences, prefix, after, delimiter, amount)
 
+    def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> Summary:
+        """How many objects and bytes :meth:`uncommitted` adds, removes and changes: in total, and with a ``delimiter`` behind
+        each common prefix. Cost: as :meth:`uncommitted` of all."""
+        level = Level(prefix, delimiter)
+        state = self._branches.state(branch)
+        staged = self._staged.reader((state.open, *state.sealed[::-1]))
+        return level.of_differences(uncommitted(self._tree(state.commit_id), staged))
+
     # History
 
     def log(
-        self, ref: str, *, after: CommitID | None = None, amount: int = 100, first_parent: bool = False
+        self,
+        ref: str,
+        *,
+        after: CommitID | None = None,
+        amount: int = 100,
+        first_parent: bool = False,
+        since: int | None = None,
+        stop_at: str | None = None,
+        paths: Sequence[str] = (),
+        prefixes: Sequence[str] = (),
+        limit: bool = False,
     ) -> Page[Commit]:
-        """Commits that a ref can reach, newest first. Cost: resolving, about one table read for each 32 commits."""
+        """Commits that a ref can reach, newest first.
+
+        ``first_parent`` follows only the first parent of merges. ``since`` (Unix seconds) leaves out commits created before, and
+        what only they reach. ``stop_at`` is a ref: its commit is the last one, if the walk comes to it. With ``paths`` or
+        ``prefixes``, only commits that changed one of those paths, or what begins with one of those prefixes: that differ there
+        from each of their parents (with ``first_parent``, from the first one). ``limit`` asks for ``amount`` commits and no
+        more: no ``next_after``, and no search for whether something follows.
+
+        Cost: resolving, about one table read for each 32 commits. With paths or prefixes, the walk goes on until a commit
+        follows that belongs on the next page (unless ``limit``), however far that is, and for each commit it passes reads its
+        metarange, and of the ranges there that a parent does not have those that it needs to tell.
+        """
+        intervals = [*map(path_interval, paths), *map(prefix_interval, prefixes)]
         start = resolve(ref, self._refs, self._commits).commit_id
-        return graph.log_page(self._commits, start, after, _at_least_one(amount), first_parent=first_parent)
+        return graph.log_page(
+            self._commits,
+            start,
+            after,
+            _at_least_one(amount),
+            first_parent=first_parent,
+            since=since,
+            stop_at=resolve(stop_at, self._refs, self._commits).commit_id if stop_at is not None else None,
+            shows=touching(intervals, self._tree_of, self._trees.empty()) if intervals else None,
+            limit=limit,
+        )
+
+    def blame(self, ref: str, path: str) -> Commit:
+        """The commit that made the object at ``path`` what it is in the commit of ``ref``: following the parents that have the
+        same object (the first such of each merge), the last one that has.
+
+        Uncommitted changes do not count. Cost: resolving, the walk down to that commit: about one table read for each 32
+        commits, the metarange of each, and ranges only where the one that holds the path differs. :class:`ObjectNotFoundError`.
+        """
+        interval = path_interval(path)
+        resolved = resolve(ref, self._refs, self._commits)
+        if self._tree(resolved.commit_id).get(interval[0]) is None:
+            staged = resolved.branch is not None and self._snapshot(ref).get(interval[0]) is not None
+            raise NotCommittedError(path, ref) if staged else ObjectNotFoundError(path, ref)
+        return last_changes(self._commits, resolved.commit_id, [interval], self._tree_of)[0]
+
+    def annotate(
+        self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[tuple[ObjectEntry | CommonPrefix, Commit]]:
+        """:meth:`list_objects` of the commit of ``ref``, and for each the last commit that changed it: of an object as
+        :meth:`blame`, of a common prefix the one that made all behind it what it is.
+
+        Cost: as :meth:`list_objects`, and one walk for the whole page, down to its oldest answer.
+        """
+        commit_id = resolve(ref, self._refs, self._commits).commit_id
+        page = self.list_objects(commit_id, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+        intervals = [
+            prefix_interval(item.path) if isinstance(item, CommonPrefix) else path_interval(item.path)
+            for item in page.results
+        ]
+        commits = last_changes(self._commits, commit_id, intervals, self._tree_of)
+        return Page(tuple(zip(page.results, commits, strict=True)), page.next_after)
 
     def merge_base(self, left: str, right: str) -> Commit | None:
         """The best common ancestor of two refs, as git's; None if they share no history."""
@@ -204,17 +291,39 @@ class RepositoryReader:
 
         Cost: as :meth:`diff`, and finding the base. :class:`InvalidError` without a common history.
         """
+        return self._page_of_changes(self._differences(*self._base_and(left, right)), prefix, after, delimiter, amount)
+
+    def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
+        """How many objects and bytes :meth:`diff` adds, removes and changes: in total, and with a ``delimiter`` behind each
+        common prefix.
+
+        Cost: resolving both, one table read of the commits, two metaranges, and of the ranges that differ those that overlap
+        others or hold several common prefixes; a range that lies where the other side has nothing is not opened.
+        """
+        ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
+        return Level(prefix, delimiter).between(*self._two_trees(*ids))
+
+    def compare_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
+        """:meth:`diff_summary` of what :meth:`compare` shows. Cost: as that, and finding the base. :class:`InvalidError` without
+        a common history."""
+        return Level(prefix, delimiter).between(*self._two_trees(*self._base_and(left, right)))
+
+    def _base_and(self, left: str, right: str) -> tuple[CommitID, CommitID]:
+        """The common base of two refs, and the commit of the second."""
         ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
         base = graph.merge_base(self._commits, *ids)
         if base is None:
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
-        return self._page_of_changes(self._differences(base, ids[1]), prefix, after, delimiter, amount)
+        return base, ids[1]
 
     def _differences(self, left: CommitID, right: CommitID) -> Differences:
+        return partial(diff, *self._two_trees(left, right))
+
+    def _two_trees(self, left: CommitID, right: CommitID) -> tuple[Tree, Tree]:
         self._commits.read(
             [cid for cid in {left, right} if self._commits.in_memory(cid) is None]
         )  # both in one request
-        return partial(diff, self._tree(left), self._tree(right))
+        return self._tree(left), self._tree(right)
 
     def _page_of_changes(
         self, differences: Differences, prefix: str, after: str, delimiter: str, amount: int
@@ -229,7 +338,10 @@ class RepositoryReader:
         )
 
     def _tree(self, commit_id: CommitID) -> Tree:
-        return self._trees.load(self._branches.commit(commit_id).metarange)
+        return self._tree_of(self._branches.commit(commit_id))
+
+    def _tree_of(self, commit: Commit) -> Tree:
+        return self._trees.load(commit.metarange)
 
     def _snapshot(self, ref: str) -> Snapshot:
         resolved = resolve(ref, self._refs, self._commits)

@@ -1,9 +1,13 @@
 """Whether two trees differ somewhere, answered from range IDs where they tell."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from graveler.tree.diff import diff
 from graveler.tree.tree import Tree
+
+Interval = tuple[bytes, bytes | None]
+"""``(start, end)``: the keys with ``start <= key < end``; None is "to the end"."""
 
 
 def differ(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> bool:
@@ -14,6 +18,26 @@ def differ(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None
     if _cover(left, start, end) == _cover(right, start, end):
         return False
     return next(diff(left, right, start, end), None) is not None
+
+
+def differ_anywhere(left: Tree, right: Tree, intervals: Sequence[Interval]) -> bool:
+    """Do they differ in any of the intervals? Opens as :func:`differ`, up to the first that does."""
+    return _differ_between(left, right, intervals) and any(differ(left, right, *interval) for interval in intervals)
+
+
+def where_equal(left: Tree, right: Tree, intervals: Sequence[Interval]) -> list[bool]:
+    """Of each interval, whether they are equal there. Opens as :func:`differ`."""
+    if not _differ_between(left, right, intervals):
+        return [True] * len(intervals)
+    return [not differ(left, right, *interval) for interval in intervals]
+
+
+def _differ_between(left: Tree, right: Tree, intervals: Sequence[Interval]) -> bool:
+    """Is there a range that differs, from the beginning of the first interval to the end of the last? Opens nothing."""
+    start = min((first for first, _ in intervals), default=b"")
+    ends = [end for _, end in intervals if end is not None]
+    end = max(ends) if ends and len(ends) == len(intervals) else None
+    return _cover(left, start, end) != _cover(right, start, end)
 
 
 def _cover(tree: Tree, start: bytes, end: bytes | None) -> list[bytes]:
