@@ -7,7 +7,7 @@ from graveler.model import MergeStrategy, Totals
 from graveler.tree.files import TreeStore
 from graveler.tree.merge import TreeConflict, merge, preview
 from graveler.tree.summary import TotalsCounter, by_delimiter, measure, summarize
-from graveler.tree.touch import differ
+from graveler.tree.touch import differ, differ_anywhere, where_equal
 from tests.support.trees import TINY, MemoryFiles, as_dict, build_tree, new_store, packed
 
 NAMES = [f"{folder}/{number:02}".encode() for folder in ("a", "b", "bb", "c") for number in range(20)] + [b"a", b"top"]
@@ -60,6 +60,21 @@ def test_trees_differ_where_their_records_do(
     answer = differ(build_tree(store, left), build_tree(store, right), start, end)
     inside = {key for key in left.keys() | right.keys() if start <= key < end}
     assert answer == any(left.get(key) != right.get(key) for key in inside)
+
+
+@given(CONTENTS, CONTENTS, st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from([*NAMES, None])), max_size=4))
+def test_several_intervals_differ_where_their_records_do(
+    left: dict[bytes, int], right: dict[bytes, int], intervals: list[tuple[bytes, bytes | None]]
+) -> None:
+    store = new_store()
+    trees = build_tree(store, left), build_tree(store, right)
+    keys = left.keys() | right.keys()
+    equal = [
+        all(left.get(key) == right.get(key) for key in keys if start <= key and (end is None or key < end))
+        for start, end in intervals
+    ]
+    assert where_equal(*trees, intervals) == equal
+    assert differ_anywhere(*trees, intervals) == (not all(equal))
 
 
 def test_nothing_is_opened_where_two_trees_share_their_ranges() -> None:
