@@ -1,0 +1,85 @@
+"""Faults at every request of every verb, one by one: see :mod:`tests.lake.faults`, and ``docs/faults.md``.
+
+``GRAVELER_FAULTS=n`` does it on SQLite and folders too, and with n pairs of faults for each verb: one in the verb, one in its
+repetition.
+"""
+
+import os
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.lake.faults import (
+    CASES,
+    KINDS,
+    WAYS,
+    Case,
+    FolderScene,
+    Kind,
+    MemoryScene,
+    Scene,
+    boundaries,
+    experiment,
+    start,
+)
+
+PAIRS = int(os.environ.get("GRAVELER_FAULTS", "0"))
+
+by_verb = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+
+def one_by_one(case: Case, folder: Path, make: Callable[[Path], Scene]) -> int:
+    """Each request, each kind, each way to go on; returns how many requests there are."""
+    begin = start(case, make(folder / "start"))
+    number = boundaries(case, begin, made(folder, "count"))
+    problems: list[str] = []
+    serial = count()
+    for ordinal in range(number):
+        for kind in KINDS:
+            for way in WAYS:
+                try:
+                    experiment(case, begin, made(folder, str(next(serial))), [(ordinal, kind)], way)
+                except Exception as error:  # noqa: BLE001 - all that is wrong is told at the end
+                    problems.append(f"request {ordinal} of {number}, {kind}, {way}: {error!r}"[:600])
+    begin.scene.close()
+    assert not problems, f"{case.name}: {len(problems)} wrong\n" + "\n".join(problems[:20])
+    return number
+
+
+def made(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
+
+
+@by_verb
+def test_after_a_fault_at_any_request_a_verb_has_happened_or_not(
+    case: Case, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    number = one_by_one(case, tmp_path, MemoryScene)
+    record_property("faults", f"{number} {len(KINDS)} {len(WAYS)}")
+
+
+@pytest.mark.skipif(not PAIRS, reason="GRAVELER_FAULTS is not set")
+@by_verb
+def test_after_a_fault_at_any_request_on_sqlite_and_folders_a_verb_has_happened_or_not(
+    case: Case, tmp_path: Path
+) -> None:
+    one_by_one(case, tmp_path, FolderScene)
+
+
+@pytest.mark.skipif(not PAIRS, reason="GRAVELER_FAULTS is not set")
+@by_verb
+def test_after_a_fault_and_another_one_in_the_repetition_a_verb_has_happened_or_not(case: Case, tmp_path: Path) -> None:
+    begin = start(case, MemoryScene(made(tmp_path, "start")))
+    number = boundaries(case, begin, made(tmp_path, "count"))
+    random = Random(case.name)
+    for serial in range(PAIRS):
+        pair: list[tuple[int, Kind]] = [(random.randrange(number), random.choice(KINDS)) for _ in range(2)]
+        way = random.choice(WAYS)
+        try:
+            experiment(case, begin, made(tmp_path, str(serial)), pair, way)
+        except AssertionError as error:
+            raise AssertionError(f"{case.name}, {pair}, {way}: {error}") from error
