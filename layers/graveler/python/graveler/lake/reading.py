@@ -169,7 +169,24 @@ class RepositoryReader:
 
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """The bytes of an object, in pieces; ``length`` bytes from ``start``. Cost: :meth:`stat` and one object read."""
-        entry = self.stat(ref, path)
+        return self.bytes_of(self.stat(ref, path), start, length)
+
+    def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
+        """What the lake knows of each of some objects, all of one state; None where there is none. Cost: as :meth:`stat`, each
+        metarange and range once; one table read for each that may be staged."""
+        snapshot = self._snapshot(ref)
+        keys = [encode_key(path) for path in paths]
+        found = {key: snapshot.get(key) for key in sorted(set(keys))}
+        return [None if (packed := found[key]) is None else self._codec.decode(key, packed) for key in keys]
+
+    def url(self, entry: ObjectEntry, expires_in: int) -> str:
+        """A URL with which anybody may read an object's bytes for ``expires_in`` seconds. No request. :class:`UnavailableError`
+        if its store has no such URLs."""
+        objects, key = self._locate(entry.address)
+        return objects.presign(key, "GET", expires_in)
+
+    def bytes_of(self, entry: ObjectEntry, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """The bytes of an object that was looked up, as :meth:`stream`. Cost: one object read."""
         objects, key = self._locate(entry.address)
         return objects.stream(key, start, length)
 

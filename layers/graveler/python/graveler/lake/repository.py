@@ -34,6 +34,7 @@ from graveler.lake.reset import Resetter
 from graveler.lake.sealing import Sealer
 from graveler.lake.stage import Stager
 from graveler.lake.text import utf8
+from graveler.lake.uploads import PartedUpload, Uploads, checksum_of_parts
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Branch,
@@ -79,6 +80,7 @@ class OpenRepository(RepositoryReader):
         self._clock = clock
         uid, split = known.repository.uid, known.repository.split
         self._names = DataNames(uid, known.secret, GRACE / 2)
+        self._uploads = Uploads(objects, known.repository.namespace, self._names, clock.now)
         self._stager = Stager(self._branches, self._staged, clock)
         self._creator = Creator(tables, self._refs, self._branches, self._staged, self._trees, clock)
         sealer = Sealer(tables, self._refs, self._branches, self._staged, self._outcomes, clock)
@@ -192,6 +194,48 @@ class OpenRepository(RepositoryReader):
         encode_key(path)
         self._branches.state(branch)
         return f"{self.repository.namespace}/{self._names.new(branch, path, self._clock.now())}"
+
+    def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
+        """A URL with which anybody may write the bytes at an address of :meth:`new_address` for ``expires_in`` seconds. No
+        request. :class:`InvalidError` for another address."""
+        return self._uploads.put_url(branch, path, address, expires_in)
+
+    def begin_upload(self, branch: str, path: str) -> PartedUpload:
+        """Begin an upload in parts, for :meth:`finish_upload`. Cost: one table read, one object request."""
+        return self._uploads.begin(branch, path, self.new_address(branch, path))
+
+    def part_url(self, branch: str, path: str, upload: PartedUpload, number: int, expires_in: int) -> str:
+        """A URL with which anybody may upload one part, 1 to 10,000, for ``expires_in`` seconds. No request."""
+        return self._uploads.part_url(branch, path, upload, number, expires_in)
+
+    def upload_part(self, branch: str, path: str, upload: PartedUpload, number: int, data: bytes) -> str:
+        """Upload one part; returns its ETag. Cost: one object request."""
+        return self._uploads.put_part(branch, path, upload, number, data)
+
+    def abort_upload(self, branch: str, path: str, upload: PartedUpload) -> None:
+        """Forget an upload in parts; an unknown one is success. Cost: one object request."""
+        self._uploads.abort(branch, path, upload)
+
+    def finish_upload(
+        self,
+        branch: str,
+        path: str,
+        upload: PartedUpload,
+        parts: Sequence[tuple[int, str]],
+        *,
+        content_type: str = DEFAULT_CONTENT_TYPE,
+        metadata: Mapping[str, str] | None = None,
+    ) -> ObjectEntry:
+        """Make an object of its parts, ``(number, ETag)`` in order, and stage it. Cost: one object request, and :meth:`link`.
+        Repeated, it stages the same object again. :class:`UploadMissingError`, :class:`InvalidError`."""
+        self._stager.expect(branch)  # before anything is completed
+        stored = self._uploads.complete(branch, path, upload, parts)
+        checksum = checksum_of_parts(parts) or stored.etag
+        entry = ObjectEntry(
+            path, upload.address, stored.size, checksum, int(self._clock.now()), content_type, metadata or {}
+        )
+        self.link(branch, entry)
+        return entry
 
     def link(self, branch: str, entry: ObjectEntry, *, if_absent: bool = False) -> None:
         """Stage an object whose bytes are at ``entry.address`` already.
@@ -484,8 +528,8 @@ class OpenRepository(RepositoryReader):
         request_id: str = "",
         progress: Progress = no_progress,
     ) -> Commit:
-        """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap. Without
-        any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there."""
+        """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap.
+        Without any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there."""
         return self.import_sources(
             branch,
             [source_at(address, self._codec, progress) for address in addresses],
