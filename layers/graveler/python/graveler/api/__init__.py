@@ -1,0 +1,30 @@
+'''The HTTP API: what the field's own clients ask, answered by the use cases of :mod:`graveler.lake`.
+
+:class:`graveler.api.application.Application` answers events of API Gateway (HTTP API, payload 2.0); a local server and Lambda
+both call it. A module in ``resources`` holds the routes of one group. To add a route::
+
+    from graveler.api.call import Call
+    from graveler.api.documents import Error, Ref            # JSON bodies: msgspec Structs; add yours there or in the module
+    from graveler.api.queries import Query                   # query parameters: subclass it, msgspec types, all with defaults
+    from graveler.api.response import Response, json_response, no_content
+    from graveler.api.routing import Permission, Routes
+
+    routes = Routes("branches")                              # one for each module; list the module in resources/__init__.py
+
+    class StatQuery(Query):
+        path: RequiredText                                   # no default: missing and empty are a 400
+        presign: bool = False                                # any spelling of a boolean; `presign=` means absent
+
+    @routes.get("/repositories/{repository}/branches/{branch}", "getBranch", Permission.READ, answers={200: Ref, 404: Error})
+    def get_branch(call: Call, repository: str, branch: str) -> Response:
+        """Describe one branch."""                           # first line: the summary in the OpenAPI document
+        return json_response(Ref(branch, call.lake.repository(repository).branch(branch).commit_id))
+
+Path parameters arrive by name, percent-decoded and not empty. An argument called ``query`` gets the query parameters as the type
+that it is annotated with, ``body`` the JSON body as its Struct (unknown fields ignored, types strict, 400 with the reason). What
+the lake raises becomes a status in ``errors.py``; raise :class:`graveler.api.errors.ApiError` for what only HTTP knows.
+``call`` has ``lake``, ``access``, ``identity``, ``settings``, ``headers``, ``body_bytes()``, ``body_file``, ``committer``,
+``request_key`` (for verbs with a ``request_id``), ``audit_url`` (for each presigned URL; changes are audited by themselves). The
+permission that a route declares is required before the handler runs, for the path's ``{repository}`` and, if it changes anything,
+``{branch}``; with ``branch_in_body=True`` the handler must do that itself. ``None`` makes a route that needs no credentials.
+'''

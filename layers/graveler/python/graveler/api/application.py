@@ -1,0 +1,103 @@
+"""The application: events of API Gateway (HTTP API, payload 2.0) in, answers to them out.
+
+It keeps nothing between requests but what the lake and the authenticator cache, and may be called by several threads at once.
+"""
+
+import logging
+from collections.abc import Mapping
+from secrets import token_hex
+from typing import Any, Final
+
+from graveler.access.authentication import Access
+from graveler.access.errors import TooManyFailuresError
+from graveler.api.call import ANONYMOUS, Call, source_ip
+from graveler.api.errors import ApiError, status_and_text
+from graveler.api.pages import page_outside
+from graveler.api.queries import split_query
+from graveler.api.resources import GROUPS
+from graveler.api.response import Response, error_response
+from graveler.api.routing import Route, Router
+from graveler.api.settings import Settings
+from graveler.errors import GravelerError
+from graveler.lake.lake import Lake
+
+BASE: Final = "/api/v1"
+
+_log = logging.getLogger("graveler.api")
+
+
+class Application:
+    """Answers requests with the use cases of a lake.
+
+    ``access`` tells who asks. Call it with an event; it answers every one of them: what a client did wrong is a 4xx, what is not
+    implemented a 501, and what should not happen a 500 that names an id under which the log has the rest.
+    """
+
+    def __init__(self, lake: Lake, access: Access, settings: Settings | None = None) -> None:
+        self._lake = lake
+        self._access = access
+        self._settings = settings or Settings()
+        self._router = Router(GROUPS)
+
+    def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to an event. Two keys are ours: ``graveler.operation`` names the operation in the answer, for logs and
+        figures; ``graveler.body_file`` in an event is the file that holds its body."""
+        context = event.get("requestContext", {})
+        request_id = str(context.get("requestId", "")) or token_hex(8)
+        path = event.get("rawPath", "/")
+        operation = ""
+        try:
+            if not path.startswith(BASE) or path[len(BASE) : len(BASE) + 1] not in ("", "/"):
+                response = page_outside(path)
+            else:
+                method = context.get("http", {}).get("method", "GET")
+                route, parameters = self._router.find(method, path[len(BASE) :] or "/")
+                operation = route.operation
+                response = self._answer(event, route, parameters, request_id)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it gets an answer
+            response = _refusal(error, operation or path, request_id)
+        response.headers["x-request-id"] = request_id
+        answer = response.event()
+        answer["graveler.operation"] = operation
+        return answer
+
+    def _answer(self, event: Mapping[str, Any], route: Route, parameters: dict[str, str], request_id: str) -> Response:
+        headers = event.get("headers") or {}
+        identity = ANONYMOUS
+        if route.permission is not None:
+            cookies = event.get("cookies")
+            identity = self._access.authenticate(
+                headers.get("authorization"), "; ".join(cookies) if cookies else None, source_ip(event)
+            )
+        call = Call(event, headers, self._lake, self._access, self._settings, identity, route.operation, request_id)
+        pairs = split_query(event.get("rawQueryString", ""))
+        if not route.changes:
+            route.permit(call, parameters)
+            return route.answer(call, parameters, pairs)
+        named = dict(parameters)
+        try:
+            route.permit(call, parameters)
+            response = route.answer(call, parameters, pairs)
+        except Exception as error:  # noqa: BLE001 - the audit log has an outcome for each change, then it goes on its way
+            response = _refusal(error, route.operation, request_id)
+        call.audit(
+            str(response.status),
+            repository=named.get("repository", ""),
+            ref=named.get(route.branch_parameter or "", ""),
+            path=next((value for name, value in pairs if name in ("path", "dest_path")), ""),
+        )
+        return response
+
+
+def _refusal(error: Exception, what: str, request_id: str) -> Response:
+    """The answer to a request that failed."""
+    if isinstance(error, ApiError):
+        return error_response(error.status, error.message, error.headers)
+    if not isinstance(error, GravelerError):
+        _log.error("request %s: %s failed unexpectedly", request_id, what, exc_info=error)
+        return error_response(500, f"unexpected error; the log has the rest under request id {request_id}")
+    status, text = status_and_text(error)
+    if status >= 500:
+        _log.error("request %s: %s: %s", request_id, what, error)
+    wait = str(error.retry_after) if isinstance(error, TooManyFailuresError) else "1"
+    return error_response(status, text, {"retry-after": wait} if status == 429 else None)

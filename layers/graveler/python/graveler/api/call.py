@@ -1,0 +1,123 @@
+"""One request on its way through a handler."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from graveler.access.audit import AuditLine, record
+from graveler.access.authentication import Access
+from graveler.access.permissions import Identity, Role
+from graveler.api.errors import bad_request
+from graveler.api.settings import Settings
+from graveler.lake.lake import Lake
+
+IDEMPOTENCY_HEADER: Final = "idempotency-key"
+MAX_KEY: Final = 200
+"""Longest idempotency key, in characters."""
+
+ANONYMOUS: Final = Identity("", "", Role.READER, repositories=("",))
+"""Who asks where no credentials are needed; sees no repository."""
+
+
+class Call:
+    """What a handler may know of its request, besides its parameters. Header names are in lower case."""
+
+    __slots__ = ("_event", "access", "headers", "identity", "lake", "operation", "request_id", "settings")
+
+    def __init__(
+        self,
+        event: Mapping[str, Any],
+        headers: Mapping[str, str],
+        lake: Lake,
+        access: Access,
+        settings: Settings,
+        identity: Identity,
+        operation: str,
+        request_id: str,
+    ) -> None:
+        self._event = event
+        self.headers = headers
+        self.lake = lake
+        self.access = access
+        self.settings = settings
+        self.identity = identity
+        self.operation = operation
+        self.request_id = request_id
+
+    @property
+    def committer(self) -> str:
+        """The name for commits and reference logs."""
+        return self.identity.name
+
+    @property
+    def request_key(self) -> str:
+        """What tells this request's retries from other requests, for verbs that take a ``request_id``: the client's header
+        ``Idempotency-Key``, which counts for this key of access and operation only. Empty without one."""
+        key = self.headers.get(IDEMPOTENCY_HEADER, "")
+        if not key:
+            return ""
+        if len(key) > MAX_KEY or not key.isprintable():
+            raise bad_request(f"header Idempotency-Key must be at most {MAX_KEY} printable characters")
+        return f"{self.identity.key_id}/{self.operation}/{key}"
+
+    def body_bytes(self) -> bytes:
+        """The body as it was sent."""
+        path = self.body_file
+        if path is not None:
+            return path.read_bytes()
+        return event_body(self._event)
+
+    @property
+    def body_file(self) -> Path | None:
+        """The file that a local server has put a large body into (event key ``graveler.body_file``), if it has."""
+        path = self._event.get("graveler.body_file")
+        return None if path is None else Path(path)
+
+    @property
+    def source_ip(self) -> str:
+        """Where the request came from."""
+        return source_ip(self._event)
+
+    def audit(self, outcome: str, *, repository: str = "", ref: str = "", path: str = "", address: str = "") -> None:
+        """Leave a line in the audit log."""
+        record(
+            AuditLine(
+                time=time.time(),
+                action=self.operation,
+                outcome=outcome,
+                key_id=self.identity.key_id,
+                name=self.identity.name,
+                source=self.source_ip,
+                request_id=self.request_id,
+                repository=repository,
+                ref=ref,
+                path=path,
+                address=address,
+            )
+        )
+
+    def audit_url(self, address: str, *, repository: str, ref: str, path: str) -> None:
+        """Leave a line in the audit log for a presigned URL that is handed out. Its signature stays out of it."""
+        self.audit("presigned", repository=repository, ref=ref, path=path, address=address)
+
+
+def event_body(event: Mapping[str, Any]) -> bytes:
+    """The body of an event. 400 if it is no base64 although it says so."""
+    body = event.get("body")
+    if not body:
+        return b""
+    if event.get("isBase64Encoded"):
+        from base64 import b64decode  # most bodies are text
+
+        try:
+            return b64decode(body, validate=True)
+        except ValueError:
+            raise bad_request("the body is no valid base64") from None
+    return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body)
+
+
+def source_ip(event: Mapping[str, Any]) -> str:
+    """The address that an event says its request came from."""
+    http = event.get("requestContext", {}).get("http", {})
+    return str(http.get("sourceIp", ""))

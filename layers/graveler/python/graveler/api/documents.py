@@ -1,0 +1,121 @@
+"""The JSON bodies of the API, by the names that its clients know, and how a value of the lake becomes one.
+
+Numbers are plain integers, maps are there even if empty: the published clients are strict about both.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from graveler import model
+from graveler.model import MetarangeID
+
+MAX_PER_PAGE: Final = 1000
+COMMIT_VERSION: Final = 1
+
+
+class Error(Struct, frozen=True):
+    """What went wrong."""
+
+    message: str
+
+
+class Pagination(Struct, frozen=True):
+    """Where a listing stands. ``next_offset`` is empty on the last page; pass it as ``after``."""
+
+    has_more: bool
+    next_offset: str
+    results: int
+    max_per_page: int = MAX_PER_PAGE
+
+
+class Ref(Struct, frozen=True):
+    """A branch or a tag."""
+
+    id: str
+    commit_id: str
+
+
+class RefList(Struct, frozen=True):
+    """A page of branches or tags."""
+
+    pagination: Pagination
+    results: list[Ref]
+
+
+class Commit(Struct, frozen=True):
+    """A commit. ``creation_date`` in Unix seconds."""
+
+    id: str
+    parents: list[str]
+    committer: str
+    message: str
+    creation_date: int
+    meta_range_id: MetarangeID
+    metadata: Mapping[str, str]
+    generation: int
+    version: int = COMMIT_VERSION
+
+
+class CommitList(Struct, frozen=True):
+    """A page of commits."""
+
+    pagination: Pagination
+    results: list[Commit]
+
+
+class Repository(Struct, frozen=True):
+    """A repository. ``creation_date`` in Unix seconds."""
+
+    id: str
+    creation_date: int
+    default_branch: str
+    storage_namespace: str
+    storage_id: str = ""
+    read_only: bool = False
+
+
+class RepositoryList(Struct, frozen=True):
+    """A page of repositories."""
+
+    pagination: Pagination
+    results: list[Repository]
+
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+def pagination(page: model.Page[T]) -> Pagination:
+    """Where a page of the lake stands."""
+    return Pagination(page.next_after is not None, page.next_after or "", len(page.results))
+
+
+def results(page: model.Page[T], render: Callable[[T], D]) -> list[D]:
+    """The results of a page, each as a document."""
+    return [render(item) for item in page.results]
+
+
+def commit_document(commit: model.Commit) -> Commit:
+    """A commit as clients read it."""
+    return Commit(
+        commit.id,
+        list(commit.parents),
+        commit.committer,
+        commit.message,
+        commit.created,
+        commit.metarange_id,
+        commit.metadata,
+        commit.generation,
+    )
+
+
+def ref_document(ref: model.Branch | model.Tag) -> Ref:
+    """A branch or tag as clients read it."""
+    return Ref(ref.name, ref.commit_id)
+
+
+def repository_document(repository: model.Repository) -> Repository:
+    """A repository as clients read it."""
+    return Repository(repository.name, repository.created, repository.default_branch, repository.namespace)

@@ -1,0 +1,97 @@
+"""Query parameters: from ``a=1&b=x`` to a typed value.
+
+A route's parameters are a subclass of :class:`Query`. What clients send is taken as they mean it: ``a=`` is as if ``a`` were
+absent, booleans come in any spelling, a parameter may repeat where its type is a tuple. Unknown parameters are ignored.
+"""
+
+from inspect import get_annotations
+from typing import Annotated, Any, ClassVar, Final, TypeVar
+from urllib.parse import unquote_plus
+
+import msgspec
+from msgspec import Meta
+
+from graveler.api.errors import bad_request
+
+DEFAULT_AMOUNT: Final = 100
+MAX_AMOUNT: Final = 1000
+
+Amount = Annotated[int, Meta(ge=-1, le=MAX_AMOUNT, description="how many results at most; 0 and -1 mean 100")]
+RequiredText = Annotated[str, Meta(min_length=1)]
+"""A text that must be there: give it no default."""
+
+_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "true"), "true"),
+    **dict.fromkeys(("0", "f", "false"), "false"),
+}
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of the parameters of a route."""
+
+    _booleans: ClassVar[frozenset[str]] = frozenset()
+    _lists: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        kinds: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            kinds.update(get_annotations(base))
+        cls._booleans = frozenset(name for name, kind in kinds.items() if kind is bool)
+        cls._lists = frozenset(name for name, kind in kinds.items() if getattr(kind, "__origin__", None) is tuple)
+
+
+class PageQuery(Query, frozen=True, kw_only=True):
+    """The parameters of every listing."""
+
+    prefix: Annotated[str, Meta(description="only results that begin with this")] = ""
+    after: Annotated[str, Meta(description="only results behind this: the `next_offset` of the page before")] = ""
+    amount: Amount = DEFAULT_AMOUNT
+
+    @property
+    def limit(self) -> int:
+        """How many results a page shall have."""
+        return self.amount if self.amount > 0 else DEFAULT_AMOUNT
+
+
+Q = TypeVar("Q", bound=Query)
+
+
+def split_query(raw: str) -> list[tuple[str, str]]:
+    """Names and values of a raw query string, decoded, in order; those without a value are left out. 400 if it is no UTF-8."""
+    if not raw:
+        return []
+    pairs = []
+    for part in raw.split("&"):
+        name, _, value = part.partition("=")
+        if not value:
+            continue
+        pairs.append((_decoded(name), _decoded(value)))
+    return pairs
+
+
+def read_query(kind: type[Q], pairs: list[tuple[str, str]]) -> Q:
+    """The parameters as a value of their type. 400 says which one is wrong, and why."""
+    given: dict[str, str | list[str]] = {}
+    for name, value in pairs:
+        if name in kind._booleans:
+            given[name] = _BOOLEANS.get(value.lower(), value)
+        elif name in kind._lists:
+            listed = given.setdefault(name, [])
+            if isinstance(listed, list):
+                listed.append(value)
+        else:
+            given[name] = value
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise bad_request(f"query parameter: {error}") from None
+
+
+def _decoded(text: str) -> str:
+    if "%" not in text and "+" not in text:
+        return text
+    try:
+        return unquote_plus(text, errors="strict")
+    except UnicodeDecodeError:
+        raise bad_request(f"query string: {text[:200]!r} is not UTF-8 behind its percent signs") from None

@@ -1,0 +1,74 @@
+"""Answers, before they become events."""
+
+from collections.abc import Mapping
+from http.cookies import SimpleCookie
+from typing import Any, Final
+
+import msgspec
+
+from graveler.api.documents import Error
+
+_ENCODER: Final = msgspec.json.Encoder()
+JSON_TYPE: Final = "application/json"
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
+HTML_TYPE: Final = "text/html; charset=utf-8"
+
+
+class Response(msgspec.Struct):
+    """A status, headers (names in lower case) and a body: text, or bytes, which travel as base64."""
+
+    status: int
+    headers: dict[str, str]
+    body: str | bytes = ""
+    cookies: tuple[str, ...] = ()
+
+    def event(self) -> dict[str, Any]:
+        """As API Gateway (payload 2.0) wants it."""
+        body, encoded = self.body, False
+        if isinstance(body, bytes):
+            from base64 import b64encode  # most answers are text
+
+            body, encoded = b64encode(body).decode(), True
+        answer: dict[str, Any] = {
+            "statusCode": self.status,
+            "headers": self.headers,
+            "body": body,
+            "isBase64Encoded": encoded,
+        }
+        if self.cookies:
+            answer["cookies"] = list(self.cookies)
+        return answer
+
+
+def json_response(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A document as JSON."""
+    said = {"content-type": JSON_TYPE}
+    if headers:
+        said.update(headers)
+    return Response(status, said, _ENCODER.encode(document).decode())
+
+
+def text_response(text: str, status: int = 200, content_type: str = TEXT_TYPE) -> Response:
+    """Bare text."""
+    return Response(status, {"content-type": content_type}, text)
+
+
+def no_content(headers: Mapping[str, str] | None = None, status: int = 204) -> Response:
+    """An answer without a body."""
+    return Response(status, dict(headers or {}))
+
+
+def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as clients read it: JSON with a message."""
+    return json_response(Error(message), status, headers)
+
+
+def cookie(name: str, value: str, *, max_age: int, secure: bool) -> str:
+    """A ``Set-Cookie`` that scripts cannot read and other sites do not send. ``max_age`` in seconds."""
+    made: SimpleCookie = SimpleCookie()
+    made[name] = value
+    morsel = made[name]
+    morsel["path"], morsel["max-age"], morsel["samesite"], morsel["httponly"] = "/", str(max_age), "Lax", "1"
+    if secure:
+        morsel["secure"] = "1"
+    return made[name].OutputString()

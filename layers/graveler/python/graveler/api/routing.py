@@ -1,0 +1,228 @@
+"""Which handler answers which method and path.
+
+Paths are split at ``/`` before each segment is percent-decoded, so that an encoded slash is part of a name. Literal segments win
+over parameters. Nothing is cleaned up or redirected: an empty segment in the middle is a 400, as clients know it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+
+from graveler.access.permissions import Permission
+from graveler.api.call import Call
+from graveler.api.errors import UNKNOWN_ROUTE, ApiError, bad_request
+from graveler.api.queries import Query, read_query
+from graveler.api.response import Response
+
+__all__ = ["Permission", "Route", "Router", "Routes"]
+
+Handler = Callable[..., Response]
+H = TypeVar("H", bound=Handler)
+
+_PARAMETER: Final = "{}"
+_BRANCH_PARAMETERS: Final = ("branch", "destination")
+"""Names of path parameters that hold the branch that a changing route changes."""
+
+
+class Route(msgspec.Struct, frozen=True):
+    """One operation. ``answers`` maps each status to the document that its body is (``str``: plain text; None: no body)."""
+
+    method: str
+    template: str
+    operation: str
+    permission: Permission | None
+    handler: Handler
+    answers: Mapping[int, Any]
+    tag: str
+    query: type[Query] | None
+    body: msgspec.json.Decoder[Any] | None
+    body_type: Any
+    raw_body: bool
+    branch_parameter: str | None
+    changes: bool
+    branch_in_body: bool
+
+    def answer(self, call: Call, parameters: dict[str, str], pairs: list[tuple[str, str]]) -> Response:
+        """Parse, and let the handler do its work."""
+        arguments: dict[str, Any] = parameters  # made for this request
+        if self.query is not None:
+            arguments["query"] = read_query(self.query, pairs)
+        if self.body is not None:
+            arguments["body"] = _read_body(self.body, call.body_bytes())
+        return self.handler(call, **arguments)
+
+    def permit(self, call: Call, parameters: Mapping[str, str]) -> None:
+        """Raise unless the caller may."""
+        if self.permission is not None:
+            needed = Permission.READ if self.branch_in_body else self.permission
+            branch = parameters[self.branch_parameter] if self.branch_parameter else ""
+            call.identity.require(needed, parameters.get("repository", ""), branch)
+
+
+class Routes:
+    """The routes of one resource group, in the order of their declaration."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.routes: list[Route] = []
+
+    def get(
+        self, template: str, operation: str, permission: Permission | None, *, answers: Mapping[int, Any]
+    ) -> Callable[[H], H]:
+        """Declare a GET."""
+        return self.route("GET", template, operation, permission, answers=answers)
+
+    def post(
+        self,
+        template: str,
+        operation: str,
+        permission: Permission | None,
+        *,
+        answers: Mapping[int, Any],
+        raw_body: bool = False,
+        branch_in_body: bool = False,
+    ) -> Callable[[H], H]:
+        """Declare a POST. ``raw_body``: the body is bytes that the handler reads itself. ``branch_in_body``: the handler itself
+        requires the permission, once it knows the branch."""
+        return self.route(
+            "POST",
+            template,
+            operation,
+            permission,
+            answers=answers,
+            raw_body=raw_body,
+            branch_in_body=branch_in_body,
+        )
+
+    def put(
+        self, template: str, operation: str, permission: Permission | None, *, answers: Mapping[int, Any]
+    ) -> Callable[[H], H]:
+        """Declare a PUT."""
+        return self.route("PUT", template, operation, permission, answers=answers)
+
+    def delete(
+        self, template: str, operation: str, permission: Permission | None, *, answers: Mapping[int, Any]
+    ) -> Callable[[H], H]:
+        """Declare a DELETE."""
+        return self.route("DELETE", template, operation, permission, answers=answers)
+
+    def route(
+        self,
+        method: str,
+        template: str,
+        operation: str,
+        permission: Permission | None,
+        *,
+        answers: Mapping[int, Any],
+        raw_body: bool = False,
+        branch_in_body: bool = False,
+    ) -> Callable[[H], H]:
+        """Declare a route of any method. Types of ``query`` and ``body`` are read from the handler's annotations."""
+
+        def declare(handler: H) -> H:
+            kinds = handler.__annotations__
+            body = kinds.get("body")
+            self.routes.append(
+                Route(
+                    method,
+                    template,
+                    operation,
+                    permission,
+                    handler,
+                    answers,
+                    self.tag,
+                    kinds.get("query"),
+                    None if body is None else msgspec.json.Decoder(body),
+                    body,
+                    raw_body,
+                    next((name for name in _BRANCH_PARAMETERS if f"{{{name}}}" in template), None),
+                    method not in ("GET", "HEAD") and permission in (Permission.WRITE, Permission.ADMIN),
+                    branch_in_body,
+                )
+            )
+            return handler
+
+        return declare
+
+
+class _Node:
+    """What may follow a part of a path."""
+
+    __slots__ = ("literals", "parameter", "routes")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node] = {}
+        self.parameter: _Node | None = None
+        self.routes: dict[str, tuple[Route, tuple[tuple[int, str], ...]]] = {}
+
+
+class Router:
+    """Finds the route of a request."""
+
+    def __init__(self, groups: list[Routes]) -> None:
+        self._root = _Node()
+        self.routes = [route for group in groups for route in group.routes]
+        for route in self.routes:
+            node = self._root
+            names = []
+            for at, segment in enumerate(route.template.split("/")[1:]):
+                if segment[:1] == "{":
+                    names.append((at, segment[1:-1]))
+                    node.parameter = node.parameter or _Node()
+                    node = node.parameter
+                else:
+                    node = node.literals.setdefault(segment, _Node())
+            if route.method in node.routes:
+                raise ValueError(f"{route.method} {route.template} is declared twice")
+            node.routes[route.method] = (route, tuple(names))
+
+    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        """The route of a raw path, which begins with ``/``, and its parameters, decoded. :class:`ApiError`: 400 for an empty
+        segment, 404 for an unknown path, 405 for a method that it does not have."""
+        segments = path.split("/")[1:]
+        if "" in segments[:-1]:
+            raise bad_request(f"path {path[:200]!r} has an empty segment; a name is missing there")
+        found = _match(self._root, segments, 0, method)
+        if found is None:
+            others = _match(self._root, segments, 0, None)
+            if others is None:
+                raise ApiError(404, UNKNOWN_ROUTE)
+            allowed = ", ".join(sorted(others.routes))
+            raise ApiError(405, f"{method} is not allowed here; {allowed} is", {"allow": allowed})
+        route, names = found.routes[method]
+        return route, {name: _decoded(segments[at]) for at, name in names}
+
+
+def _match(node: _Node, segments: list[str], at: int, method: str | None) -> _Node | None:
+    """The node at the end of the path that has a route for the method (any: None)."""
+    if at == len(segments):
+        return node if (method in node.routes if method else node.routes) else None
+    segment = segments[at]
+    below = node.literals.get(segment)
+    if below is not None:
+        found = _match(below, segments, at + 1, method)
+        if found is not None:
+            return found
+    if node.parameter is not None and segment:
+        return _match(node.parameter, segments, at + 1, method)
+    return None
+
+
+def _decoded(segment: str) -> str:
+    if "%" not in segment:
+        return segment
+    try:
+        return unquote(segment, errors="strict")
+    except UnicodeDecodeError:
+        raise bad_request(f"path segment {segment[:200]!r} is not UTF-8 behind its percent signs") from None
+
+
+def _read_body(decoder: msgspec.json.Decoder[Any], data: bytes) -> Any:
+    try:
+        return decoder.decode(data or b"{}")
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise bad_request(f"request body: {error}") from None
+    except RecursionError:
+        raise bad_request("request body: nested too deeply") from None
