@@ -17,9 +17,11 @@ from graveler.cli.verbs import (
     imports,
     merges,
     objects,
+    origins,
     refs,
     repositories,
     resets,
+    sizes,
     transfers,
     upkeep,
 )
@@ -34,6 +36,7 @@ chain of ~, ~N, ^, ^N behind it; a branch's name alone shows uncommitted changes
 Environment:
   GRAVELER_LAKE   the lake's folder, as --lake
   GRAVELER_USER   who commits; the login name otherwise
+  GRAVELER_PAGER  what log and diff are read with on a terminal, else PAGER, else less; empty: nothing
   GRAVELER_DEBUG  1: show the traceback of unexpected errors
   NO_COLOR        no colours
 
@@ -119,7 +122,17 @@ _add(_START, demonstration.demo, repositories.init)
 app.add_typer(repositories.app, name="repo", rich_help_panel=_BRANCHES)
 app.add_typer(refs.branches, name="branch", rich_help_panel=_BRANCHES)
 app.add_typer(refs.tags, name="tag", rich_help_panel=_BRANCHES)
-_add(_OBJECTS, transfers.put, transfers.get, exports.export, objects.cat, objects.ls, objects.stat, objects.rm)
+_add(
+    _OBJECTS,
+    transfers.put,
+    transfers.get,
+    exports.export,
+    objects.cat,
+    objects.ls,
+    objects.stat,
+    sizes.du,
+    objects.rm,
+)
 _add(
     _CHANGES,
     changes.status,
@@ -132,7 +145,7 @@ _add(
     imports.import_,
     names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import"),
 )
-_add(_HISTORY, history.log, history.show, history.reflog, resets.undo)
+_add(_HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
 _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore)
 
 

@@ -33,9 +33,9 @@ def has_colours(stream: TextIO) -> bool:
 class Screen:
     """One stream that people or programs read."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, colours: bool | None = None) -> None:
         self._stream = stream
-        self.colours = has_colours(stream)
+        self.colours = has_colours(stream) if colours is None else colours
 
     def paint(self, text: str, *styles: str) -> str:
         """``text`` in a colour or weight, where there are colours."""

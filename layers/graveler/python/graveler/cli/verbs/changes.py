@@ -8,8 +8,10 @@ import typer
 
 from graveler.cli.interrupts import moving
 from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, parse_metadata
+from graveler.cli.pager import NoPager, paged
 from graveler.cli.paging import items
 from graveler.cli.places import open_repository, user_name
+from graveler.cli.sums import show_summary
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch, parse_two_refs
 from graveler.cli.values import (
@@ -28,12 +30,16 @@ _PAGE = 1000
 
 PathPrefix = Annotated[str, typer.Option("--prefix", metavar="PATH", help="Only paths that begin so.")]
 Folders = Annotated[bool, typer.Option("--folders", help="Sum up what lies behind the next slash.")]
+Summarize = Annotated[
+    bool, typer.Option("--summary", help="Only how many objects and bytes; with --folders, of each folder.")
+]
 
 
 def status(
     branch: Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")],
     prefix: PathPrefix = "",
     folders: Folders = False,
+    summary: Summarize = False,
     lake: LakeFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,23 +49,28 @@ def status(
     Examples:
       graveler status lakefs://quickstart/main
       graveler status lakefs://quickstart/main --folders
+      graveler status lakefs://quickstart/main --summary
 
     \b
     JSON: a line {type, path, before, after} for each, in the order of paths;
       type is added, removed, changed or prefix_changed;
       before and after are objects as of stat, or null.
+      With --summary, lines as of `diff --summary`.
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
     head = repository.branch(uri.ref).commit_id
-    changes = items(
-        lambda after: repository.uncommitted(
-            uri.ref, prefix=prefix, after=after, delimiter="/" if folders else "", amount=_PAGE
-        )
-    )
+    cut = "/" if folders else ""
     screen = output()
     if not as_json:
         screen.line(f"on branch {screen.paint(uri.ref, 'bold')} at {screen.paint(head[:SHORT], 'yellow')}")
+    if summary:
+        totals = repository.uncommitted_summary(uri.ref, prefix=prefix, delimiter=cut)
+        show_summary(screen, totals, prefix, "no uncommitted changes", as_json=as_json)
+        return
+    changes = items(
+        lambda after: repository.uncommitted(uri.ref, prefix=prefix, after=after, delimiter=cut, amount=_PAGE)
+    )
     _show_changes(screen, changes, "no uncommitted changes", as_json=as_json)
 
 
@@ -102,6 +113,8 @@ def diff(
     ] = False,
     prefix: PathPrefix = "",
     folders: Folders = False,
+    summary: Summarize = False,
+    no_pager: NoPager = False,
     lake: LakeFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -114,21 +127,30 @@ def diff(
       graveler diff lakefs://quickstart/main..experiment
       graveler diff lakefs://quickstart/main...experiment    (what a merge brings)
       graveler diff lakefs://quickstart/v1 main --prefix data/ --folders
+      graveler diff lakefs://quickstart/v1 main --summary --folders
 
     \b
     JSON: a line {type, path, before, after} for each, in the order of paths;
       type is added, removed, changed or prefix_changed;
       before and after are objects as of stat, or null.
+      With --summary, a line {type, path, added, added_bytes, removed,
+      removed_bytes, changed, changed_bytes_before, changed_bytes_after} for
+      each folder (type prefix), what lies in none (direct), all (total).
     """
     two = parse_two_refs(left, right, from_base=three_dot)
     repository = open_repository(lake, two.repository)
     # Both are pinned, so that a branch that moves meanwhile does not mix two diffs.
     one, other = (repository.commit_of(ref).id for ref in (two.left, two.right))
+    cut = "/" if folders else ""
+    if summary:
+        summarize = repository.compare_summary if two.from_base else repository.diff_summary
+        totals = summarize(one, other, prefix=prefix, delimiter=cut)
+        show_summary(output(), totals, prefix, "no differences", as_json=as_json)
+        return
     page_of = repository.compare if two.from_base else repository.diff
-    changes = items(
-        lambda after: page_of(one, other, prefix=prefix, after=after, delimiter="/" if folders else "", amount=_PAGE)
-    )
-    _show_changes(output(), changes, "no differences", as_json=as_json)
+    changes = items(lambda after: page_of(one, other, prefix=prefix, after=after, delimiter=cut, amount=_PAGE))
+    with paged(wanted=not (no_pager or as_json)) as screen:
+        _show_changes(screen, changes, "no differences", as_json=as_json)
 
 
 def _show_changes(screen: Screen, changes: "Iterable[Change]", if_none: str, *, as_json: bool) -> None:

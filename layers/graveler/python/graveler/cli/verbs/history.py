@@ -9,10 +9,12 @@ import typer
 
 from graveler.cli.lanes import Drawn, Lanes, Row
 from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.pager import NoPager, paged
 from graveler.cli.paging import items
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import Screen, output
-from graveler.cli.uris import parse_branch, parse_ref
+from graveler.cli.times import parse_moment
+from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of
 from graveler.cli.values import (
     SHORT,
     change_json,
@@ -23,6 +25,7 @@ from graveler.cli.values import (
     moment,
     reflog_json,
 )
+from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
@@ -45,44 +48,83 @@ def log(
     first_parent: Annotated[
         bool, typer.Option("--first-parent", help="Follow only the first parent of merges.")
     ] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only commits made since: 2026-06-01, 3d, 12h.")
+    ] = None,
+    stop_at: Annotated[
+        str | None, typer.Option("--stop-at", metavar="REF", help="End with this ref's commit, which is shown.")
+    ] = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Option("--path", metavar="PATH", help="Only commits that changed this path; may be repeated."),
+    ] = None,
+    prefixes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prefix", metavar="PATH", help="Only commits that changed paths that begin so; may be repeated."
+        ),
+    ] = None,
+    no_pager: NoPager = False,
     lake: LakeFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the commits that a ref can reach, newest first.
 
+    With --path or --prefix only those that changed one of them; of merges, those whose result differs there from each parent
+    (with --first-parent, from the first).
+
     \b
     Examples:
       graveler log lakefs://quickstart/main -n 10
+      graveler log lakefs://quickstart/main --since 3d --prefix data/
+      graveler log lakefs://quickstart/main --stop-at v1
       graveler log lakefs://quickstart/main --graph --oneline
       graveler log lakefs://quickstart/main --json | jq -r .message
 
     JSON: a line {id, parents, message, committer, created, metadata, generation, metarange_id} for each.
     """
     uri = parse_ref(ref)
+    created_since = None if since is None else parse_moment("--since", since)
+    end = None if stop_at is None else parse_ref_of(uri.repository, stop_at)
+    if graph and (paths or prefixes):
+        raise InvalidError("--graph draws whole histories, not those of --path or --prefix; leave out one or the other")
     repository = open_repository(lake, uri.repository)
+    # Both are pinned, so that a branch that moves meanwhile does not mix two logs.
     start = repository.commit_of(uri.ref).id
+    last = None if end is None else repository.commit_of(end).id
+    # Filtered, a page of what is asked for needs no search for whether more follows.
+    whole = number is not None and number <= _PAGE
     commits = items(
         lambda after: repository.log(
-            start, after=_position(after), amount=min(number or _PAGE, _PAGE), first_parent=first_parent
+            start,
+            after=_position(after),
+            amount=min(number or _PAGE, _PAGE),
+            first_parent=first_parent,
+            since=created_since,
+            stop_at=last,
+            paths=paths or (),
+            prefixes=prefixes or (),
+            limit=whole,
         ),
         number,
     )
-    screen = output()
     if as_json:
+        screen = output()
         for commit in commits:
             screen.json(commit_json(commit))
         return
     names = _names(repository)
-    lanes = Lanes(boxes=screen.draws_boxes) if graph else None
-    for commit in commits:
-        text = _oneline(screen, commit, names) if oneline else _paragraph(screen, commit, names)
-        if lanes is None:
-            for line in text:
+    with paged(wanted=not no_pager) as screen:
+        lanes = Lanes(boxes=screen.draws_boxes) if graph else None
+        for commit in commits:
+            text = _oneline(screen, commit, names) if oneline else _paragraph(screen, commit, names)
+            if lanes is None:
+                for line in text:
+                    screen.line(line)
+                continue
+            drawn = lanes.add(commit.id, commit.parents[:1] if first_parent else commit.parents)
+            for line in _beside(screen, drawn, text):
                 screen.line(line)
-            continue
-        drawn = lanes.add(commit.id, commit.parents[:1] if first_parent else commit.parents)
-        for line in _beside(screen, drawn, text):
-            screen.line(line)
 
 
 def show(

@@ -1,0 +1,79 @@
+"""Long output on a terminal goes through a pager, as git's does; anywhere else, and with ``--no-pager``, nothing is between.
+
+GRAVELER_PAGER names it, else PAGER, else it is less, if there is one. An empty name, and ``cat``, mean none.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from shutil import which
+from typing import Annotated, Final
+
+import typer
+
+from graveler.cli.terminal import Screen, has_colours, output
+from graveler.errors import InvalidError
+
+PAGER: Final = "GRAVELER_PAGER"
+"""Names the pager."""
+
+_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
+"""How pagers behave unless the user says otherwise: less ends by itself if all fits on the screen, and both show colours."""
+
+NoPager = Annotated[bool, typer.Option("--no-pager", help="Write straight to the terminal.")]
+
+
+@contextmanager
+def paged(*, wanted: bool = True) -> Iterator[Screen]:
+    """A screen whose lines go to the pager, if one is ``wanted`` and stdout is a terminal; else to stdout.
+
+    When the user leaves the pager early, what is inside of the ``with`` ends there, and that is no error.
+    :class:`InvalidError` for a pager that cannot be started.
+    """
+    command = _command() if wanted and sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else []
+    if not command:
+        yield output()
+        return
+    sys.stdout.flush()
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=_DEFAULTS | os.environ)
+    except OSError as error:
+        raise InvalidError(
+            f"the pager {shlex.join(command)!r} does not start: {error.strerror}; "
+            f"set {PAGER} to another one, or use --no-pager"
+        ) from None
+    assert process.stdin is not None
+    stream = TextIOWrapper(process.stdin, encoding=sys.stdout.encoding, errors="backslashreplace")
+    try:
+        with suppress(BrokenPipeError):
+            yield Screen(stream, colours=has_colours(sys.stdout))
+    finally:
+        with suppress(BrokenPipeError):
+            stream.close()
+        _wait(process)
+
+
+def _command() -> list[str]:
+    named = os.environ.get(PAGER, os.environ.get("PAGER"))
+    if named is None:
+        less = which("less")
+        return [less] if less else []
+    try:
+        command = shlex.split(named)
+    except ValueError as error:
+        raise InvalidError(f"the pager {named!r} is no command ({error}); set {PAGER} to one") from None
+    return [] if command == ["cat"] else command
+
+
+def _wait(process: "subprocess.Popen[bytes]") -> None:
+    """Until the user leaves the pager. Ctrl-C is for the pager then: it may use it to stop a search."""
+    while True:
+        try:
+            process.wait()
+            return
+        except KeyboardInterrupt:
+            continue

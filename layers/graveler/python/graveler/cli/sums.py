@@ -1,0 +1,77 @@
+"""How sums look: how much differs, and how much there is; a line for each folder, and one for all."""
+
+from typing import TYPE_CHECKING
+
+from graveler.cli.terminal import Json, Screen
+from graveler.cli.values import count, human_size
+
+if TYPE_CHECKING:
+    from graveler.lake.summary import Summary, Usage
+    from graveler.model import Totals
+
+
+def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str, *, as_json: bool) -> None:
+    """How much differs. ``prefix`` is what was asked for."""
+    for part in summary.parts:
+        if as_json:
+            screen.json({"type": _kind(part.path, prefix), "path": part.path, **_totals_json(part.totals)})
+        else:
+            screen.line(f"{_totals_text(screen, part.totals)}  {_folder(screen, part.path, prefix)}")
+    if as_json:
+        screen.json({"type": "total", "path": prefix, **_totals_json(summary.total)})
+    else:
+        screen.line(_totals_text(screen, summary.total) or screen.paint(if_none, "dim"))
+
+
+def show_usage(screen: Screen, usage: "Usage", prefix: str, *, as_json: bool) -> None:
+    """How much there is. ``prefix`` is what was asked for."""
+    for part in usage.parts:
+        if as_json:
+            fields: Json = {"type": _kind(part.path, prefix), "path": part.path}
+            screen.json({**fields, "objects": part.objects, "size": part.size})
+        else:
+            screen.line(f"{_usage_text(part.objects, part.size)}  {_folder(screen, part.path, prefix)}")
+    if as_json:
+        screen.json({"type": "total", "path": prefix, "objects": usage.objects, "size": usage.size})
+    else:
+        screen.line(f"{_usage_text(usage.objects, usage.size)}  {screen.paint('total', 'dim')}")
+
+
+def _kind(path: str, prefix: str) -> str:
+    return "direct" if path == prefix else "prefix"
+
+
+def _folder(screen: Screen, path: str, prefix: str) -> str:
+    """A common prefix; what lies in none of them is called so."""
+    if path == prefix:
+        return screen.paint("(in no folder)", "dim")
+    return screen.paint(screen.safe(path), "blue", "bold")
+
+
+def _totals_json(totals: "Totals") -> Json:
+    return {
+        "added": totals.added,
+        "added_bytes": totals.added_bytes,
+        "removed": totals.removed,
+        "removed_bytes": totals.removed_bytes,
+        "changed": totals.changed,
+        "changed_bytes_before": totals.changed_bytes_before,
+        "changed_bytes_after": totals.changed_bytes_after,
+    }
+
+
+def _totals_text(screen: Screen, totals: "Totals") -> str:
+    """``+ 2 objects, 3.4 MiB; ~ 1 object, 5 B → 7 B``. Empty if nothing differs."""
+    said = []
+    if totals.added:
+        said.append(screen.paint(f"+ {count(totals.added, 'object')}, {human_size(totals.added_bytes)}", "green"))
+    if totals.removed:
+        said.append(screen.paint(f"- {count(totals.removed, 'object')}, {human_size(totals.removed_bytes)}", "red"))
+    if totals.changed:
+        sizes = f"{human_size(totals.changed_bytes_before)} → {human_size(totals.changed_bytes_after)}"
+        said.append(screen.paint(f"~ {count(totals.changed, 'object')}, {sizes}", "yellow"))
+    return "; ".join(said)
+
+
+def _usage_text(objects: int, size: int) -> str:
+    return f"{human_size(size):>10}  {count(objects, 'object'):>16}"

@@ -1,0 +1,73 @@
+"""Where objects come from: blame."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.paging import items
+from graveler.cli.places import open_repository
+from graveler.cli.terminal import output
+from graveler.cli.uris import ObjectURI, parse_prefix
+from graveler.cli.values import SHORT, commit_json, first_line, moment
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+    from graveler.model import Commit
+
+_PAGE = 1000
+
+
+def blame(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH, or a folder there.")],
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="All objects whose path begins so, not only up to the next slash.")
+    ] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which commit made an object what it is.
+
+    Of a folder (the path ends with a slash, or is empty), what is in it, each with its last commit; of a folder in it, the
+    last commit that changed anything there. Of a merge, the side that the object came from. Uncommitted changes do not count.
+
+    \b
+    Examples:
+      graveler blame lakefs://quickstart/main/data/part-0.csv
+      graveler blame lakefs://quickstart/main/data/
+      graveler blame -r lakefs://quickstart/v1/ --json | jq -r .commit.committer
+
+    JSON: a line {type, path, commit} for each; type is object or prefix, the commit is as of `log`.
+    """
+    at = parse_prefix(uri)
+    repository = open_repository(lake, at.repository)
+    whole_folder = recursive or not at.path or at.path.endswith("/")
+    screen = output()
+    for path, folder, commit in (
+        _folder(repository, at, "" if recursive else "/") if whole_folder else _one(repository, at)
+    ):
+        if as_json:
+            screen.json({"type": "prefix" if folder else "object", "path": path, "commit": commit_json(commit)})
+            continue
+        who = f"{moment(commit.created)}  {screen.safe(commit.committer)}".rstrip()
+        shown = screen.paint(screen.safe(path), "blue", "bold") if folder else screen.safe(path)
+        subject = screen.safe(first_line(commit.message))
+        screen.line(
+            f"{screen.paint(commit.id[:SHORT], 'yellow')}  {screen.paint(who, 'dim')}  {shown}  {subject}".rstrip()
+        )
+
+
+def _one(repository: "OpenRepository", at: ObjectURI) -> Iterator[tuple[str, bool, "Commit"]]:
+    yield at.path, False, repository.blame(at.ref, at.path)
+
+
+def _folder(repository: "OpenRepository", at: ObjectURI, cut: str) -> Iterator[tuple[str, bool, "Commit"]]:
+    """Path, whether it is a folder, and the commit."""
+    from graveler.model import CommonPrefix
+
+    start = repository.commit_of(at.ref).id  # pinned, so that a branch that moves meanwhile does not mix two states
+    for item, commit in items(
+        lambda after: repository.annotate(start, prefix=at.path, after=after, delimiter=cut, amount=_PAGE)
+    ):
+        yield item.path, isinstance(item, CommonPrefix), commit
