@@ -14,6 +14,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GRAVELER_USER", "tester")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("GRAVELER_PAGER", "")
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)

@@ -68,3 +68,50 @@ def test_long_work_shows_progress(lake: Path) -> None:
     assert "importing" in on_terminal("import", "data", "lakefs://lake/main/d/")[1]
     assert "uploading" in on_terminal("put", "-r", "data", "lakefs://lake/main/e/")[1]
     assert "downloading" in on_terminal("get", "-r", "lakefs://lake/main/e/", "out")[1]
+
+
+PAGER = "sh -c 'sed s/^/paged:/'"
+
+
+def test_long_output_goes_through_the_pager_of_the_user(lake: Path) -> None:
+    put("main", "a", "1")
+    commit("main", "One")
+    log = ("log", "lakefs://lake/main", "--oneline", "-n", "1")
+    code, screen = on_terminal(*log, GRAVELER_PAGER=PAGER)
+    assert (code, screen.startswith("paged:\x1b[33m")) == (0, True)
+    assert "paged:" not in on_terminal(*log, GRAVELER_PAGER="", PAGER=PAGER)[1]
+    diff = ("diff", "lakefs://lake/main~1..main")
+    assert on_terminal(*diff, GRAVELER_PAGER=PAGER, NO_COLOR="1") == (0, "paged:+ a\npaged:1 added\n")
+    for arguments in ((*diff, "--no-pager"), (*diff, "--json"), ("status", "lakefs://lake/main")):
+        assert "paged:" not in on_terminal(*arguments, GRAVELER_PAGER=PAGER)[1]
+    assert "paged:" not in on_terminal(*diff, GRAVELER_PAGER=PAGER, TERM="dumb")[1]
+
+
+def test_without_a_terminal_there_is_no_pager(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAVELER_PAGER", "false")
+    assert "Repository created" in done("log", "lakefs://lake/main").out
+
+
+def test_leaving_the_pager_is_no_error_and_one_that_is_not_there_is(lake: Path) -> None:
+    for number in range(3):
+        put("main", str(number), "1")
+        commit("main", "x" * 100_000)
+    assert on_terminal("log", "lakefs://lake/main", GRAVELER_PAGER="true") == (0, "")
+    for wrong, said in (("no-such-pager", "does not start: No such file"), ("less '", "is no command")):
+        code, screen = on_terminal("log", "lakefs://lake/main", GRAVELER_PAGER=wrong)
+        assert (code, said in screen) == (2, True)
+
+
+def test_pager_is_less_unless_named_and_shows_a_short_log_at_once(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lake.parent / "bin"
+    folder.mkdir()
+    less = folder / "less"
+    less.write_text("#!/bin/sh\necho with $LESS\ncat\n")
+    less.chmod(0o755)
+    monkeypatch.delenv("GRAVELER_PAGER")
+    monkeypatch.delenv("PAGER", raising=False)
+    monkeypatch.delenv("LESS", raising=False)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    assert on_terminal("log", "lakefs://lake/main", PATH=path)[1].startswith("with FRX\n")
+    assert on_terminal("log", "lakefs://lake/main", PATH=path, LESS="R")[1].startswith("with R\n")
+    assert not on_terminal("log", "lakefs://lake/main", PATH=path, PAGER="cat")[1].startswith("with")

@@ -20,7 +20,9 @@ def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str, 
     if as_json:
         screen.json({"type": "total", "path": prefix, **_totals_json(summary.total)})
     else:
-        screen.line(_totals_text(screen, summary.total) or screen.paint(if_none, "dim"))
+        total = _totals_text(screen, summary.total)
+        behind = f"  {screen.paint('total', 'dim')}" if summary.parts else ""
+        screen.line(f"{total}{behind}" if total else screen.paint(if_none, "dim"))
 
 
 def show_usage(screen: Screen, usage: "Usage", prefix: str, *, as_json: bool) -> None:
