@@ -1,8 +1,137 @@
 """graveler: Git for a data lake, without a server.
 
-Branches that cost nothing, atomic commits, tags, diffs, merges and time travel over objects that stay where they are.
-The rooms, from the top down: ``cli`` (faces), ``lake`` (use cases), ``history``, ``staging``, ``tree``, ``storage``,
-and below them all the plain values (``model``) and the exception tree (``errors``).
+Branches that cost nothing, atomic commits, tags, diffs, merges and time travel over objects that stay where they are. ::
+
+    import graveler
+
+    with graveler.open("~/lake") as lake:
+        branch = lake.repository("sales").branch("main")
+        branch.object("a.txt").upload("hello")
+        branch.commit("A greeting")
+
+The rooms, from the top down: ``cli``, ``sdk`` and others (faces), ``lake`` (use cases), ``history``, ``staging``, ``tree``,
+``storage``, and below them all the plain values (``model``) and the exception tree (``errors``). Importing this module imports
+none of them: each name below is looked up when it is first used.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from graveler.errors import (
+        AlreadyExistsError,
+        BusyError,
+        ConflictError,
+        CorruptError,
+        DirtyBranchError,
+        ForbiddenError,
+        GravelerError,
+        InvalidError,
+        MergeConflictError,
+        NoChangesError,
+        NotFoundError,
+        ObjectNotFoundError,
+        PreconditionError,
+        RefNotFoundError,
+        RepositoryNotFoundError,
+        UnavailableError,
+    )
+    from graveler.model import (
+        Change,
+        ChangeType,
+        Commit,
+        CommonPrefix,
+        Conflict,
+        MergePreview,
+        MergeStrategies,
+        MergeStrategy,
+        ObjectEntry,
+    )
+    from graveler.sdk.branch import Branch
+    from graveler.sdk.importing import ImportManager
+    from graveler.sdk.lake import Lake
+    from graveler.sdk.lake import create_lake as create
+    from graveler.sdk.lake import open_lake as open  # noqa: A004 - as in gzip, bz2, tarfile
+    from graveler.sdk.reader import ObjectReader
+    from graveler.sdk.reference import Reference
+    from graveler.sdk.repository import Repository
+    from graveler.sdk.stored import StoredObject, WriteableObject
+    from graveler.sdk.tag import Tag
+    from graveler.sdk.transaction import Transaction
+    from graveler.sdk.writer import ObjectWriter
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyExistsError",
+    "Branch",
+    "BusyError",
+    "Change",
+    "ChangeType",
+    "Commit",
+    "CommonPrefix",
+    "Conflict",
+    "ConflictError",
+    "CorruptError",
+    "DirtyBranchError",
+    "ForbiddenError",
+    "GravelerError",
+    "ImportManager",
+    "InvalidError",
+    "Lake",
+    "MergeConflictError",
+    "MergePreview",
+    "MergeStrategies",
+    "MergeStrategy",
+    "NoChangesError",
+    "NotFoundError",
+    "ObjectEntry",
+    "ObjectNotFoundError",
+    "ObjectReader",
+    "ObjectWriter",
+    "PreconditionError",
+    "RefNotFoundError",
+    "Reference",
+    "Repository",
+    "RepositoryNotFoundError",
+    "StoredObject",
+    "Tag",
+    "Transaction",
+    "UnavailableError",
+    "WriteableObject",
+    "create",
+    "open",
+]
+
+_SDK: Final = {
+    "Branch": "branch",
+    "ImportManager": "importing",
+    "Lake": "lake",
+    "ObjectReader": "reader",
+    "ObjectWriter": "writer",
+    "Reference": "reference",
+    "Repository": "repository",
+    "StoredObject": "stored",
+    "Tag": "tag",
+    "Transaction": "transaction",
+    "WriteableObject": "stored",
+    "create": "lake",
+    "open": "lake",
+}
+"""Names of the Python API and the modules of ``graveler.sdk`` that have them."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'graveler' has no attribute {name!r}")
+    if name in _SDK:
+        module, inside = f"graveler.sdk.{_SDK[name]}", {"open": "open_lake", "create": "create_lake"}.get(name, name)
+    else:
+        module, inside = "graveler.errors" if name.endswith("Error") else "graveler.model", name
+    found: object = getattr(import_module(module), inside)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,240 @@
+"""A branch: where objects are written, and what can be done with a branch as a whole."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from graveler.errors import AlreadyExistsError, InvalidError
+from graveler.model import Change, Commit, ObjectEntry
+from graveler.paging import items
+from graveler.sdk.page_size import page_size
+from graveler.sdk.reference import Reference, ReferenceType, ref_of
+from graveler.sdk.stored import StoredObject, WriteableObject
+
+if TYPE_CHECKING:
+    from graveler.lake.importing.object_listing import ListingOptions
+    from graveler.sdk.importing import ImportManager
+    from graveler.sdk.transaction import Transaction
+
+ResetType: TypeAlias = Literal["reset", "object", "common_prefix"]
+PathOrObject: TypeAlias = str | StoredObject | ObjectEntry
+
+
+class WritableReference(Reference):
+    """What can be done to the objects of a branch, also inside a transaction. Read from, it shows its uncommitted changes."""
+
+    def object(self, path: str) -> WriteableObject:
+        """An object of this branch, to read and to write. No request."""
+        return WriteableObject(self._repository, self._id, path)
+
+    def uncommitted(
+        self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
+    ) -> Iterator[Change]:
+        """What is staged and differs from the last commit, by path. Cost: as :meth:`OpenRepository.uncommitted` for each
+        thousand."""
+        amount = page_size(max_amount)
+        return items(
+            lambda position: self._repository.verbs.uncommitted(
+                self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
+            ),
+            max_amount,
+            after,
+        )
+
+    def delete_objects(self, object_paths: PathOrObject | Iterable[PathOrObject]) -> None:
+        """Remove objects; paths that are not there are no error. Cost: one table write for each 25, one table read for each
+        thousand."""
+        if isinstance(object_paths, str | StoredObject | ObjectEntry):
+            object_paths = [object_paths]
+        self._repository.verbs.delete(self._id, (path if isinstance(path, str) else path.path for path in object_paths))
+
+    def reset_changes(self, path_type: ResetType = "reset", path: str = "") -> None:
+        """Drop uncommitted changes: all of them, those of one ``"object"``, or of all paths with a ``"common_prefix"``.
+
+        Cost and errors as :meth:`OpenRepository.reset`.
+        """
+        verbs, by = self._repository.verbs, self._repository.user
+        if (path_type == "reset") == bool(path):
+            raise InvalidError(
+                f"path {path!r} does not go with {path_type!r}; give a path with 'object' or 'common_prefix', none with 'reset'"
+            )
+        if path_type == "object":
+            verbs.reset(self._id, path=path, by=by)
+        elif path_type == "common_prefix":
+            verbs.reset(self._id, prefix=path, by=by)
+        else:
+            verbs.reset(self._id, by=by)
+
+
+class Branch(WritableReference):
+    """A branch by its name, which may be still to create."""
+
+    def create(self, source_reference: ReferenceType, exist_ok: bool = False, *, hidden: bool = False) -> "Branch":
+        """Make the branch, at the commit of ``source_reference``. With ``exist_ok``, one that is there is left as it is.
+
+        Cost: resolving and one transaction, whatever the lake's size. :class:`AlreadyExistsError`, :class:`InvalidError`.
+        """
+        try:
+            self._repository.verbs.create_branch(
+                self._id, ref_of(source_reference), by=self._repository.user, hidden=hidden
+            )
+        except AlreadyExistsError:
+            if not exist_ok:
+                raise
+        return self
+
+    def delete(self) -> None:
+        """Remove the branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
+        default branch."""
+        self._repository.verbs.delete_branch(self._id, by=self._repository.user)
+
+    def rename(self, branch_id: str) -> "Branch":
+        """Give the branch another name; uncommitted changes go with it. Cost and errors as
+        :meth:`OpenRepository.rename_branch`."""
+        self._repository.verbs.rename_branch(self._id, branch_id, by=self._repository.user)
+        return Branch(self._repository, branch_id)
+
+    @property
+    def head(self) -> Reference:
+        """The branch's commit now. Cost: one table read."""
+        return Reference(self._repository, self._repository.verbs.branch(self._id).commit_id)
+
+    def commit(
+        self,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        allow_empty: bool = False,
+        date: int | None = None,
+        request_id: str = "",
+    ) -> Reference:
+        """Make all uncommitted changes a commit, at once or not at all. ``date`` in Unix seconds.
+
+        With a ``request_id``, a repeated call returns the first one's commit. Cost and errors as
+        :meth:`OpenRepository.commit`: :class:`NoChangesError`, :class:`BusyError`.
+        """
+        made = self._repository.verbs.commit(
+            self._id,
+            message,
+            committer=self._repository.user,
+            metadata=metadata,
+            allow_empty=allow_empty,
+            created=date,
+            request_id=request_id,
+        )
+        return Reference(self._repository, made.id)
+
+    def revert(
+        self,
+        reference: ReferenceType,
+        parent_number: int = 0,
+        *,
+        message: str = "",
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
+    ) -> Commit:
+        """Take back what one commit changed, as a commit. ``parent_number`` (from 1) says against which parent of a merge.
+
+        Cost and errors as :meth:`OpenRepository.revert`.
+        """
+        return self._repository.verbs.revert(
+            self._id,
+            ref_of(reference),
+            parent_number=parent_number,
+            message=message,
+            committer=self._repository.user,
+            metadata=metadata,
+            allow_empty=allow_empty,
+        )
+
+    def cherry_pick(
+        self,
+        reference: ReferenceType,
+        parent_number: int = 0,
+        *,
+        message: str = "",
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
+    ) -> Commit:
+        """Make here what one commit changed elsewhere, with its message and metadata. Cost and errors as
+        :meth:`OpenRepository.cherry_pick`."""
+        return self._repository.verbs.cherry_pick(
+            self._id,
+            ref_of(reference),
+            parent_number=parent_number,
+            message=message,
+            committer=self._repository.user,
+            metadata=metadata,
+            allow_empty=allow_empty,
+        )
+
+    def hard_reset(self, reference: ReferenceType) -> Reference:
+        """Move the branch to the commit of any ref; its head then. Cost and errors as :meth:`OpenRepository.hard_reset`."""
+        moved = self._repository.verbs.hard_reset(self._id, ref_of(reference), by=self._repository.user)
+        return Reference(self._repository, moved.commit_id)
+
+    def undo(self) -> Reference:
+        """Move the branch back to where it was before what moved it last; its head then. Cost and errors as
+        :meth:`OpenRepository.undo`."""
+        moved = self._repository.verbs.undo(self._id, by=self._repository.user)
+        return Reference(self._repository, moved.commit_id)
+
+    def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> "ImportManager":
+        """Take over objects where they lie, from several places in one commit: name the places, then ``run()``."""
+        from graveler.sdk.importing import ImportManager  # few programs import
+
+        return ImportManager(self._repository, self._id, commit_message, metadata)
+
+    def import_listing(
+        self,
+        listing: str | Path,
+        options: "ListingOptions | None" = None,
+        *,
+        commit_message: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> Commit:
+        """Take over the objects that a listing names (CSV, Parquet, S3 Inventory), where they lie, as one commit. Cost and errors
+        as :meth:`OpenRepository.import_listing`."""
+        return self._repository.verbs.import_listing(
+            self._id,
+            Path(listing).expanduser(),
+            options,
+            message=commit_message,
+            committer=self._repository.user,
+            metadata=metadata,
+        )
+
+    def transaction(
+        self,
+        message: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        tag: str | None = None,
+        keep_on_error: bool = False,
+    ) -> "AbstractContextManager[Transaction]":
+        """Several changes as one: a ``with`` block, whose changes come to the branch when it ends, or not at all.
+
+        The block works on a hidden branch. At its end that is committed, merged into this one, and deleted; ``tag`` names
+        the merge. Left by any exception, KeyboardInterrupt too, it is deleted (unless ``keep_on_error``), and this branch is
+        as it was. Nothing is locked: whoever changed the same objects here meanwhile makes it a :class:`MergeConflictError`.
+
+        Cost: :meth:`uncommitted` to see that there is none, and :meth:`create`; at the end a commit, a merge, and deleting a
+        branch. :class:`DirtyBranchError` before the block or at its end; :class:`NoChangesError` if the block changed
+        nothing; those of :meth:`OpenRepository.merge`.
+        """
+        from graveler.sdk.transaction import transaction  # it stands on this module
+
+        return transaction(self._repository, self._id, message, metadata, tag, keep_on_error=keep_on_error)
+
+    def transact(
+        self,
+        commit_message: str = "",
+        commit_metadata: Mapping[str, str] | None = None,
+        delete_branch_on_error: bool = True,
+        tag: str | None = None,
+    ) -> "AbstractContextManager[Transaction]":
+        """:meth:`transaction`, as the package ``lakefs`` spells it."""
+        return self.transaction(
+            commit_message, metadata=commit_metadata, tag=tag, keep_on_error=not delete_branch_on_error
+        )

@@ -1,0 +1,16 @@
+"""How many results a listing asks for at a time."""
+
+from typing import Final
+
+from graveler.errors import InvalidError
+
+_LARGEST: Final = 1000
+
+
+def page_size(max_amount: int | None) -> int:
+    """Results to ask for at a time, when ``max_amount`` (None: all) are wanted. :class:`InvalidError` for a negative one."""
+    if max_amount is None:
+        return _LARGEST
+    if max_amount < 0:
+        raise InvalidError(f"max_amount is {max_amount}; give 0 or more, or None for everything")
+    return max(1, min(max_amount, _LARGEST))

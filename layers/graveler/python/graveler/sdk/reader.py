@@ -1,0 +1,131 @@
+"""Reading an object as a file: seekable, in ranges, with read-ahead."""
+
+import io
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from graveler.errors import CorruptError, InvalidError
+from graveler.model import ObjectEntry
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+READ_AHEAD: Final = 1 << 20
+"""Bytes that a small read brings along."""
+
+ReadPieces = Callable[[int, int], Iterator[bytes]]
+"""``(start, length)`` → that many bytes of the object from ``start`` on, in pieces. One object read."""
+
+
+class ObjectReader(io.RawIOBase):
+    """The bytes of one object, as it was when it was opened: what is staged under its path later does not show.
+
+    Every read is one object read; :func:`open_reader` puts read-ahead over it.
+    """
+
+    def __init__(self, entry: ObjectEntry, read_pieces: ReadPieces) -> None:
+        super().__init__()
+        self.entry = entry
+        self._read_pieces = read_pieces
+        self._position = 0
+
+    @property
+    def name(self) -> str:
+        """The object's path."""
+        return self.entry.path
+
+    def readable(self) -> bool:
+        self._check_open()
+        return True
+
+    def seekable(self) -> bool:
+        self._check_open()
+        return True
+
+    def tell(self) -> int:
+        self._check_open()
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a byte, possibly behind the end, where reads find nothing. No request."""
+        self._check_open()
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.entry.size}
+        if whence not in starts:
+            raise ValueError(f"whence is {whence}; give 0 (start), 1 (here) or 2 (end)")
+        position = starts[whence] + offset
+        if position < 0:
+            raise ValueError(f"position {position} is before the beginning of {self.name!r}")
+        self._position = position
+        return position
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        self._check_open()
+        view = memoryview(buffer).cast("B")
+        wanted = min(len(view), self._left())
+        done = 0
+        for piece in self._pieces(wanted):
+            view[done : done + len(piece)] = piece
+            done += len(piece)
+        return done
+
+    def readall(self) -> bytes:
+        """Everything from here to the end, in one object read."""
+        self._check_open()
+        return b"".join(self._pieces(self._left()))
+
+    def _left(self) -> int:
+        return max(0, self.entry.size - self._position)
+
+    def _pieces(self, wanted: int) -> Iterator[bytes]:
+        """Exactly ``wanted`` bytes. :class:`CorruptError` if the object has become shorter than the lake noted."""
+        left = wanted
+        if left:
+            for piece in self._read_pieces(self._position, left):
+                self._position += len(piece)
+                left -= len(piece)
+                yield piece
+        if left:
+            raise CorruptError(
+                f"{self.entry.address} ends after {self._position:,} bytes, noted for {self.name!r} were "
+                f"{self.entry.size:,}. Somebody changed it there; restore it"
+            )
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError(f"the reader of {self.name!r} is closed")
+
+
+def open_reader(
+    entry: ObjectEntry,
+    read_pieces: ReadPieces,
+    mode: str,
+    *,
+    encoding: str | None,
+    errors: str | None,
+    newline: str | None,
+    buffer_size: int,
+) -> io.BufferedReader | io.TextIOWrapper:
+    """A file over an object, binary or text. :class:`InvalidError` for modes that are none of reading."""
+    binary = check_mode(mode, "r", encoding=encoding, errors=errors, newline=newline)
+    buffered: io.BufferedReader = io.BufferedReader(
+        ObjectReader(entry, read_pieces), max(1, min(buffer_size, entry.size))
+    )
+    if binary:
+        return buffered
+    return io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline)
+
+
+def check_mode(mode: str, kinds: str, *, encoding: str | None, errors: str | None, newline: str | None) -> bool:
+    """Whether ``mode`` is a binary one. :class:`InvalidError` for one that does not begin with one of ``kinds``, or names for
+    bytes what is for text only."""
+    kind, rest = mode[:1], mode[1:]
+    if not kind or kind not in kinds or rest not in ("", "b", "t"):
+        known = ", ".join(repr(kind + end) for kind in kinds for end in ("", "b"))
+        why = "; an object is written as a whole, so there is no appending" if kind == "a" else ""
+        raise InvalidError(f"mode {mode!r} is none of {known}{why}")
+    binary = rest == "b"
+    if binary and (encoding, errors, newline) != (None, None, None):
+        raise InvalidError(
+            f"mode {mode!r} reads and writes bytes, which have no encoding, errors or newline; leave them out"
+        )
+    return binary

@@ -1,0 +1,225 @@
+"""Any ref, for reading: what is there, where it came from, what differs from another one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from graveler.errors import InvalidError
+from graveler.model import (
+    Change,
+    Commit,
+    CommitID,
+    CommonPrefix,
+    MergePreview,
+    MergeStrategies,
+    MergeStrategy,
+    ObjectEntry,
+)
+from graveler.paging import items
+from graveler.sdk.access import RepositoryAccess
+from graveler.sdk.page_size import page_size
+from graveler.sdk.stored import StoredObject
+
+if TYPE_CHECKING:
+    from graveler.lake.exporting.export import ExportReport
+    from graveler.lake.summary import Summary, Usage
+
+DiffType: TypeAlias = Literal["three_dot", "two_dot"]
+
+
+class Reference:
+    """A branch, a tag, a commit ID or the beginning of one, and any chain of ``~N``, ``^N`` behind it; ``branch@`` is a branch
+    without its uncommitted changes. A handle asks nothing until a verb is called; :class:`RefNotFoundError` comes from there.
+
+    Listings are lazy: a page is asked for when it is read that far. ``max_amount`` bounds them, ``after`` begins behind a path.
+    """
+
+    def __init__(self, repository: RepositoryAccess, reference_id: str) -> None:
+        self._repository = repository
+        self._id = reference_id
+
+    @property
+    def id(self) -> str:
+        """The ref as it was given."""
+        return self._id
+
+    @property
+    def repo_id(self) -> str:
+        """Name of the repository."""
+        return self._repository.id
+
+    def object(self, path: str) -> StoredObject:
+        """An object of this ref, to read. No request."""
+        return StoredObject(self._repository, self._id, path)
+
+    def objects(
+        self, max_amount: int | None = None, after: str = "", prefix: str = "", delimiter: str = ""
+    ) -> Iterator[ObjectEntry | CommonPrefix]:
+        """Objects in the order of their paths' UTF-8 bytes; with a ``delimiter``, those behind one common prefix are rolled up.
+
+        Of a branch each page is read as it is then; list a commit to see one state. Cost: for each thousand, that of
+        :meth:`OpenRepository.list_objects`.
+        """
+        amount = page_size(max_amount)
+        return items(
+            lambda position: self._repository.verbs.list_objects(
+                self._id, prefix=prefix, after=position, delimiter=delimiter, amount=amount
+            ),
+            max_amount,
+            after,
+        )
+
+    def get_commit(self) -> Commit:
+        """The commit that the ref points at. Cost: resolving, one commit."""
+        return self._repository.verbs.commit_of(self._id)
+
+    def log(
+        self,
+        max_amount: int | None = None,
+        after: str = "",
+        *,
+        first_parent: bool = False,
+        since: datetime | int | None = None,
+        stop_at: "ReferenceType | None" = None,
+        objects: Sequence[str] = (),
+        prefixes: Sequence[str] = (),
+    ) -> Iterator[Commit]:
+        """The commits that can be reached from here, newest first, behind the one with the ID ``after``.
+
+        ``since`` leaves out those created before (a time, or Unix seconds), ``stop_at`` is the last one; ``objects`` and
+        ``prefixes`` leave only those that changed one of these paths. Cost: :meth:`get_commit`, and as
+        :meth:`OpenRepository.log` for each thousand.
+        """
+        amount = page_size(max_amount)
+        start = self.get_commit().id
+        return items(
+            lambda position: self._repository.verbs.log(
+                start,
+                after=CommitID(position) if position else None,
+                amount=amount,
+                first_parent=first_parent,
+                since=int(since.timestamp()) if isinstance(since, datetime) else since,
+                stop_at=None if stop_at is None else ref_of(stop_at),
+                paths=objects,
+                prefixes=prefixes,
+                limit=amount == max_amount,
+            ),
+            max_amount,
+            after,
+        )
+
+    def blame(self, path: str) -> Commit:
+        """The commit that made the object at ``path`` what it is here. Cost and errors as :meth:`OpenRepository.blame`."""
+        return self._repository.verbs.blame(self._id, path)
+
+    def usage(self, prefix: str = "", delimiter: str = "") -> "Usage":
+        """How many objects and bytes there are under a prefix, and behind each common prefix. Cost as
+        :meth:`OpenRepository.du`."""
+        return self._repository.verbs.du(self._id, prefix, delimiter)
+
+    def diff(
+        self,
+        other_ref: "ReferenceType",
+        max_amount: int | None = None,
+        after: str = "",
+        prefix: str = "",
+        delimiter: str = "",
+        *,
+        type: DiffType = "three_dot",  # noqa: A002 - the name that the field has for it
+    ) -> Iterator[Change]:
+        """What ``other_ref`` changed since the base that it has with this ref: what merging it into this one would bring.
+
+        With ``type="two_dot"``, what turns this ref's commit into the other's. Both commits are looked up now, so that all pages
+        speak of the same two. Cost: two commits, two metaranges, the ranges that differ, as far as it is read.
+        """
+        amount = page_size(max_amount)
+        left, right = self.get_commit().id, self._repository.verbs.commit_of(ref_of(other_ref)).id
+        verbs = self._repository.verbs
+        compare = verbs.compare if type == "three_dot" else verbs.diff
+        return items(
+            lambda position: compare(left, right, prefix=prefix, after=position, delimiter=delimiter, amount=amount),
+            max_amount,
+            after,
+        )
+
+    def diff_summary(
+        self,
+        other_ref: "ReferenceType",
+        prefix: str = "",
+        delimiter: str = "",
+        *,
+        type: DiffType = "three_dot",  # noqa: A002 - as in diff
+    ) -> "Summary":
+        """How many objects and bytes :meth:`diff` shows, in total and behind each common prefix. Cost as
+        :meth:`OpenRepository.compare_summary`, or ``diff_summary``."""
+        verbs = self._repository.verbs
+        summary = verbs.compare_summary if type == "three_dot" else verbs.diff_summary
+        return summary(self._id, ref_of(other_ref), prefix=prefix, delimiter=delimiter)
+
+    def merge_into(
+        self,
+        destination_branch: "ReferenceType",
+        *,
+        message: str = "",
+        metadata: Mapping[str, str] | None = None,
+        strategy: MergeStrategy | MergeStrategies | str = MergeStrategy.NONE,
+        squash_merge: bool = False,
+        allow_empty: bool = False,
+    ) -> CommitID:
+        """Bring what this ref changed into a branch; the ID of the merge commit.
+
+        ``strategy`` is ``"source-wins"``, ``"dest-wins"``, or :class:`MergeStrategies` with one for each prefix. Cost and
+        errors as :meth:`OpenRepository.merge`: :class:`MergeConflictError` holds all conflicts, and nothing was changed then.
+        """
+        return self._repository.verbs.merge(
+            self._id,
+            ref_of(destination_branch),
+            message=message,
+            committer=self._repository.user,
+            metadata=metadata,
+            strategy=_strategy(strategy),
+            squash=squash_merge,
+            allow_empty=allow_empty,
+        ).id
+
+    def preview_merge(
+        self,
+        destination_branch: "ReferenceType",
+        strategy: MergeStrategy | MergeStrategies | str = MergeStrategy.NONE,
+    ) -> MergePreview:
+        """What :meth:`merge_into` would do: base, totals, every conflict. Changes nothing; cost as
+        :meth:`OpenRepository.preview_merge`."""
+        return self._repository.verbs.preview_merge(self._id, ref_of(destination_branch), _strategy(strategy))
+
+    def export(
+        self, folder: str | Path, *, prefix: str = "", verify: bool = False, dry_run: bool = False, threads: int = 4
+    ) -> "ExportReport":
+        """Write the objects of the ref's commit to a folder, only those that differ from an earlier export there.
+
+        Cost and errors as :meth:`OpenRepository.export`.
+        """
+        return self._repository.verbs.export(
+            self._id, Path(folder).expanduser(), prefix=prefix, verify=verify, dry_run=dry_run, threads=threads
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({f'lakefs://{self.repo_id}/{self._id}'!r})"
+
+
+ReferenceType: TypeAlias = str | Reference | Commit
+"""How a ref can be named."""
+
+
+def ref_of(reference: ReferenceType) -> str:
+    """The ref that is meant."""
+    return reference if isinstance(reference, str) else reference.id
+
+
+def _strategy(strategy: MergeStrategy | MergeStrategies | str) -> MergeStrategy | MergeStrategies:
+    if isinstance(strategy, MergeStrategies | MergeStrategy):
+        return strategy
+    try:
+        return MergeStrategy(strategy)
+    except ValueError:
+        raise InvalidError(f"strategy {strategy!r} is not known; give 'source-wins' or 'dest-wins', or none") from None

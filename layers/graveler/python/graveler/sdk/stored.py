@@ -1,0 +1,180 @@
+"""An object of a ref, to read; an object of a branch, to write too."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias, overload
+
+from graveler.errors import AlreadyExistsError, ObjectNotFoundError
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.sdk.access import RepositoryAccess
+from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
+from graveler.sdk.writer import ObjectWriter, TextObjectWriter
+
+ReadMode: TypeAlias = Literal["r", "rt", "rb"]
+WriteMode: TypeAlias = Literal["w", "wt", "wb", "x", "xt", "xb"]
+
+
+class StoredObject:
+    """An object by repository, ref and path. A handle asks nothing until a verb is called; :class:`ObjectNotFoundError` comes
+    from there."""
+
+    def __init__(self, repository: RepositoryAccess, ref: str, path: str) -> None:
+        self._repository = repository
+        self._ref = ref
+        self._path = path
+
+    @property
+    def repo(self) -> str:
+        """Name of the repository."""
+        return self._repository.id
+
+    @property
+    def ref(self) -> str:
+        """The ref as it was given."""
+        return self._ref
+
+    @property
+    def path(self) -> str:
+        """The key in the lake."""
+        return self._path
+
+    def stat(self) -> ObjectEntry:
+        """Size, checksum, time, content type, metadata, address. Cost as :meth:`OpenRepository.stat`."""
+        return self._repository.verbs.stat(self._ref, self._path)
+
+    def exists(self) -> bool:
+        """Whether the ref has it. Cost as :meth:`stat`. :class:`RefNotFoundError` if there is no such ref."""
+        try:
+            self.stat()
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    @overload
+    def reader(self, mode: Literal["rb"] = "rb", *, buffer_size: int = READ_AHEAD) -> io.BufferedReader: ...
+
+    @overload
+    def reader(
+        self,
+        mode: Literal["r", "rt"],
+        *,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+        buffer_size: int = READ_AHEAD,
+    ) -> io.TextIOWrapper: ...
+
+    def reader(
+        self,
+        mode: ReadMode = "rb",
+        *,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+        buffer_size: int = READ_AHEAD,
+    ) -> io.BufferedReader | io.TextIOWrapper:
+        """The object as a seekable file of bytes (``"rb"``) or text (``"r"``, UTF-8 unless told otherwise).
+
+        It shows the object as it is now, whatever is staged under its path meanwhile. ``buffer_size`` in bytes. Cost:
+        :meth:`stat`, and one object read for each ``buffer_size`` read in small pieces, for each larger read, and for all
+        the rest at once. :class:`ObjectNotFoundError`, :class:`InvalidError` for other modes.
+        """
+        verbs, entry = self._repository.verbs, self.stat()
+        return open_reader(
+            entry,
+            lambda start, length: verbs.bytes_of(entry, start, length),
+            mode,
+            encoding=encoding,
+            errors=errors,
+            newline=newline,
+            buffer_size=buffer_size,
+        )
+
+    def __str__(self) -> str:
+        return self._path
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({f'lakefs://{self.repo}/{self._ref}/{self._path}'!r})"
+
+
+class WriteableObject(StoredObject):
+    """An object of a branch."""
+
+    def upload(
+        self,
+        data: str | bytes | Path,
+        mode: WriteMode = "w",
+        *,
+        content_type: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> "WriteableObject":
+        """Write the object and stage it; readers of the branch see it at once.
+
+        ``data`` is bytes, text (written as UTF-8), or the path of a file, which is uploaded whatever its size. With mode
+        ``"x"``, only if the branch has no such object: of several at once, one wins. Cost: as :meth:`OpenRepository.upload`.
+        :class:`AlreadyExistsError`, :class:`RefNotFoundError`.
+        """
+        check_mode(mode, "wx", encoding=None, errors=None, newline=None)
+        self._upload(data.encode() if isinstance(data, str) else data, mode, content_type, metadata)
+        return self
+
+    @overload
+    def writer(
+        self,
+        mode: Literal["wb", "xb"] = "wb",
+        *,
+        content_type: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> ObjectWriter: ...
+
+    @overload
+    def writer(
+        self,
+        mode: Literal["w", "wt", "x", "xt"],
+        *,
+        content_type: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> TextObjectWriter: ...
+
+    def writer(
+        self,
+        mode: WriteMode = "wb",
+        *,
+        content_type: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> ObjectWriter | TextObjectWriter:
+        """A file to write the object to, of bytes (``"wb"``) or text (``"w"``, UTF-8 unless told otherwise).
+
+        What is written goes to a temporary file. Closing uploads it and stages the object, as :meth:`upload`; a ``with`` block
+        that is left by an exception leaves the branch as it was. Cost: one table read now (those of :meth:`stat` too, for
+        ``"x"``), the rest when it is closed. :class:`InvalidError` for other modes; :class:`AlreadyExistsError` now or then.
+        """
+        binary = check_mode(mode, "wx", encoding=encoding, errors=errors, newline=newline)
+        self._repository.verbs.branch(self._ref)  # before anybody writes gigabytes for a branch that is not there
+        if mode[0] == "x" and self.exists():
+            raise AlreadyExistsError("object", self._path)
+        writer = ObjectWriter(self._path, lambda file: self._upload(file, mode, content_type, metadata))
+        return writer if binary else TextObjectWriter(writer, encoding or "utf-8", errors, newline)
+
+    def delete(self) -> None:
+        """Remove the object from the branch; one that is not there is no error. Cost: as :meth:`OpenRepository.delete`."""
+        self._repository.verbs.delete(self._ref, [self._path])
+
+    def _upload(
+        self, data: bytes | Path, mode: WriteMode, content_type: str | None, metadata: Mapping[str, str] | None
+    ) -> None:
+        self._repository.verbs.upload(
+            self._ref,
+            self._path,
+            data,
+            content_type=content_type or DEFAULT_CONTENT_TYPE,
+            metadata=metadata,
+            if_absent=mode[0] == "x",
+        )

@@ -1,0 +1,24 @@
+"""A tag."""
+
+from graveler.errors import AlreadyExistsError
+from graveler.sdk.reference import Reference, ReferenceType, ref_of
+
+
+class Tag(Reference):
+    """A name for one commit, for good."""
+
+    def create(self, source_ref: ReferenceType, exist_ok: bool = False) -> "Tag":
+        """Name the commit of ``source_ref``. With ``exist_ok``, a tag that is there is left as it is.
+
+        Cost: resolving, one transaction. :class:`AlreadyExistsError`, :class:`InvalidError` for the name.
+        """
+        try:
+            self._repository.verbs.create_tag(self._id, ref_of(source_ref), by=self._repository.user)
+        except AlreadyExistsError:
+            if not exist_ok:
+                raise
+        return self
+
+    def delete(self) -> None:
+        """Remove the tag. Cost: one table read, one transaction. :class:`RefNotFoundError`."""
+        self._repository.verbs.delete_tag(self._id, by=self._repository.user)

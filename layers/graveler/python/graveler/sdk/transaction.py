@@ -1,0 +1,77 @@
+"""Several changes as one: a hidden branch, which is committed, merged and deleted, or only deleted."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from graveler.errors import DirtyBranchError, GravelerError
+from graveler.model import CommitID
+from graveler.sdk.access import RepositoryAccess
+from graveler.sdk.branch import Branch, WritableReference
+
+
+class Transaction(WritableReference):
+    """The hidden branch of a transaction, for its ``with`` block. Message, metadata and tag may be set until the block ends."""
+
+    def __init__(
+        self,
+        repository: RepositoryAccess,
+        branch_id: str,
+        source_id: str,
+        commit_message: str,
+        commit_metadata: Mapping[str, str] | None,
+        tag: str | None,
+    ) -> None:
+        super().__init__(repository, branch_id)
+        self.commit_message = commit_message
+        self.commit_metadata = commit_metadata
+        self.tag = tag
+        self._source_id = source_id
+        self.merged: CommitID | None = None
+        """The merge's commit, once the block has ended well."""
+
+    @property
+    def source_id(self) -> str:
+        """The branch that it merges into."""
+        return self._source_id
+
+
+@contextmanager
+def transaction(
+    repository: RepositoryAccess,
+    branch_id: str,
+    message: str,
+    metadata: Mapping[str, str] | None,
+    tag: str | None,
+    *,
+    keep_on_error: bool,
+) -> Generator[Transaction]:
+    """See :meth:`graveler.sdk.branch.Branch.transaction`."""
+    source = Branch(repository, branch_id)
+    if next(source.uncommitted(max_amount=1), None) is not None:
+        raise DirtyBranchError(branch_id, "a transaction on it")  # its merge would be refused, after all the work
+    hidden = Branch(repository, f"tx-{uuid4()}")
+    work = Transaction(repository, hidden.id, branch_id, message, metadata, tag)
+    try:
+        hidden.create(source.head, hidden=True)
+        yield work
+        hidden.commit(work.commit_message, work.commit_metadata)
+        work.merged = hidden.merge_into(
+            source,
+            message=f"Merge transaction: {work.commit_message}" if work.commit_message else "Merge transaction",
+            metadata=work.commit_metadata,
+        )
+    except BaseException:
+        if not keep_on_error:
+            _forget(hidden)
+        raise
+    _forget(hidden)
+    if work.tag is not None:
+        repository.verbs.create_tag(work.tag, work.merged, by=repository.user)
+
+
+def _forget(hidden: Branch) -> None:
+    """Delete the hidden branch. What fails here leaves a branch that nobody sees (promise C5), and must not hide what the
+    transaction came to."""
+    with suppress(GravelerError):
+        hidden.delete()
