@@ -48,8 +48,8 @@ Kind = Literal["fail_before", "refuse", "fail_after", "repeat", "late", "very_la
 failed, and it arrives before anybody looks; ``very_late``: it arrives only after a fresh process has gone on. ``die_before``,
 ``die_after``: the process is killed before or after the request had its effect."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-READ_KINDS: Final[tuple[Kind, ...]] = ("fail_before", "refuse", "late", "die_before")
-"""Of a request that changes nothing: before or after is one to it, and so is once or twice."""
+READ_KINDS: Final[tuple[Kind, ...]] = ("refuse", "late", "die_before")
+"""Of a request that changes nothing: before or after is one to it, once or twice, and soon or late."""
 READS: Final = frozenset({"get", "get_many", "query", "get_range", "stream", "head", "list"})
 
 Way = Literal["repeat", "go on"]

@@ -8,6 +8,7 @@ told what was acknowledged to it.
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -19,12 +20,15 @@ from graveler.errors import (
     ObjectNotFoundError,
 )
 from graveler.lake.folder import open_folder_lake
+from graveler.lake.importing.importer import ImportSource
 from graveler.lake.repository import OpenRepository
-from graveler.model import MergeStrategy, ObjectEntry
+from graveler.model import Commit, MergeStrategy, ObjectEntry
 
 NAME = "repo"
 KEYS = 12
 """Keys of each writer: each is written by one process, in ascending order of values."""
+SET = 5
+"""Keys of each setter: it gives all of them the same value, in one merge or import."""
 
 
 def main(role: str, lake: str, journal: str, name: str, seconds: str) -> None:
@@ -48,6 +52,9 @@ def main(role: str, lake: str, journal: str, name: str, seconds: str) -> None:
 
 
 def write(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
+    if time.time() % 2 < 0.5:
+        time.sleep(0.05)  # all writers rest at once, or no merge would ever find the branch without uncommitted changes
+        return
     key = f"{name}/{random.randrange(KEYS):02}"
     value = 0 if random.random() < 0.2 else number
     tell("try", key, number, value)
@@ -80,6 +87,63 @@ def merge(repository: OpenRepository, name: str, number: int, random: Random, te
             time.sleep(random.uniform(0, 0.02))
 
 
+def set_by_merge(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
+    """Give all keys of a set one value, on a branch of its own, and merge that."""
+    repository.link_many(name, entries_of_set(name, number))
+    repository.commit(name, f"{name}-side-{number}")
+    set_on_main(
+        name,
+        number,
+        random,
+        tell,
+        lambda message: repository.merge(
+            name, "main", message=message, strategy=MergeStrategy.SOURCE_WINS, request_id=message
+        ),
+    )
+
+
+def set_by_import(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
+    """Give all keys of a set one value by an import."""
+    records = [(entry.path.encode(), repository._codec.encode(entry)) for entry in entries_of_set(name, number)]
+    source = ImportSource(f"{name}/".encode(), True, lambda: iter(records))
+    set_on_main(
+        name,
+        number,
+        random,
+        tell,
+        lambda message: repository.import_sources("main", [source], message, request_id=message),
+    )
+
+
+def entries_of_set(name: str, number: int) -> list[ObjectEntry]:
+    return [ObjectEntry(f"{name}/{at}", f"mem://o/{number}", number, f"{number:032x}", 0) for at in range(SET)]
+
+
+def set_on_main(name: str, number: int, random: Random, tell, land: Callable[[str], Commit]) -> None:  # type: ignore[no-untyped-def]
+    message = f"{name}-{number}"
+    tell("commit", message)
+    for _ in range(50):
+        try:
+            made = land(message)
+        except DirtyBranchError:
+            time.sleep(random.uniform(0, 0.05))
+            continue
+        tell("committed", message, made.id)
+        for at in range(SET):
+            tell("done", f"{name}/{at}", number, number)
+        return
+
+
+def check_sets(repository: OpenRepository, ref: str, tell) -> None:  # type: ignore[no-untyped-def]
+    """Each set shows one value in all of its keys, or is not there yet; a listing of one page is one request."""
+    for name in SETTERS:
+        page = repository.list_objects(ref, prefix=f"{name}/").results
+        values = {item.size for item in page if isinstance(item, ObjectEntry)}
+        if page and (len(page) != SET or len(values) != 1):
+            tell("wrong", ref, "shows", name, "half", *sorted(values))
+        tell("whole", name, *values)
+
+
 def read(repository: OpenRepository, name: str, number: int, random: Random, tell) -> None:  # type: ignore[no-untyped-def]
     """What a key had, and when the question was asked (monotonic time is the machine's); a commit never changes."""
     for _ in range(20):
@@ -90,13 +154,24 @@ def read(repository: OpenRepository, name: str, number: int, random: Random, tel
         except ObjectNotFoundError:
             value = 0
         tell("saw", key, value, began)
+    check_sets(repository, "main", tell)
     head = repository.branch("main").commit_id
+    check_sets(repository, head, tell)
     counts = [len(list(repository.objects(head))) for _ in range(2)]
     if counts[0] != counts[1]:
         tell("wrong", head, "has", *counts, "objects")
 
 
-ROLES = {"writer": write, "committer": commit, "merger": merge, "reader": read}
+ROLES = {
+    "writer": write,
+    "committer": commit,
+    "merger": merge,
+    "setter": set_by_merge,
+    "importer": set_by_import,
+    "reader": read,
+}
+SETTERS = ("setter0", "importer0")
+"""Processes whose keys are a set."""
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -1,6 +1,7 @@
-"""Real processes on one branch of one folder lake, some of them killed: nothing acknowledged is lost, and history is linear.
+"""Real processes on one branch of one folder lake for a minute, some of them killed all the time: nothing acknowledged is lost,
+history is linear, nobody sees half of a merge, and no lock is left behind.
 
-``GRAVELER_SOAK_SECONDS=n`` lets them work for n seconds instead of the short form.
+``GRAVELER_SOAK_SECONDS=n`` lets them work for n seconds instead.
 """
 
 import os
@@ -18,13 +19,24 @@ from random import Random
 from graveler.errors import NoChangesError
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
+from graveler.lake.sealing import LEASE
 from graveler.model import SplitParameters
-from tests.lake.fleet import NAME
+from tests.lake.fleet import NAME, SET, SETTERS
 
-SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "5"))
+SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "60"))
 ROOT = Path(__file__).parents[2]
-FLEET = ["writer0", "writer1", "committer0", "committer1", "merger0", "reader0"]
-MORTAL = ["writer0", "committer0", "committer1", "merger0"]
+FLEET = [
+    "writer0",
+    "writer1",
+    "committer0",
+    "committer1",
+    "merger0",
+    "merger1",
+    *SETTERS,
+    "reader0",
+    "reader1",
+]
+MORTAL = [name for name in FLEET if name not in ("writer1", "reader0")]
 SMALL = SplitParameters(min_size=400, max_size=3200, raggedness=8)
 
 
@@ -77,9 +89,12 @@ def check(folder: Path) -> dict[str, int]:
     told = events(folder)
     wrong = [line for line in told if line[0] == "wrong"]
     assert not wrong, wrong
-    repository = open_folder_lake(folder / "lake").repository(NAME)
+    lake = open_folder_lake(folder / "lake")
+    repository = lake.repository(NAME)
+    began = time.monotonic()
     with suppress(NoChangesError):
         repository.commit("main", "the end")
+    assert time.monotonic() - began < LEASE + 10, "who was killed holds nobody up"
     assert repository._branches.state("main").sealed == ()
     found = {item.path: item.size for item in repository.objects("main@")}
     assert found == {item.path: item.size for item in repository.objects("main")}
@@ -87,7 +102,7 @@ def check(folder: Path) -> dict[str, int]:
     last: dict[str, tuple[int, int]] = {}
     later: dict[str, set[int]] = {}
     for kind, *rest in told:
-        if kind in ("try", "done") and not rest[0].startswith("merger"):
+        if kind in ("try", "done") and rest[0].startswith("writer"):
             key, number, value = rest[0], int(rest[1]), int(rest[2])
             if kind == "done":
                 last[key] = number, value
@@ -97,10 +112,12 @@ def check(folder: Path) -> dict[str, int]:
     for key, (_, value) in last.items():
         assert found.get(key, 0) in {value} | later[key], key
     for kind, *rest in told:
-        if kind == "done" and rest[0].startswith("merger"):
+        if kind == "done" and not rest[0].startswith("writer"):
             assert found.get(rest[0], 0) >= int(rest[2]), rest[0]
     check_reads(told)
     check_history(repository, told)
+    assert lake.fsck(NAME).remaining == ()
+    lake.close()
     return dict(Counter(line[0] for line in told))
 
 
@@ -145,14 +162,20 @@ def check_history(repository: OpenRepository, told: list[list[str]]) -> None:
             before = 0 if change.before is None else change.before.size
             assert state.get(change.path, 0) == before
             state[change.path] = 0 if change.after is None else change.after.size
+        for name in SETTERS:
+            values = [value for path, value in state.items() if path.startswith(f"{name}/")]
+            assert len(values) in (0, SET), f"commit {newer.id} has half of {name}"
+            assert len(set(values)) <= 1, f"commit {newer.id} has half of {name}"
     assert {path: value for path, value in state.items() if value} == {
         e.path: e.size for e in repository.objects("main@")
     }
 
 
 def test_processes_that_are_killed_lose_nothing(tmp_path: Path) -> None:
-    repository = create_folder_lake(tmp_path / "lake").create_repository(NAME, "local://repo", split=SMALL)
-    repository.create_branch("side", "main")
+    with create_folder_lake(tmp_path / "lake") as lake:
+        repository = lake.create_repository(NAME, "local://repo", split=SMALL)
+        for branch in ("side", *SETTERS):
+            repository.create_branch(branch, "main")
     fleet = Fleet(tmp_path)
     fleet.run()
     assert not "".join(path.read_text() for path in tmp_path.glob("*.err"))
@@ -161,4 +184,5 @@ def test_processes_that_are_killed_lose_nothing(tmp_path: Path) -> None:
     print(f"{SECONDS:g} s, {fleet.kills} kills, {counts}")  # noqa: T201
     assert counts["done"] >= 20
     assert counts["committed"] >= 3
+    assert counts["whole"] >= 10
     assert fleet.kills >= 3 or SECONDS < 3
