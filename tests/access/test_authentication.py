@@ -1,0 +1,334 @@
+"""Who is let in, what it costs, and how long it lasts."""
+
+import re
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graveler.access import failures, verified
+from graveler.access.authentication import COOKIE, Access
+from graveler.access.errors import AuthenticationError, KeyNotFoundError, TooManyFailuresError
+from graveler.access.keys import KeyWithSecret
+from graveler.access.permissions import Identity, Role
+from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
+from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables import Key
+from tests.access.support import HERE, THERE, HandClock, basic, header_of
+from tests.support.instruments import CountingTables
+
+GIVEN_ID, GIVEN_SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+
+@pytest.fixture
+def made(access: Access) -> KeyWithSecret:
+    return access.create_key("ann", Role.WRITER, ["lake"], ["dev-*"])
+
+
+def test_a_new_key_looks_as_clients_expect(access: Access) -> None:
+    made = [access.create_key("ann", Role.READER) for _ in range(20)]
+    assert all(re.fullmatch(r"AKIA[IJ][A-Z0-9]{14}Q", each.key.key_id) for each in made)
+    assert all(re.fullmatch(r"[A-Za-z0-9]{40}", each.secret) for each in made)
+    assert len({each.key.key_id for each in made} | {each.secret for each in made}) == 40
+
+
+def test_a_key_and_its_secret_say_who_asks(access: Access, made: KeyWithSecret) -> None:
+    assert access.authenticate(header_of(made), None, HERE) == Identity(
+        made.key.key_id, "ann", Role.WRITER, ("lake",), ("dev-*",)
+    )
+
+
+def test_the_table_holds_no_secret(
+    access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
+) -> None:
+    access.login(made.key.key_id, made.secret, HERE)
+    items = [*tables.query("access-keys").items, *tables.query("access").items]
+    assert items
+    assert made.secret.encode() not in repr(items).encode()
+    assert made.secret not in repr(made)
+    assert made.secret not in repr(vars(access)["_verified"].__dict__)
+
+
+def test_two_keys_with_one_secret_have_different_digests(access: Access, tables: CountingTables) -> None:
+    access.ensure_first_key("one-key", GIVEN_SECRET)
+    access.ensure_first_key("two-key", GIVEN_SECRET)
+    assert len({item["digest"] for _, item in tables.query("access-keys").items}) == 2
+
+
+def test_all_failures_look_the_same_and_cost_the_same(
+    access: Access, tables: CountingTables, made: KeyWithSecret
+) -> None:
+    revoked = access.create_key("bob", Role.ADMIN)
+    access.revoke(revoked.key.key_id)
+    seen = set()
+    for key_id, secret in [
+        (made.key.key_id, "wrong"),
+        (made.key.key_id, ""),
+        (made.key.key_id, made.secret + "\x80é"),
+        ("AKIAIAAAAAAAAAAAAAAQ", made.secret),
+        ("", made.secret),
+        ("x" * 2000, made.secret),
+        ("AKIA\n\x00é", made.secret),
+        (revoked.key.key_id, revoked.secret),
+    ]:
+        tables.reset()
+        with pytest.raises(AuthenticationError) as caught:
+            access.authenticate(basic(key_id, secret), None, HERE)
+        seen.add((str(caught.value), tuple(tables.calls.items())))
+    assert seen == {("error authenticating request", (("get", 1),))}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [None, "", "Basic", "Basic !!!", "Basic YQ==", "Digest x", "Basic " + "A" * 5000, "Bearer", "Bearer a.b.c"],
+)
+def test_what_is_no_credential_is_refused_without_a_request(
+    access: Access, tables: CountingTables, header: str | None
+) -> None:
+    with pytest.raises(AuthenticationError):
+        access.authenticate(header, None, HERE)
+    assert tables.requests == 0
+
+
+def test_a_credential_is_read_once_in_a_few_seconds(
+    access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
+) -> None:
+    tables.reset()
+    for _ in range(3):
+        access.authenticate(header_of(made), None, HERE)
+    clock.now += verified.KEEP - 0.1
+    access.authenticate(header_of(made), None, THERE)
+    assert tables.calls == {"get": 1}
+    clock.now += 0.1
+    access.authenticate(header_of(made), None, HERE)
+    assert tables.calls == {"get": 2}
+    clock.now -= 3600
+    access.authenticate(header_of(made), None, HERE)
+    assert tables.calls == {"get": 3}, "a clock that is set back lengthens nothing"
+
+
+def test_a_revoked_key_ends_at_once_here_and_soon_elsewhere(
+    access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
+) -> None:
+    elsewhere = Access(tables, clock)
+    token = "Bearer " + access.login(made.key.key_id, made.secret, HERE).token
+    for each in (access, elsewhere):
+        each.authenticate(header_of(made), None, HERE)
+        each.authenticate(token, None, HERE)
+    assert access.revoke(made.key.key_id) == made.key
+    for credential in (header_of(made), token):
+        with pytest.raises(AuthenticationError):
+            access.authenticate(credential, None, HERE)
+        elsewhere.authenticate(credential, None, HERE)
+    clock.now += verified.KEEP
+    for credential in (header_of(made), token):
+        with pytest.raises(AuthenticationError):
+            elsewhere.authenticate(credential, None, HERE)
+    with pytest.raises(KeyNotFoundError):
+        access.revoke(made.key.key_id)
+
+
+def test_the_list_of_keys_leaves_out_the_revoked(access: Access, made: KeyWithSecret) -> None:
+    others = [access.create_key(name, Role.READER) for name in ("bob", "cleo")]
+    access.revoke(others[0].key.key_id)
+    assert access.keys() == sorted([made.key, others[1].key], key=lambda key: key.key_id)
+    assert access.key(made.key.key_id) == made.key
+    with pytest.raises(KeyNotFoundError):
+        access.key(others[0].key.key_id)
+
+
+def test_a_login_gives_a_token_that_stands_for_the_key(
+    access: Access, tables: CountingTables, made: KeyWithSecret
+) -> None:
+    token = access.login(made.key.key_id, made.secret, HERE)
+    by_secret = access.authenticate(header_of(made), None, HERE)
+    tables.reset()
+    assert access.authenticate(f"Bearer {token.token}", None, HERE) == by_secret
+    assert access.authenticate(f"bearer {token.token}", None, HERE) == by_secret
+    assert access.authenticate(None, f"a=b; {COOKIE}={token.token}; c", HERE) == by_secret
+    assert tables.calls["get"] <= 2
+    with pytest.raises(AuthenticationError):
+        access.authenticate("Basic YQ==", f"{COOKIE}={token.token}", HERE)
+    with pytest.raises(AuthenticationError):
+        access.login(made.key.key_id, "wrong", HERE)
+
+
+def test_a_token_ends_after_a_week_even_if_it_was_verified_just_before(
+    access: Access, made: KeyWithSecret, clock: HandClock
+) -> None:
+    token = access.login(made.key.key_id, made.secret, HERE)
+    assert token.expires == clock.now + 7 * 24 * 3600
+    clock.now = token.expires - 1
+    access.authenticate(f"Bearer {token.token}", None, HERE)
+    clock.now = token.expires
+    with pytest.raises(AuthenticationError):
+        access.authenticate(f"Bearer {token.token}", None, HERE)
+
+
+def test_a_token_of_one_process_is_good_in_another(
+    tables: CountingTables, made: KeyWithSecret, clock: HandClock
+) -> None:
+    token = Access(tables, clock).login(made.key.key_id, made.secret, HERE)
+    assert Access(tables, clock).authenticate(f"Bearer {token.token}", None, HERE).name == "ann"
+
+
+def test_too_many_failures_are_refused_until_the_window_ends(
+    access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
+) -> None:
+    wrong = basic(made.key.key_id, "wrong")
+    for _ in range(failures.MOST):
+        with pytest.raises(AuthenticationError):
+            access.authenticate(wrong, None, HERE)
+    tables.reset()
+    with pytest.raises(TooManyFailuresError) as caught:
+        access.authenticate(header_of(made), None, HERE)
+    assert caught.value.retry_after == failures.WINDOW
+    with pytest.raises(TooManyFailuresError):
+        access.login(made.key.key_id, made.secret, HERE)
+    assert tables.requests == 0
+    access.authenticate(header_of(made), None, THERE)
+    other = access.create_key("bob", Role.READER)
+    access.authenticate(header_of(other), None, HERE)
+    clock.now += failures.WINDOW
+    access.authenticate(header_of(made), None, HERE)
+
+
+def test_forged_tokens_are_slowed_down_but_good_ones_never(access: Access, made: KeyWithSecret) -> None:
+    token = access.login(made.key.key_id, made.secret, HERE)
+    for at in range(failures.MOST):
+        with pytest.raises(AuthenticationError):
+            access.authenticate(f"Bearer forged{at}", None, HERE)
+    with pytest.raises(TooManyFailuresError):
+        access.authenticate("Bearer forged", None, HERE)
+    access.authenticate(f"Bearer {token.token}", None, HERE)
+
+
+def test_what_is_remembered_of_failures_is_bounded(clock: HandClock) -> None:
+    counts = failures.Failures(clock, most=1, windows=3)
+    for at in range(10):
+        counts.note(f"192.0.2.{at}", "AKIA")
+    assert len(vars(counts)["_counts"]) == 3
+    counts.check("192.0.2.6", "AKIA")
+    with pytest.raises(TooManyFailuresError):
+        counts.check("192.0.2.9", "AKIA")
+
+
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_no_window_lets_more_failures_through_than_it_may(steps: list[int]) -> None:
+    clock = HandClock()
+    counts = failures.Failures(clock, most=3, window=10.0)
+    let_through: list[float] = []
+    for seconds in steps:
+        clock.now += seconds
+        try:
+            counts.check(HERE, "AKIA")
+        except TooManyFailuresError:
+            continue
+        counts.note(HERE, "AKIA")
+        let_through.append(clock.now)
+    # Windows begin at the first failure: any stretch of 10 s touches at most two of them.
+    for begin in let_through:
+        assert sum(begin <= at < begin + 10 for at in let_through) <= 6
+
+
+def test_what_is_remembered_of_credentials_is_bounded(clock: HandClock) -> None:
+    cache = verified.Verified(clock, entries=3)
+    ann = Identity("AKIA", "ann", Role.READER)
+    for at in range(10):
+        cache.keep(f"Basic {at}", ann, clock.now)
+    assert [at for at in range(10) if cache.find(f"Basic {at}")] == [7, 8, 9]
+    cache.forget("AKIA")
+    assert not any(cache.find(f"Basic {at}") for at in range(10))
+
+
+def test_the_first_key_is_made_once(access: Access, tables: CountingTables) -> None:
+    assert not access.has_keys()
+    first = access.ensure_first_key()
+    assert first is not None
+    assert (first.key.role, first.key.name) == (Role.ADMIN, "admin")
+    assert access.has_keys()
+    tables.reset()
+    assert access.ensure_first_key() is None
+    assert tables.calls == {"query": 1}
+    access.revoke(first.key.key_id)
+    assert access.ensure_first_key() is None, "a lake whose keys were all revoked does not open by itself again"
+
+
+def test_of_many_first_starts_one_makes_the_key(tmp_path: Path) -> None:
+    with SqliteTables(tmp_path / "tables.sqlite") as tables:
+        starts = [Access(tables) for _ in range(8)]
+        made: list[KeyWithSecret | None] = []
+        together = threading.Barrier(len(starts))
+
+        def start(each: Access) -> None:
+            together.wait()
+            made.append(each.ensure_first_key())
+
+        threads = [threading.Thread(target=start, args=(each,)) for each in starts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == 8
+        assert len([key for key in made if key is not None]) == 1
+        assert len(starts[0].keys()) == 1
+
+
+def test_a_given_first_key_is_there_after_every_start(access: Access) -> None:
+    first = access.ensure_first_key(GIVEN_ID, GIVEN_SECRET)
+    assert first is not None
+    assert access.authenticate(basic(GIVEN_ID, GIVEN_SECRET), None, HERE).role is Role.ADMIN
+    assert access.ensure_first_key(GIVEN_ID, GIVEN_SECRET) is None
+    with pytest.raises(AlreadyExistsError, match="another secret"):
+        access.ensure_first_key(GIVEN_ID, GIVEN_SECRET[::-1])
+    access.revoke(GIVEN_ID)
+    with pytest.raises(AlreadyExistsError, match="revoked"):
+        access.ensure_first_key(GIVEN_ID, GIVEN_SECRET)
+    assert access.ensure_first_key("another-key", GIVEN_SECRET) is not None
+
+
+@pytest.mark.parametrize(
+    ("key_id", "secret"),
+    [
+        (GIVEN_ID, None),
+        (None, GIVEN_SECRET),
+        (GIVEN_ID, "short"),
+        (GIVEN_ID, "x" * 31),
+        (GIVEN_ID, "with a space" * 4),
+        (GIVEN_ID, "é" * 40),
+        ("a:b", GIVEN_SECRET),
+        ("ab", GIVEN_SECRET),
+        ("x" * 129, GIVEN_SECRET),
+    ],
+)
+def test_a_given_key_that_cannot_be_used_is_refused(access: Access, key_id: str | None, secret: str | None) -> None:
+    with pytest.raises(InvalidError):
+        access.ensure_first_key(key_id, secret)
+    assert not access.has_keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "repositories", "branches"),
+    [("", (), ()), ("a\nb", (), ()), ("ann", ("",), ()), ("ann", (), ("\0",)), ("ann", ("x",) * 101, ())],
+)
+def test_a_key_that_makes_no_sense_is_refused(
+    access: Access, name: str, repositories: tuple[str, ...], branches: tuple[str, ...]
+) -> None:
+    with pytest.raises(InvalidError):
+        access.create_key(name, Role.READER, repositories, branches)
+
+
+def test_damaged_items_are_called_corrupt(clock: HandClock) -> None:
+    tables = MemoryTables()
+    tables.put(Key("access-keys", b"AKIA"), {"name": "ann", "role": "emperor"})
+    tables.put(Key("access", b"token-secret"), {"secret": b"short"})
+    access = Access(tables, clock)
+    for broken in (access.keys, lambda: access.authenticate(basic("AKIA", "x"), None, HERE)):
+        with pytest.raises(CorruptError):
+            broken()
+    made = access.create_key("ann", Role.READER)
+    with pytest.raises(CorruptError):
+        access.login(made.key.key_id, made.secret, HERE)
