@@ -90,6 +90,12 @@ def check_repaired(lake: FolderLake, kind: FindingKind, source: str) -> None:
 # Clean
 
 
+def test_objects_that_add_up_to_more_than_a_description_can_say_are_no_finding(lake: FolderLake) -> None:
+    link(lake, "main", {"p/010": (1 << 63) - 1, "p/011": (1 << 63) - 1, "p/012": (1 << 63) - 1})
+    lake.repository.commit("main", "huge")
+    assert lake.fsck().findings == ()
+
+
 def test_a_clean_lake_with_merges_and_a_criss_cross_has_no_findings(lake: FolderLake) -> None:
     report = lake.fsck()
     assert report.findings == ()

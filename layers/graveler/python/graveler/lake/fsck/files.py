@@ -17,6 +17,8 @@ from graveler.tree.sstable import MalformedTableError, Records, Table
 from graveler.tree.tree import RangeInfo
 
 _ID_BYTES = 32
+_MAX_TOTAL: Final = (1 << 64) - 1
+"""Of the objects' bytes, as the tree's writer says it: a description can say no more."""
 _SUFFIX_BYTES = 16
 
 
@@ -98,7 +100,7 @@ def describe(keys: Sequence[bytes], packed: Sequence[bytes]) -> RangeInfo:
         first=keys[0],
         count=len(keys),
         size=sum(map(len, keys)) + IDENTITY_OVERHEAD * len(keys),
-        total=sum(unpack(f">{len(packed)}Q", b"".join([record[2:10] for record in packed]))),
+        total=min(sum(unpack(f">{len(packed)}Q", b"".join([record[2:10] for record in packed]))), _MAX_TOTAL),
         suffix=sha256(b"".join(packed)).digest()[:_SUFFIX_BYTES],
     )
 
