@@ -38,7 +38,7 @@ class Step:
 
 @contextmanager
 def runner(world: World, work: Work, *, heartbeat: float = 0.01) -> Iterator[Runner]:
-    made = Runner({"step": work}, lambda _: operations(world), clock=world.clock, heartbeat=heartbeat)
+    made = Runner(world.tables, {"step": work}, clock=world.clock, heartbeat=heartbeat)
     try:
         yield made
     finally:
@@ -165,7 +165,7 @@ def test_an_import_survives_its_worker_and_is_one_commit(tmp_path: Path) -> None
     # A first worker published, and died before it could say so.
     commit = import_objects(world.main, "id", request, Report())
     operations(world).add(Operation("id", KIND, request, OperationState.RUNNING, 0, 0, owner="gone"))
-    made = Runner({KIND: import_objects}, lambda _: operations(world), clock=world.clock)
+    made = Runner(world.tables, {KIND: import_objects}, clock=world.clock)
     made.look(world.main, "id")
     assert ended(world, "id").result == commit
     made.close()

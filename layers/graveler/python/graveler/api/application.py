@@ -20,6 +20,8 @@ from graveler.api.routing import Route, Router
 from graveler.api.settings import Settings
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
+from graveler.operations.kinds import KINDS
+from graveler.operations.runner import Runner
 
 BASE: Final = "/api/v1"
 
@@ -30,12 +32,16 @@ class Application:
     """Answers requests with the use cases of a lake.
 
     ``access`` tells who asks. Call it with an event; it answers every one of them: what a client did wrong is a 4xx, what is not
-    implemented a 501, and what should not happen a 500 that names an id under which the log has the rest.
+    implemented a 501, and what should not happen a 500 that names an id under which the log has the rest. What takes longer
+    than a request is worked on by ``runner``, one of its own unless it is given; :meth:`close` stops that.
     """
 
-    def __init__(self, lake: Lake, access: Access, settings: Settings | None = None) -> None:
+    def __init__(
+        self, lake: Lake, access: Access, settings: Settings | None = None, runner: Runner | None = None
+    ) -> None:
         self._lake = lake
         self._access = access
+        self._runner = runner or Runner(lake.tables, KINDS)
         self._settings = settings or Settings()
         self._router = Router(GROUPS)
 
@@ -61,6 +67,10 @@ class Application:
         answer["graveler.operation"] = operation
         return answer
 
+    def close(self) -> None:
+        """Stop working on operations; others take them over."""
+        self._runner.close()
+
     def _answer(self, event: Mapping[str, Any], route: Route, parameters: dict[str, str], request_id: str) -> Response:
         headers = event.get("headers") or {}
         identity = ANONYMOUS
@@ -69,7 +79,17 @@ class Application:
             identity = self._access.authenticate(
                 headers.get("authorization"), "; ".join(cookies) if cookies else None, source_ip(event)
             )
-        call = Call(event, headers, self._lake, self._access, self._settings, identity, route.operation, request_id)
+        call = Call(
+            event,
+            headers,
+            self._lake,
+            self._access,
+            self._runner,
+            self._settings,
+            identity,
+            route.operation,
+            request_id,
+        )
         pairs = split_query(event.get("rawQueryString", ""))
         if not route.changes:
             route.permit(call, parameters)

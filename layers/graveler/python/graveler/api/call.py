@@ -11,6 +11,7 @@ from graveler.access.permissions import Identity, Role
 from graveler.api.errors import bad_request
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
+from graveler.operations.runner import Runner
 
 IDEMPOTENCY_HEADER: Final = "idempotency-key"
 MAX_KEY: Final = 200
@@ -23,7 +24,7 @@ ANONYMOUS: Final = Identity("", "", Role.READER, repositories=("",))
 class Call:
     """What a handler may know of its request, besides its parameters. Header names are in lower case."""
 
-    __slots__ = ("_event", "access", "headers", "identity", "lake", "operation", "request_id", "settings")
+    __slots__ = ("_event", "access", "headers", "identity", "lake", "operation", "request_id", "runner", "settings")
 
     def __init__(
         self,
@@ -31,6 +32,7 @@ class Call:
         headers: Mapping[str, str],
         lake: Lake,
         access: Access,
+        runner: Runner,
         settings: Settings,
         identity: Identity,
         operation: str,
@@ -40,6 +42,7 @@ class Call:
         self.headers = headers
         self.lake = lake
         self.access = access
+        self.runner = runner
         self.settings = settings
         self.identity = identity
         self.operation = operation

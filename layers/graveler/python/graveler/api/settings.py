@@ -4,16 +4,26 @@ from typing import Final
 
 from msgspec import Struct
 
+from graveler.access.sources import ImportSources
+
 DEFAULT_PRESIGN_SECONDS: Final = 900
+DEFAULT_MAX_BODY: Final = 4 << 20
+"""Lambda answers with 6 MB at most, which are 4.5 MB of bytes as base64."""
+
+EVERYTHING: Final = ImportSources(None)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """``namespace_prefix`` begins the storage namespace of repositories that clients create without a thought, and
     ``namespace_pattern`` (a regular expression) is what all of them must match. ``presign_seconds`` is how long a presigned URL
-    lives. ``secure_cookies``: the API is reached over HTTPS only."""
+    lives. ``secure_cookies``: the API is reached over HTTPS only. ``import_sources`` are the addresses outside of a repository
+    that may be linked, staged and imported. Objects of more than ``max_body_bytes`` are answered with a redirect to their
+    bytes."""
 
     namespace_prefix: str = "local://"
     namespace_pattern: str = "^(local|s3|mem)://"
     presigned: bool = True
     presign_seconds: int = DEFAULT_PRESIGN_SECONDS
     secure_cookies: bool = False
+    import_sources: ImportSources = EVERYTHING
+    max_body_bytes: int = DEFAULT_MAX_BODY

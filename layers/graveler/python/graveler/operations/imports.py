@@ -20,6 +20,7 @@ class ImportRequest(msgspec.Struct, frozen=True):
     message: str = ""
     committer: str = ""
     metadata: Mapping[str, str] = {}
+    force: bool = False
 
 
 def import_objects(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:

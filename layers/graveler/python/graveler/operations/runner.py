@@ -5,7 +5,7 @@ process dies, the claim runs out, and whoever asks after the operation next take
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from threading import Event, Lock, Thread
@@ -17,6 +17,7 @@ from graveler.errors import GravelerError, PreconditionError
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.storage.tables import Tables
 
 LEASE: Final = 20.0
 """Seconds without a sign of life after which a worker counts as dead."""
@@ -70,19 +71,20 @@ class Work(Protocol):
 
 
 class Runner:
-    """Runs operations of the given ``kinds``, ``threads`` at a time; others wait. Safe to share between threads."""
+    """Runs operations of the given ``kinds``, ``threads`` at a time; others wait. ``tables`` is the lake's. Safe to share between
+    threads."""
 
     def __init__(
         self,
+        tables: Tables,
         kinds: Mapping[str, Work],
-        operations: Callable[[OpenRepository], Operations],
         *,
         threads: int = 4,
         clock: Clock | None = None,
         heartbeat: float = HEARTBEAT,
     ) -> None:
         self._kinds = kinds
-        self._operations = operations
+        self._tables = tables
         self._clock = clock or SystemClock()
         self._heartbeat = heartbeat
         self._owner = token_hex(8)
@@ -158,6 +160,9 @@ class Runner:
         for report in reports:
             report.interrupted.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _operations(self, repository: OpenRepository) -> Operations:
+        return Operations(self._tables, repository.repository.uid)
 
     def _work(self, repository: OpenRepository, operations: Operations, operation: Operation) -> None:
         report = Report()

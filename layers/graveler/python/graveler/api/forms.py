@@ -1,0 +1,70 @@
+"""Bodies of type ``multipart/form-data``: the one part that holds an object's bytes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Final
+
+from graveler.api.errors import bad_request
+
+CONTENT: Final = "content"
+"""Name of the part that clients put the bytes into."""
+
+_PIECE: Final = 1 << 20
+
+
+@contextmanager
+def uploaded(content_type: str, body: bytes | Path) -> Iterator[tuple[bytes | Path, str]]:
+    """The bytes of an upload and their content type (empty: not said), whether it is a form or the bytes themselves.
+
+    Valid inside of the context: the part of a form that lies in a file is copied out of it. 400 for a form that is damaged or has
+    no part called ``content``.
+    """
+    kind, _, _ = content_type.partition(";")
+    if kind.strip().lower() != "multipart/form-data":
+        yield body, content_type
+        return
+    if isinstance(body, bytes):
+        content = bytearray()
+        part_type = _copy_part(content_type, iter([body]), content.extend)
+        yield bytes(content), part_type
+        return
+    with NamedTemporaryFile(dir=body.parent, prefix=f"{body.name}.") as file:
+        part_type = _copy_part(content_type, _read(body), file.write)
+        file.flush()
+        yield Path(file.name), part_type
+
+
+def _copy_part(content_type: str, body: Iterator[bytes], write: Callable[[bytes], object]) -> str:
+    """Write the bytes of the part to where they go; returns its content type."""
+    from multipart import (  # few requests are forms
+        MultipartError,
+        MultipartSegment,
+        PushMultipartParser,
+        parse_options_header,
+    )
+
+    _, options = parse_options_header(content_type)
+    found: MultipartSegment | None = None
+    inside = False
+    try:
+        with PushMultipartParser(options.get("boundary", "").encode("latin-1", "replace")) as parser:
+            for piece in body:
+                for event in parser.parse(piece):
+                    if isinstance(event, MultipartSegment):
+                        inside = event.name == CONTENT and found is None
+                        found = event if inside else found
+                    elif event and inside:
+                        write(event)
+    except (MultipartError, ValueError) as error:
+        raise bad_request(f"the form cannot be read: {error}") from None
+    if found is None:
+        raise bad_request(f"the form has no part called {CONTENT!r}, which holds the object's bytes")
+    return found.header("content-type", "") or ""
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece

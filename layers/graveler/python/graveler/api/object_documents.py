@@ -1,0 +1,111 @@
+"""Objects as JSON, and the URLs that go with them."""
+
+import time
+from collections.abc import Mapping
+from email.utils import formatdate
+
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.api.call import Call
+from graveler.api.documents import Pagination
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommonPrefix, ObjectEntry
+
+
+class ObjectStats(Struct, frozen=True, kw_only=True):
+    """What is known of an object, or (``path_type`` is ``common_prefix``) of all that begin with a prefix. ``mtime`` and
+    ``physical_address_expiry`` in Unix seconds. ``physical_address`` is a URL where one was asked for."""
+
+    path: str
+    path_type: str = "object"
+    physical_address: str = ""
+    checksum: str = ""
+    mtime: int = 0
+    size_bytes: int | UnsetType = UNSET
+    physical_address_expiry: int | UnsetType = UNSET
+    metadata: Mapping[str, str] | UnsetType = UNSET
+    content_type: str | UnsetType = UNSET
+
+
+class ObjectStatsList(Struct, frozen=True):
+    """A page of objects and prefixes."""
+
+    pagination: Pagination
+    results: list[ObjectStats]
+
+
+def prefix_document(prefix: CommonPrefix) -> ObjectStats:
+    """A prefix that stands for many objects."""
+    return ObjectStats(path=prefix.path, path_type="common_prefix")
+
+
+def object_document(entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats:
+    """An object with its address."""
+    return ObjectStats(
+        path=entry.path,
+        physical_address=entry.address,
+        checksum=entry.checksum,
+        mtime=entry.mtime,
+        size_bytes=entry.size,
+        metadata=entry.metadata if metadata else UNSET,
+        content_type=entry.content_type,
+    )
+
+
+class Presigner:
+    """Makes documents with URLs instead of addresses, all with the same expiry; each URL leaves a line in the audit log."""
+
+    def __init__(self, call: Call, repository: OpenRepository, ref: str) -> None:
+        self._call, self._repository, self._ref = call, repository, ref
+        self._seconds = call.settings.presign_seconds
+        self.expiry = int(time.time()) + self._seconds
+
+    def url(self, entry: ObjectEntry) -> str:
+        """A URL to read an object with."""
+        url = self._repository.url(entry, self._seconds)
+        self._note(entry.path, entry.address)
+        return url
+
+    def upload_url(self, path: str, address: str) -> str:
+        """A URL to write an object with; ``ref`` is the branch."""
+        url = self._repository.upload_url(self._ref, path, address, self._seconds)
+        self._note(path, address)
+        return url
+
+    def document(self, entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats:
+        """An object with a URL."""
+        return ObjectStats(
+            path=entry.path,
+            physical_address=self.url(entry),
+            physical_address_expiry=self.expiry,
+            checksum=entry.checksum,
+            mtime=entry.mtime,
+            size_bytes=entry.size,
+            metadata=entry.metadata if metadata else UNSET,
+            content_type=entry.content_type,
+        )
+
+    def _note(self, path: str, address: str) -> None:
+        self._call.audit_url(address, repository=self._repository.repository.name, ref=self._ref, path=path)
+
+
+def object_headers(entry: ObjectEntry) -> dict[str, str]:
+    """What a GET or HEAD of an object says of it."""
+    return {
+        "content-type": entry.content_type,
+        "etag": f'"{entry.checksum}"',
+        "last-modified": formatdate(entry.mtime, usegmt=True),
+        "accept-ranges": "bytes",
+    }
+
+
+def metadata_of_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The user metadata that an upload's headers hold: ``x-lakefs-meta-<k>`` is ``<k>``, ``x-lakefs-internal-<k>`` is
+    ``::lakefs::<k>``."""
+    found = {}
+    for name, value in headers.items():
+        if name.startswith("x-lakefs-meta-"):
+            found[name.removeprefix("x-lakefs-meta-")] = value
+        elif name.startswith("x-lakefs-internal-"):
+            found["::lakefs::" + name.removeprefix("x-lakefs-internal-")] = value
+    return found

@@ -1,0 +1,130 @@
+"""Imports: take over objects that lie elsewhere, in the background."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.api.call import Call
+from graveler.api.documents import Commit, Error, commit_document
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.queries import Query, RequiredText
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Permission, Routes
+from graveler.api.staging import require_source
+from graveler.errors import PreconditionError
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.lake.repository import OpenRepository
+from graveler.operations.imports import KIND, ImportRequest
+from graveler.operations.store import Operation, OperationState
+
+routes = Routes("import")
+
+_IMPORT: Final = "/repositories/{repository}/branches/{branch}/import"
+
+
+class ImportLocation(Struct, frozen=True):
+    """One source: an object, or all that begin with a prefix, and where it goes."""
+
+    type: AddressType
+    path: str
+    destination: str
+
+
+class CommitCreation(Struct, frozen=True):
+    """What the commit of an import says."""
+
+    message: str = ""
+    metadata: Mapping[str, str] | None = None
+
+
+class ImportCreation(Struct, frozen=True):
+    """What to import. What comes replaces all that lies under its destination."""
+
+    paths: list[ImportLocation]
+    commit: CommitCreation = CommitCreation()
+    force: bool = False
+
+
+class ImportCreationResponse(Struct, frozen=True):
+    """The import's ID, to ask after it."""
+
+    id: str
+
+
+class ImportStatus(Struct, frozen=True):
+    """How far an import is."""
+
+    completed: bool
+    update_time: str
+    ingested_objects: int
+    metarange_id: str | UnsetType = UNSET
+    commit: Commit | UnsetType = UNSET
+    error: Error | UnsetType = UNSET
+
+
+class ImportQuery(Query, frozen=True, kw_only=True):
+    """Which import."""
+
+    id: RequiredText
+
+
+@routes.post(
+    _IMPORT,
+    "importStart",
+    Permission.WRITE,
+    answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+)
+def start_import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
+    """Begin to import. With an Idempotency-Key, a repeated request finds the import that the first one began."""
+    found = call.lake.repository(repository)
+    found.expect_changes(branch, force=body.force)
+    sources = tuple(ImportAddress(path.type, path.path, path.destination) for path in body.paths)
+    namespace = found.repository.namespace
+    for source in sources:
+        if source.address.startswith(namespace) or namespace.startswith(source.address):
+            raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
+        require_source(call, found, source.address)
+    request = ImportRequest(
+        branch, sources, body.commit.message, call.committer, body.commit.metadata or {}, force=body.force
+    )
+    key = call.request_key
+    operation = call.runner.start(
+        found, KIND, msgspec.json.encode(request), sha256(key.encode()).hexdigest()[:32] if key else ""
+    )
+    return json_response(ImportCreationResponse(operation.id), 202)
+
+
+@routes.get(_IMPORT, "importStatus", Permission.READ, answers={200: ImportStatus, 404: Error})
+def import_status(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
+    """Say how far an import is. If the process that worked on it has died, this one takes it over."""
+    found = call.lake.repository(repository)
+    found.branch(branch)
+    return json_response(_status(found, call.runner.look(found, query.id)))
+
+
+@routes.delete(_IMPORT, "importCancel", Permission.WRITE, answers={204: None, 403: Error, 404: Error, 409: Error})
+def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
+    """End an import; nothing was changed by it then. 409 if it has ended otherwise."""
+    found = call.lake.repository(repository)
+    found.branch(branch)
+    try:
+        call.runner.cancel(found, query.id)
+    except PreconditionError as error:
+        raise ApiError(409, f"conflict: {error}") from None
+    return no_content()
+
+
+def _status(repository: OpenRepository, operation: Operation) -> ImportStatus:
+    commit = repository.commit_of(operation.result) if operation.result else None
+    return ImportStatus(
+        completed=operation.state is OperationState.COMPLETED,
+        update_time=datetime.fromtimestamp(operation.updated, UTC).isoformat(),
+        ingested_objects=operation.objects,
+        metarange_id=UNSET if commit is None else commit.metarange_id,
+        commit=UNSET if commit is None else commit_document(commit),
+        error=Error(operation.error) if operation.error else UNSET,
+    )

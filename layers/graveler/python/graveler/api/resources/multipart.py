@@ -1,0 +1,224 @@
+"""Uploads in parts, by presigned URLs. Nothing of an upload under way is kept here: its address proves for what it was handed
+out."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from graveler.api.call import Call
+from graveler.api.documents import Error
+from graveler.api.errors import bad_request
+from graveler.api.object_documents import ObjectStats, object_document
+from graveler.api.queries import Query, RequiredText
+from graveler.api.ranges import span
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Permission, Routes
+from graveler.lake.uploads import PartedUpload
+from graveler.model import DEFAULT_CONTENT_TYPE
+
+routes = Routes("multipart uploads")
+
+_UPLOADS: Final = "/repositories/{repository}/branches/{branch}/staging/pmpu"
+MAX_COPIED_PART: Final = 64 << 20
+"""Bytes of another object that one part may be copied of."""
+
+
+class UploadQuery(Query, frozen=True, kw_only=True):
+    """Which path the object will have."""
+
+    path: RequiredText
+
+
+class BeginQuery(UploadQuery, frozen=True, kw_only=True):
+    """Which path the object will have, and how many parts at once to get URLs for."""
+
+    parts: Annotated[int, Meta(ge=0, le=10_000)] = 0
+
+
+class PresignMultipartUpload(Struct, frozen=True):
+    """An upload that was begun. There is a URL for each part that was asked for."""
+
+    upload_id: str
+    physical_address: str
+    presigned_urls: list[str] | UnsetType = UNSET
+
+
+class UploadPart(Struct, frozen=True):
+    """A part that was uploaded."""
+
+    part_number: int
+    etag: str
+
+
+class CompletePresignMultipartUpload(Struct, frozen=True):
+    """All parts, and what the object shall be."""
+
+    physical_address: str
+    parts: list[UploadPart]
+    user_metadata: Mapping[str, str] | None = None
+    content_type: str | None = None
+
+
+class AbortPresignMultipartUpload(Struct, frozen=True):
+    """Which upload to forget."""
+
+    physical_address: str
+
+
+class UploadPartFrom(Struct, frozen=True):
+    """Where an upload goes."""
+
+    physical_address: str
+
+
+class UploadPartCopyFrom(Struct, frozen=True):
+    """Where an upload goes, and which bytes of which object become a part of it."""
+
+    physical_address: str
+    copy_source: "CopySource"
+
+
+class CopySource(Struct, frozen=True):
+    """An object of a ref, or a range of it (``bytes=0-1023``)."""
+
+    path: str
+    ref: str = ""
+    range: str | None = None
+
+
+class UploadTo(Struct, frozen=True):
+    """A URL to upload a part to."""
+
+    presigned_url: str
+
+
+@routes.post(
+    _UPLOADS,
+    "createPresignMultipartUpload",
+    Permission.WRITE,
+    answers={201: PresignMultipartUpload, 400: Error, 403: Error, 404: Error},
+)
+def create_upload(call: Call, repository: str, branch: str, query: BeginQuery) -> Response:
+    """Begin an upload in parts."""
+    found = call.lake.repository(repository)
+    upload = found.begin_upload(branch, query.path)
+    seconds = call.settings.presign_seconds
+    urls = [found.part_url(branch, query.path, upload, number + 1, seconds) for number in range(query.parts)]
+    if urls:
+        call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
+    return json_response(PresignMultipartUpload(upload.upload_id, upload.address, urls or UNSET), 201)
+
+
+@routes.put(
+    _UPLOADS + "/{upload_id}",
+    "completePresignMultipartUpload",
+    Permission.WRITE,
+    answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error},
+)
+def complete_upload(
+    call: Call,
+    repository: str,
+    branch: str,
+    upload_id: str,
+    query: UploadQuery,
+    body: CompletePresignMultipartUpload,
+) -> Response:
+    """Make an object of its parts, and stage it."""
+    upload = _upload(upload_id, body.physical_address)
+    if not body.parts:
+        raise bad_request("parts is empty: an object needs at least one part")
+    entry = call.lake.repository(repository).finish_upload(
+        branch,
+        query.path,
+        upload,
+        [(part.part_number, part.etag) for part in body.parts],
+        content_type=body.content_type or DEFAULT_CONTENT_TYPE,
+        metadata=body.user_metadata,
+    )
+    return json_response(object_document(entry))
+
+
+@routes.delete(
+    _UPLOADS + "/{upload_id}",
+    "abortPresignMultipartUpload",
+    Permission.WRITE,
+    answers={204: None, 400: Error, 404: Error},
+)
+def abort_upload(
+    call: Call, repository: str, branch: str, upload_id: str, query: UploadQuery, body: AbortPresignMultipartUpload
+) -> Response:
+    """Forget an upload and its parts."""
+    found = call.lake.repository(repository)
+    found.branch(branch)
+    found.abort_upload(branch, query.path, _upload(upload_id, body.physical_address))
+    return no_content()
+
+
+@routes.put(
+    _UPLOADS + "/{upload_id}/parts/{part_number}",
+    "uploadPart",
+    Permission.WRITE,
+    answers={200: UploadTo, 400: Error, 404: Error},
+)
+def upload_part(
+    call: Call,
+    repository: str,
+    branch: str,
+    upload_id: str,
+    part_number: str,
+    query: UploadQuery,
+    body: UploadPartFrom,
+) -> Response:
+    """Get a fresh URL for one part."""
+    found = call.lake.repository(repository)
+    upload = _upload(upload_id, body.physical_address)
+    url = found.part_url(branch, query.path, upload, _number(part_number), call.settings.presign_seconds)
+    call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
+    return json_response(UploadTo(url))
+
+
+@routes.put(
+    _UPLOADS + "/{upload_id}/parts/{part_number}/copy",
+    "uploadPartCopy",
+    Permission.WRITE,
+    answers={204: None, 400: Error, 404: Error},
+)
+def upload_part_copy(
+    call: Call,
+    repository: str,
+    branch: str,
+    upload_id: str,
+    part_number: str,
+    query: UploadQuery,
+    body: UploadPartCopyFrom,
+) -> Response:
+    """Make a part of the bytes of another object; the header ``ETag`` is the part's."""
+    found = call.lake.repository(repository)
+    source = found.stat(body.copy_source.ref or branch, body.copy_source.path)
+    part = span(body.copy_source.range, source.size)
+    if body.copy_source.range and (part is None or not part.length):
+        raise bad_request(f"range {body.copy_source.range!r} is malformed, or outside of the {source.size} bytes")
+    start, length = (0, source.size) if part is None else (part.start, part.length)
+    if length > MAX_COPIED_PART:
+        raise bad_request(f"a part of {length} bytes is too large to be copied; at most {MAX_COPIED_PART} are allowed")
+    etag = found.upload_part(
+        branch,
+        query.path,
+        _upload(upload_id, body.physical_address),
+        _number(part_number),
+        b"".join(found.bytes_of(source, start, length)),
+    )
+    return no_content({"etag": f'"{etag}"'})
+
+
+def _upload(upload_id: str, address: str) -> PartedUpload:
+    if not address:
+        raise bad_request("physical_address is empty: it is the one that the upload was begun with")
+    return PartedUpload(address, upload_id)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5):
+        raise bad_request(f"part number {text[:20]!r} is not between 1 and 10000")
+    return int(text)

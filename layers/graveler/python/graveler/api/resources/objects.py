@@ -1,0 +1,372 @@
+"""Objects: read, list, write, delete, copy."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from graveler.api.call import Call
+from graveler.api.conditions import if_absent
+from graveler.api.documents import Error, pagination
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.forms import uploaded
+from graveler.api.object_documents import (
+    ObjectStats,
+    ObjectStatsList,
+    Presigner,
+    metadata_of_headers,
+    object_document,
+    object_headers,
+    prefix_document,
+)
+from graveler.api.queries import PageQuery, Query, RequiredText
+from graveler.api.ranges import span
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Permission, Routes
+from graveler.api.staging import entry_to_stage, require_source
+from graveler.errors import InvalidError, ObjectNotFoundError
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.tree.record import encode_key
+
+routes = Routes("objects")
+
+MAX_PATHS: Final = 1000
+"""Objects that one request may name."""
+
+_OBJECTS: Final = "/repositories/{repository}/refs/{ref}/objects"
+_BRANCH_OBJECTS: Final = "/repositories/{repository}/branches/{branch}/objects"
+
+
+class ObjectQuery(Query, frozen=True, kw_only=True):
+    """Which object, and whether to answer with a URL to its bytes."""
+
+    path: RequiredText
+    presign: bool = False
+
+
+class StatQuery(ObjectQuery, frozen=True, kw_only=True):
+    """Which object, and what to say of it."""
+
+    user_metadata: bool = True
+
+
+class ListQuery(PageQuery, frozen=True, kw_only=True):
+    """Which objects, and what to say of them."""
+
+    delimiter: Annotated[str, Meta(description="roll up paths that hold it behind the prefix")] = ""
+    presign: bool = False
+    user_metadata: bool = True
+
+
+class PresignQuery(Query, frozen=True, kw_only=True):
+    """Whether to answer with URLs."""
+
+    presign: bool = False
+
+
+class ForceQuery(Query, frozen=True, kw_only=True):
+    """``force``: also in a read-only repository."""
+
+    force: bool = False
+
+
+class WriteQuery(ForceQuery, frozen=True, kw_only=True):
+    """Which object to write."""
+
+    path: RequiredText
+
+
+class CopyQuery(Query, frozen=True, kw_only=True):
+    """Where the copy goes."""
+
+    dest_path: RequiredText
+
+
+class PathList(Struct, frozen=True):
+    """Paths of objects."""
+
+    paths: list[str]
+
+
+class ObjectError(Struct, frozen=True):
+    """Why one of many objects was left alone."""
+
+    status_code: int
+    message: str
+    path: str = ""
+
+
+class ObjectErrorList(Struct, frozen=True):
+    """What went wrong, of many objects."""
+
+    errors: list[ObjectError]
+
+
+class ObjectCopyCreation(Struct, frozen=True):
+    """What to copy: from the branch itself, or from any ref."""
+
+    src_path: str
+    src_ref: str | None = None
+    force: bool = False
+    shallow: bool = False
+
+
+class ObjectStageCreation(Struct, frozen=True):
+    """An object whose bytes lie somewhere already."""
+
+    physical_address: str
+    checksum: str
+    size_bytes: int
+    mtime: int | None = None
+    metadata: Mapping[str, str] | None = None
+    content_type: str | None = None
+    force: bool = False
+
+
+class UserMetadata(Struct, frozen=True):
+    """User metadata to be, in place of all there is."""
+
+    set: Mapping[str, str]
+
+
+class UnderlyingObjectProperties(Struct, frozen=True):
+    """What the object store says of an object."""
+
+    storage_class: str | None
+
+
+class StatsOfMany(Struct, frozen=True):
+    """What is known of many objects, and of which ones nothing is."""
+
+    results: list[ObjectStats]
+    errors: list[ObjectError]
+
+
+@routes.get(_OBJECTS, "getObject", Permission.READ, answers={200: bytes, 206: bytes, 302: None, 404: Error, 416: Error})
+def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
+    """Read an object's bytes, all or a range; large ones by a redirect to a URL of the object store."""
+    found = call.lake.repository(repository)
+    entry = found.stat(ref, query.path)
+    headers = object_headers(entry)
+    if _matches(call, entry):
+        return no_content(headers, 304)
+    if query.presign:
+        return no_content({"location": Presigner(call, found, ref).url(entry)}, 302)
+    part = span(call.headers.get("range"), entry.size)
+    if part is not None and not part.length:
+        raise ApiError(
+            416,
+            f"range {call.headers['range']!r} lies outside of the object's {entry.size} bytes",
+            {"content-range": part.content_range},
+        )
+    length = entry.size if part is None else part.length
+    if length > call.settings.max_body_bytes:
+        return no_content({"location": Presigner(call, found, ref).url(entry)}, 302)
+    if part is None:
+        return Response(200, headers, b"".join(found.bytes_of(entry)))
+    headers["content-range"] = part.content_range
+    return Response(206, headers, b"".join(found.bytes_of(entry, part.start, part.length)))
+
+
+@routes.route("HEAD", _OBJECTS, "headObject", Permission.READ, answers={200: None, 206: None, 404: None, 416: None})
+def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
+    """Say what a read would say, without the bytes."""
+    entry = call.lake.repository(repository).stat(ref, query.path)
+    headers = object_headers(entry)
+    if _matches(call, entry):
+        return no_content(headers, 304)
+    part = span(call.headers.get("range"), entry.size)
+    if part is None:
+        return no_content({**headers, "content-length": str(entry.size)}, 200)
+    headers["content-range"] = part.content_range
+    if not part.length:
+        return no_content(headers, 416)
+    return no_content({**headers, "content-length": str(part.length)}, 206)
+
+
+@routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, answers={200: ObjectStats, 404: Error})
+def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Response:
+    """Say what is known of an object."""
+    found = call.lake.repository(repository)
+    entry = found.stat(ref, query.path)
+    if query.presign:
+        return json_response(Presigner(call, found, ref).document(entry, metadata=query.user_metadata))
+    return json_response(object_document(entry, metadata=query.user_metadata))
+
+
+@routes.get(_OBJECTS + "/ls", "listObjects", Permission.READ, answers={200: ObjectStatsList, 404: Error})
+def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
+    """List objects by path, with a delimiter as folders."""
+    found = call.lake.repository(repository)
+    page = found.list_objects(
+        ref, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
+    )
+    presigner = Presigner(call, found, ref) if query.presign else None
+    document = object_document if presigner is None else presigner.document
+    listed = [
+        document(item, metadata=query.user_metadata) if isinstance(item, ObjectEntry) else prefix_document(item)
+        for item in page.results
+    ]
+    return json_response(ObjectStatsList(pagination(page), listed))
+
+
+@routes.get(
+    _OBJECTS + "/underlyingProperties",
+    "getUnderlyingProperties",
+    Permission.READ,
+    answers={200: UnderlyingObjectProperties, 404: Error},
+)
+def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
+    """Say what the object store knows of an object."""
+    call.lake.repository(repository).stat(ref, query.path)
+    return json_response(UnderlyingObjectProperties(None))
+
+
+@routes.post(_OBJECTS + "/stats", "statObjects", Permission.READ, answers={200: StatsOfMany, 400: Error, 404: Error})
+def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, body: PathList) -> Response:
+    """Say what is known of up to 1,000 objects, all of one state."""
+    _bounded(body.paths)
+    found = call.lake.repository(repository)
+    presigner = Presigner(call, found, ref) if query.presign else None
+    document = object_document if presigner is None else presigner.document
+    entries = found.stat_many(ref, body.paths)
+    return json_response(
+        StatsOfMany(
+            [document(entry) for entry in entries if entry is not None],
+            [
+                ObjectError(404, f"not found: {ObjectNotFoundError(path, ref)}", path)
+                for path, entry in zip(body.paths, entries, strict=True)
+                if entry is None
+            ],
+        )
+    )
+
+
+@routes.post(
+    _BRANCH_OBJECTS,
+    "uploadObject",
+    Permission.WRITE,
+    answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
+    raw_body=True,
+)
+def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
+    """Write an object's bytes through the API: as they are, or as the part ``content`` of a form."""
+    absent = if_absent(call.headers)
+    body = call.body_file or call.body_bytes()
+    with uploaded(call.headers.get("content-type", ""), body) as (data, content_type):
+        entry = call.lake.repository(repository).upload(
+            branch,
+            query.path,
+            data,
+            content_type=content_type or DEFAULT_CONTENT_TYPE,
+            metadata=metadata_of_headers(call.headers),
+            if_absent=absent,
+            force=query.force,
+        )
+    return json_response(object_document(entry), 201)
+
+
+@routes.put(
+    _BRANCH_OBJECTS,
+    "stageObject",
+    Permission.WRITE,
+    answers={201: ObjectStats, 400: Error, 403: Error, 404: Error},
+)
+def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, body: ObjectStageCreation) -> Response:
+    """Take over an object where it lies."""
+    entry = entry_to_stage(
+        query.path,
+        body.physical_address,
+        body.checksum,
+        body.size_bytes,
+        mtime=body.mtime,
+        content_type=body.content_type,
+        metadata=body.metadata,
+    )
+    found = call.lake.repository(repository)
+    require_source(call, found, entry.address)
+    found.link(branch, entry, if_absent=if_absent(call.headers), force=body.force or query.force)
+    return json_response(object_document(entry), 201)
+
+
+@routes.get(
+    _OBJECTS.replace("refs/{ref}", "branches/{branch}") + "/stage_allowed",
+    "stageObjectAllowed",
+    Permission.WRITE,
+    answers={204: None, 404: Error},
+)
+def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) -> Response:
+    """Say whether an object could be staged there."""
+    del query
+    call.identity.require(Permission.WRITE, repository, branch)
+    call.lake.repository(repository).branch(branch)
+    return no_content()
+
+
+@routes.delete(_BRANCH_OBJECTS, "deleteObject", Permission.WRITE, answers={204: None, 403: Error, 404: Error})
+def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
+    """Remove an object from the branch; one that is not there is no error."""
+    call.lake.repository(repository).delete(branch, [query.path], force=query.force)
+    return no_content()
+
+
+@routes.post(
+    _BRANCH_OBJECTS + "/delete",
+    "deleteObjects",
+    Permission.WRITE,
+    answers={200: ObjectErrorList, 400: Error, 403: Error, 404: Error},
+)
+def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, body: PathList) -> Response:
+    """Remove up to 1,000 objects from the branch. What cannot be a path is reported, and the others go."""
+    _bounded(body.paths)
+    good: list[str] = []
+    errors: list[ObjectError] = []
+    for path in body.paths:
+        try:
+            encode_key(path)
+            good.append(path)
+        except InvalidError as error:
+            errors.append(ObjectError(400, str(error), path))
+    call.lake.repository(repository).delete(branch, good, force=query.force)
+    return json_response(ObjectErrorList(errors))
+
+
+@routes.post(
+    _BRANCH_OBJECTS + "/copy",
+    "copyObject",
+    Permission.WRITE,
+    answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 501: Error},
+)
+def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body: ObjectCopyCreation) -> Response:
+    """Make an object of the same bytes under another path. No byte is copied: both have the same address."""
+    if body.shallow:
+        raise ApiError(
+            501, "shallow copies are not implemented: every copy shares its bytes already, leave `shallow` out"
+        )
+    entry = call.lake.repository(repository).copy(
+        branch, body.src_path, query.dest_path, source_ref=body.src_ref or "", force=body.force
+    )
+    return json_response(object_document(entry), 201)
+
+
+@routes.put(
+    _BRANCH_OBJECTS + "/stat/user_metadata",
+    "updateObjectUserMetadata",
+    Permission.WRITE,
+    answers={204: None, 400: Error, 403: Error, 404: Error},
+)
+def update_user_metadata(call: Call, repository: str, branch: str, query: WriteQuery, body: UserMetadata) -> Response:
+    """Replace an object's user metadata."""
+    call.lake.repository(repository).set_object_metadata(branch, query.path, body.set, force=query.force)
+    return no_content()
+
+
+def _matches(call: Call, entry: ObjectEntry) -> bool:
+    """Has the client this very object already (``If-None-Match``)?"""
+    wanted = call.headers.get("if-none-match", "")
+    return bool(wanted) and (wanted == "*" or f'"{entry.checksum}"' in wanted)
+
+
+def _bounded(paths: list[str]) -> None:
+    if len(paths) > MAX_PATHS:
+        raise bad_request(f"{len(paths)} paths in one request; at most {MAX_PATHS} are allowed")

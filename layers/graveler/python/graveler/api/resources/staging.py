@@ -1,0 +1,140 @@
+"""Staging: where to write an object's bytes, and linking them to a path when they are there."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.api.call import Call
+from graveler.api.conditions import if_absent
+from graveler.api.documents import Error
+from graveler.api.errors import bad_request
+from graveler.api.object_documents import ObjectStats, Presigner, object_document
+from graveler.api.queries import Query, RequiredText
+from graveler.api.response import Response, json_response
+from graveler.api.routing import Permission, Routes
+from graveler.api.staging import entry_to_stage, require_source
+from graveler.model import ObjectEntry
+
+routes = Routes("staging")
+
+MAX_LINKS: Final = 1000
+"""Objects that one request may link."""
+
+_BACKING: Final = "/repositories/{repository}/branches/{branch}/staging/backing"
+
+
+class BackingQuery(Query, frozen=True, kw_only=True):
+    """Which path the object will have, and whether to answer with a URL to write it."""
+
+    path: RequiredText
+    presign: bool = False
+
+
+class LinkQuery(Query, frozen=True, kw_only=True):
+    """Which path the object gets."""
+
+    path: RequiredText
+
+
+class StagingLocation(Struct, frozen=True):
+    """Where to write bytes to. ``presigned_url_expiry`` in Unix seconds."""
+
+    physical_address: str | None = None
+    presigned_url: str | None = None
+    presigned_url_expiry: int | None = None
+
+
+class StagingMetadata(Struct, frozen=True):
+    """What was written, and where. ``mtime`` in Unix seconds."""
+
+    staging: StagingLocation
+    checksum: str
+    size_bytes: int
+    user_metadata: Mapping[str, str] | None = None
+    content_type: str | None = None
+    mtime: int | None = None
+    force: bool = False
+
+
+class PathLink(StagingMetadata, frozen=True, kw_only=True):
+    """What was written, where, and for which path."""
+
+    path: str
+
+
+class Links(Struct, frozen=True):
+    """Objects to link, of distinct paths."""
+
+    objects: list[PathLink]
+    force: bool = False
+
+
+class LinkedObjects(Struct, frozen=True):
+    """Objects that were linked."""
+
+    results: list[ObjectStats]
+
+
+@routes.get(_BACKING, "getPhysicalAddress", Permission.WRITE, answers={200: StagingLocation, 400: Error, 404: Error})
+def get_physical_address(call: Call, repository: str, branch: str, query: BackingQuery) -> Response:
+    """Get an address to write an object's bytes to, for linking them afterwards."""
+    call.identity.require(Permission.WRITE, repository, branch)
+    found = call.lake.repository(repository)
+    address = found.new_address(branch, query.path)
+    if not query.presign:
+        return json_response(StagingLocation(address))
+    presigner = Presigner(call, found, branch)
+    return json_response(StagingLocation(address, presigner.upload_url(query.path, address), presigner.expiry))
+
+
+@routes.put(
+    _BACKING,
+    "linkPhysicalAddress",
+    Permission.WRITE,
+    answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+)
+def link_physical_address(
+    call: Call, repository: str, branch: str, query: LinkQuery, body: StagingMetadata
+) -> Response:
+    """Give a path to an object that was written to its address."""
+    found = call.lake.repository(repository)
+    entry = _entry(query.path, body)
+    require_source(call, found, entry.address)
+    found.link(branch, entry, if_absent=if_absent(call.headers), force=body.force)
+    return json_response(object_document(entry))
+
+
+@routes.post(
+    "/repositories/{repository}/branches/{branch}/staging/links",
+    "linkPhysicalAddresses",
+    Permission.WRITE,
+    answers={200: LinkedObjects, 400: Error, 403: Error, 404: Error},
+)
+def link_physical_addresses(call: Call, repository: str, branch: str, body: Links) -> Response:
+    """Give paths to up to 1,000 objects. Each is linked by itself: after an error, repeating the request is safe."""
+    if len(body.objects) > MAX_LINKS:
+        raise bad_request(f"{len(body.objects)} objects in one request; at most {MAX_LINKS} are allowed")
+    found = call.lake.repository(repository)
+    entries = [_entry(link.path, link) for link in body.objects]
+    if len({entry.path for entry in entries}) < len(entries):
+        raise bad_request("two objects of the request have the same path; link each path once")
+    for entry in entries:
+        require_source(call, found, entry.address)
+    found.link_many(branch, entries, force=body.force)
+    return json_response(LinkedObjects([object_document(entry) for entry in entries]))
+
+
+def _entry(path: str, said: StagingMetadata) -> ObjectEntry:
+    address = said.staging.physical_address
+    if not address:
+        raise bad_request(f"object {path!r} needs staging.physical_address: where its bytes were written to")
+    return entry_to_stage(
+        path,
+        address,
+        said.checksum,
+        said.size_bytes,
+        mtime=said.mtime,
+        content_type=said.content_type,
+        metadata=said.user_metadata,
+    )

@@ -1,0 +1,43 @@
+"""Objects whose bytes are somewhere already: what a client may say of them, and where they may be."""
+
+import time
+from collections.abc import Mapping
+
+from graveler.api.call import Call
+from graveler.api.errors import bad_request
+from graveler.lake.repository import OpenRepository
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+
+
+def entry_to_stage(
+    path: str,
+    address: str,
+    checksum: str,
+    size: int,
+    *,
+    mtime: int | None,
+    content_type: str | None,
+    metadata: Mapping[str, str] | None,
+) -> ObjectEntry:
+    """The object as it is to be staged; quotes of an ETag are taken off its checksum. 400 for what cannot be true."""
+    checksum = checksum.strip('"')
+    if not checksum:
+        raise bad_request(f"object {path!r} needs a checksum: the ETag that the store gave it when it was written")
+    if size < 0:
+        raise bad_request(f"object {path!r} cannot have {size} bytes")
+    return ObjectEntry(
+        path,
+        address.partition("?")[0],
+        size,
+        checksum,
+        int(time.time()) if mtime is None else mtime,
+        content_type or DEFAULT_CONTENT_TYPE,
+        metadata or {},
+    )
+
+
+def require_source(call: Call, repository: OpenRepository, address: str) -> None:
+    """Nobody reads through us what they were not given: outside of the repository's own namespace only the import sources are
+    allowed. 403."""
+    if not address.startswith(repository.repository.namespace + "/"):
+        call.settings.import_sources.require(address)
