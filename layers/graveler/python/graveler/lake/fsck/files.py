@@ -5,6 +5,7 @@ from hashlib import sha256
 from itertools import pairwise
 from struct import error as StructError  # noqa: N812
 from struct import unpack
+from typing import Final
 
 import msgspec
 
