@@ -19,6 +19,7 @@ from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.apply import apply
 from graveler.tree.diff import diff
 from graveler.tree.files import TreeStore
+from graveler.tree.ids import MemoryNotes
 from graveler.tree.merge import merge
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build, join
@@ -28,7 +29,8 @@ from tests.tree.make_golden import FolderFiles
 split = SplitParameters(min_size=64 * 1024, max_size=512 * 1024, raggedness=600)
 count = int(sys.argv[1])
 folder = tempfile.TemporaryDirectory()
-store = TreeStore(FolderFiles(Path(folder.name)), max_open_bytes=1 << 20)
+# What is bounded anyway is kept small here, so that it does not look like growth.
+store = TreeStore(FolderFiles(Path(folder.name)), max_open_bytes=1 << 20, notes=MemoryNotes(1 << 20))
 values = [packed(n) for n in range(100)]
 
 def peak_kib():

@@ -4,9 +4,11 @@
 
     <folder>/graveler.json        format version
     <folder>/tables.sqlite        refs, commits, uncommitted changes
+    <folder>/cache/               what makes commits cheaper; may be removed at any time
     <folder>/objects/<name>/      one namespace, ``local://<name>``, for each repository
 """
 
+import math
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +18,7 @@ from graveler.errors import AlreadyExistsError, CorruptError, InvalidError, NotF
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import LAKE
+from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_object_key
 from graveler.storage.namespaces import open_namespace
@@ -25,6 +28,8 @@ from graveler.storage.sqlite_tables import SqliteTables
 FORMAT_VERSION: Final = 1
 MARKER: Final = "graveler.json"
 SCHEME: Final = "local://"
+_NOTES_BYTES: Final = 256 << 20
+"""Record IDs of eight million records."""
 
 
 class _Marker(msgspec.Struct, frozen=True):
@@ -79,4 +84,5 @@ def _lake(folder: Path, tables: SqliteTables, clock: Clock | None) -> Lake:
             raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
         return FolderObjects(folder / "objects" / name, namespace)
 
-    return Lake(tables, open_objects, clock=clock, close=tables.close)
+    notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf)
+    return Lake(tables, open_objects, clock=clock, notes=notes, close=tables.close)

@@ -18,7 +18,7 @@ from graveler.lake.repositories import KnownRepository, Repositories, namespace_
 from graveler.lake.repository import GRACE, OpenRepository
 from graveler.model import MetarangeName, Page, Repository, SplitParameters
 from graveler.staging.tokens import new_token
-from graveler.storage.cache import FileCache
+from graveler.storage.cache import CacheNotes, FileCache
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
@@ -36,9 +36,10 @@ FIRST_MESSAGE = "Repository created"
 class Lake:
     """Repositories over one table. ``open_objects`` turns a storage namespace (a URL) into its objects.
 
-    ``cache`` keeps copies of immutable files near; ``scratch`` is where RocksDB may write meanwhile, best in memory. ``close``
-    lets go of what the adapters hold; a lake is a context manager that calls it.
-    """
+    ``tables`` is also where the rooms above keep items of their own. ``cache`` keeps copies of immutable files near; ``notes``
+    what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
+    where RocksDB may write meanwhile, best in memory. ``close`` lets go of what the adapters hold; a lake is a context manager
+    that calls it."""
 
     def __init__(
         self,
@@ -47,14 +48,16 @@ class Lake:
         *,
         clock: Clock | None = None,
         cache: FileCache | None = None,
+        notes: FileCache | None = None,
         scratch: Path | None = None,
         outside: Callable[[str], tuple[Objects, str]] = locate,
         close: Callable[[], None] = lambda: None,
     ) -> None:
-        self._tables = tables
+        self.tables = tables
         self._open_objects = open_objects
         self._clock = clock or SystemClock()
         self._cache = cache
+        self._notes = notes or cache
         self._scratch = scratch
         self._outside = outside
         self._repositories = Repositories(tables)
@@ -94,7 +97,7 @@ class Lake:
         self._repositories.claim(repository, objects, now)
         operation = token_hex(16)
         commit = new_commit([], MetarangeName(""), by, FIRST_MESSAGE, int(now), {}, operation)
-        refs, commits = Refs(self._tables, repository.uid), CommitStore(self._tables, repository.uid)
+        refs, commits = Refs(self.tables, repository.uid), CommitStore(self.tables, repository.uid)
         branch = BranchState(default_branch, commit.id, new_token())
         event = Event(int(now * 1e9), "create repository", operation, by)
         writes = [
@@ -109,7 +112,7 @@ class Lake:
                 self._repositories.release(repository, objects)
             raise
         try:
-            self._tables.transact(writes)
+            self.tables.transact(writes)
         except ConditionFailedError as error:
             if self._repositories.is_there(repository):
                 return self._open(known)  # an earlier try of the same request, whose answer was lost
@@ -157,7 +160,7 @@ class Lake:
         objects = self._open_objects(known.repository.namespace)
         return fsck(
             known,
-            self._tables,
+            self.tables,
             objects,
             copies=None if self._cache is None else ImmutableFiles(objects, self._cache, GRACE),
             repair=repair,
@@ -174,7 +177,7 @@ class Lake:
         from graveler.lake.dump.take import dump  # not on the path of a cold start
 
         repository = self._repositories.get(name).repository
-        return dump(repository, self._tables, self._open_objects(repository.namespace), self._clock.now())
+        return dump(repository, self.tables, self._open_objects(repository.namespace), self._clock.now())
 
     def dumps(self, namespace: str) -> list[str]:
         """IDs of the complete dumps in a storage namespace, oldest first."""
@@ -187,10 +190,11 @@ class Lake:
         :func:`graveler.lake.dump.restore.restore`."""
         from graveler.lake.dump.restore import restore  # not on the path of a cold start
 
-        return restore(self._tables, self._open_objects(namespace), dump_id, name, self._clock.now(), by=by)
+        return restore(self.tables, self._open_objects(namespace), dump_id, name, self._clock.now(), by=by)
 
     def _open(self, known: KnownRepository) -> OpenRepository:
         objects = self._open_objects(known.repository.namespace)
         files = ImmutableFiles(objects, self._cache, GRACE, self._clock.now)
-        store = TreeStore(files, scratch=self._scratch)
-        return OpenRepository(known, self._tables, objects, store, self._clock, self._outside)
+        notes = None if self._notes is None else CacheNotes(self._notes)
+        store = TreeStore(files, scratch=self._scratch, notes=notes)
+        return OpenRepository(known, self.tables, objects, store, self._clock, self._outside)

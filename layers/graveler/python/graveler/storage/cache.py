@@ -187,5 +187,21 @@ class FileCache:
         return total
 
 
+class CacheNotes:
+    """A cache of what can be computed anew, for :class:`graveler.tree.ids.Notes`: nothing in it is ever out of date."""
+
+    def __init__(self, cache: FileCache) -> None:
+        self._cache = cache
+
+    def get(self, name: str) -> bytes | None:
+        """What was noted under this name, if it is still there. Cost: one open, one read."""
+        copy = self._cache.get(name)
+        return None if copy is None else copy.data
+
+    def put(self, name: str, data: bytes) -> None:
+        """Note something."""
+        self._cache.put(name, data)
+
+
 def _ns(seconds: float) -> int:
     return int(seconds * 1_000_000_000)

@@ -9,7 +9,8 @@ from itertools import chain
 
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
-from graveler.tree.record import identity
+from graveler.tree.ids import ID_BYTES
+from graveler.tree.record import identity, record_ids
 from graveler.tree.tree import Tree
 from graveler.tree.writer import BATCH, TreeWriter, batches
 
@@ -119,16 +120,17 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
                 writer.add(keys, packed)
             return
         last = tree.lasts[number] if upto is None else min(upto, tree.lasts[number])
-        for keys, packed in tree.range_blocks(number, b"" if after is None else after + b"\0"):
+        for keys, packed, ids in tree.parts(number, b"" if after is None else after + b"\0"):
             if keys[-1] > last:
                 end = bisect_left(keys, last + b"\0")
                 keys, packed = keys[:end], packed[:end]
+                ids = None if ids is None else ids[: end * ID_BYTES]
                 if not keys:
                     break
             if change is not None and change[0] <= keys[-1]:
-                change = _add_changed(writer, keys, packed, change, source)
+                change = _add_changed(writer, keys, packed, ids, change, source)
             else:
-                writer.add(keys, packed)
+                writer.add(keys, packed, ids)
         while change is not None and change[0] <= last:
             if change[1] is not None:
                 writer.add([change[0]], [change[1]])
@@ -139,12 +141,18 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
 
 
 def _add_changed(
-    writer: TreeWriter, keys: list[bytes], packed: list[bytes], change: Change | None, source: Iterator[Change]
+    writer: TreeWriter,
+    keys: list[bytes],
+    packed: list[bytes],
+    ids: bytes | None,
+    change: Change | None,
+    source: Iterator[Change],
 ) -> Change | None:
     """Append a block with the changes up to its last key; returns the first change after it. However many changes come before
     one old key, some thousand are held at a time."""
     new_keys: list[bytes] = []
     new_packed: list[bytes] = []
+    new_ids: list[bytes] = []
     last, done = keys[-1], 0
     while change is not None and change[0] <= last:
         key, value = change
@@ -152,17 +160,26 @@ def _add_changed(
         new_keys += keys[done:at]
         new_packed += packed[done:at]
         present = keys[at] == key
-        done = at + 1 if present else at
+        kept = at
         if value is not None:
             new_keys.append(key)
-            new_packed.append(packed[at] if present and identity(packed[at]) == identity(value) else value)
-            if len(new_keys) >= BATCH:
-                writer.add(new_keys, new_packed)
-                new_keys, new_packed = [], []
+            if present and identity(packed[at]) == identity(value):
+                kept = at + 1
+                new_packed.append(packed[at])
+            else:
+                new_packed.append(value)
+        if ids is not None:
+            new_ids.append(ids[done * ID_BYTES : kept * ID_BYTES])
+            if value is not None and kept == at:
+                new_ids.append(record_ids((key,), (value,)))
+        done = at + 1 if present else at
+        if len(new_keys) >= BATCH:
+            writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids))
+            new_keys, new_packed, new_ids = [], [], []
         change = next(source, None)
-    new_keys += keys[done:]
-    new_packed += packed[done:]
-    writer.add(new_keys, new_packed)
+    if ids is not None:
+        new_ids.append(ids[done * ID_BYTES :])
+    writer.add(new_keys + keys[done:], new_packed + packed[done:], None if ids is None else b"".join(new_ids))
     return change
 
 

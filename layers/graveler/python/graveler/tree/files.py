@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Final, Protocol
 
 from graveler.errors import DamagedFileError, NotFoundError
+from graveler.tree.ids import MemoryNotes, Notes, RecordIDs
 from graveler.tree.sstable import BlockCache, MalformedTableError, Table
 
 RANGES: Final = "ranges"
@@ -34,10 +35,18 @@ class TreeStore:
     """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and decompressed
     blocks that were looked into.
 
-    ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one.
+    ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where record IDs are
+    remembered; in this process's memory if nothing is given.
     """
 
-    def __init__(self, files: TreeFiles, *, scratch: Path | None = None, max_open_bytes: int = 128 << 20) -> None:
+    def __init__(
+        self,
+        files: TreeFiles,
+        *,
+        scratch: Path | None = None,
+        max_open_bytes: int = 128 << 20,
+        notes: Notes | None = None,
+    ) -> None:
         self._files = files
         self._scratch = scratch or default_scratch()
         self._max_open_bytes = max_open_bytes
@@ -45,9 +54,10 @@ class TreeStore:
         self._open_bytes = 0
         self._blocks = BlockCache()
         self._lock = Lock()
+        self.ids = RecordIDs(MemoryNotes() if notes is None else notes)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self._files, self._scratch, self._max_open_bytes)
+        return _restore, (self._files, self._scratch, self._max_open_bytes, self.ids.notes)
 
     @property
     def scratch(self) -> Path:
@@ -87,8 +97,8 @@ class TreeStore:
         return table
 
 
-def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int) -> TreeStore:
-    return TreeStore(files, scratch=scratch, max_open_bytes=max_open_bytes)
+def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int, notes: Notes) -> TreeStore:
+    return TreeStore(files, scratch=scratch, max_open_bytes=max_open_bytes, notes=notes)
 
 
 def default_scratch() -> Path:

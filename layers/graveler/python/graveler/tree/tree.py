@@ -16,6 +16,7 @@ import msgspec
 from graveler.errors import DamagedFileError
 from graveler.model import MetarangeID, MetarangeName
 from graveler.tree.files import METARANGES, RANGES, TreeStore
+from graveler.tree.ids import ID_BYTES
 from graveler.tree.record import frame, record_ids
 from graveler.tree.sstable import MalformedTableError, Records, Table, write_table
 
@@ -25,6 +26,10 @@ _PREFIX: Final = 2 + _ID_SIZE
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(tuple[bytes, int, int, int, bytes]).decode
+
+
+Part = tuple[list[bytes], list[bytes], bytes | None]
+"""Keys, the packed bytes of each, and their concatenated record IDs where these are known."""
 
 
 class RangeInfo(msgspec.Struct, frozen=True):
@@ -143,7 +148,7 @@ class Tree:
         try:
             return self.store.open(RANGES, info.name, info.first, info.last).get(key)
         except MalformedTableError as error:
-            raise self._damaged(number, error) from None
+            raise self.damaged(number, error) from None
 
     def blocks(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Records]:
         """The records with ``start <= key < end``, some hundred at a time. Opens the ranges that hold them, one after another."""
@@ -172,9 +177,37 @@ class Tree:
         try:
             yield from self.open(number).blocks(start)
         except MalformedTableError as error:
-            raise self._damaged(number, error) from None
+            raise self.damaged(number, error) from None
 
-    def _damaged(self, number: int, error: MalformedTableError) -> DamagedFileError:
+    def parts(self, number: int, start: bytes = b"") -> Iterator[Part]:
+        """As :meth:`range_blocks`, each with the record IDs, if they are noted: for who writes the records into another tree."""
+        ids = self.ids(number)
+        at = -1
+        for keys, packed in self.range_blocks(number, start):
+            if ids is None:
+                yield keys, packed, None
+                continue
+            if at < 0:
+                at = 0 if start <= self.info(number).first else self._count_before(number, keys[0])
+            end = at + len(keys)
+            yield keys, packed, ids[at * ID_BYTES : end * ID_BYTES]
+            at = end
+
+    def ids(self, number: int) -> bytes | None:
+        """The record IDs of range ``number``, if they are noted."""
+        return self.store.ids.get(self.range_id(number))
+
+    def _count_before(self, number: int, key: bytes) -> int:
+        """How many records of range ``number`` come before one that it holds."""
+        try:
+            table = self.open(number)
+            block = bisect_left(table.bounds, key)
+            return table.start(block) + bisect_left(table.read(block)[0], key)
+        except MalformedTableError as error:
+            raise self.damaged(number, error) from None
+
+    def damaged(self, number: int, error: MalformedTableError) -> DamagedFileError:
+        """What to raise when range ``number`` turns out to be malformed."""
         info = self.info(number)
         return DamagedFileError("range", info.name, f"is damaged ({error})", info.first, info.last)
 

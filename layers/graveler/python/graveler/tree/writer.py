@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
-from operator import ge
+from operator import ge, itemgetter
 from struct import unpack
 from typing import Final
 
@@ -19,6 +19,7 @@ from xxhash import xxh64_intdigest
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
 from graveler.tree.files import RANGES, TreeStore
+from graveler.tree.ids import ID_BYTES
 from graveler.tree.record import IDENTITY_OVERHEAD, record_ids
 from graveler.tree.split import SEED, cuts_after, validate_split
 from graveler.tree.sstable import write_table
@@ -29,6 +30,7 @@ BATCH: Final = 4096
 
 
 _MAX_TOTAL: Final = (1 << 64) - 1
+_SIZE: Final = itemgetter(slice(2, 10))
 
 
 class TreeWriter:
@@ -45,31 +47,52 @@ class TreeWriter:
         self._split = split
         self._keys: list[bytes] = []
         self._packed: list[bytes] = []
+        self._ids = bytearray()
         self._size = 0
         self._tree = Tree(store)
         self._tail_open = False
         """The last range taken was ended by the end of its tree's data and not by the rule: what follows reopens it."""
         self._known = tuple(known)
 
-    def add(self, keys: Sequence[bytes], packed: Sequence[bytes]) -> None:
-        """Append records, in ascending order; :class:`InvalidError` if they are not, at the latest when their range ends."""
+    def add(self, keys: Sequence[bytes], packed: Sequence[bytes], ids: bytes | None = None) -> None:
+        """Append records, in ascending order; :class:`InvalidError` if they are not, at the latest when their range ends.
+
+        ``ids`` are their record IDs where the caller knows them; else they are computed, which is most of the work.
+        """
         if not keys:
             return
         if self._tail_open:
             self._reopen()
-        split = self._split
-        smallest, largest, raggedness = split.min_size, split.max_size, split.raggedness
-        size, done = self._size, 0
-        for number, key in enumerate(keys):
-            size += len(key) + IDENTITY_OVERHEAD
-            if size >= smallest and (size >= largest or xxh64_intdigest(key, SEED) % raggedness == 0):
-                self._keys += keys[done : number + 1]
-                self._packed += packed[done : number + 1]
-                self._size = size
-                self._cut()
-                size, done = 0, number + 1
+        self._ids += record_ids(keys, packed) if ids is None else ids
+        size = self._size + sum(map(len, keys)) + IDENTITY_OVERHEAD * len(keys)
+        if size < self._split.min_size:
+            self._keys += keys
+            self._packed += packed
+            self._size = size
+            return
+        done = 0
+        for number in self._cuts(keys):
+            self._keys += keys[done:number]
+            self._packed += packed[done:number]
+            done = number
+            rest = self._ids[len(self._keys) * ID_BYTES :]
+            del self._ids[len(self._keys) * ID_BYTES :]
+            self._cut()
+            self._ids = rest
         self._keys += keys[done:]
         self._packed += packed[done:]
+
+    def _cuts(self, keys: Sequence[bytes]) -> Iterator[int]:
+        """After how many of these keys ranges end. Leaves in ``_size`` what comes after the last cut."""
+        split = self._split
+        smallest, largest, raggedness = split.min_size, split.max_size, split.raggedness
+        size = self._size
+        for number, key in enumerate(keys, 1):
+            size += len(key) + IDENTITY_OVERHEAD
+            if size >= smallest and (size >= largest or xxh64_intdigest(key, SEED) % raggedness == 0):
+                self._size = size
+                yield number
+                size = 0
         self._size = size
 
     def take(self, tree: Tree, start: int = 0, stop: int | None = None) -> None:
@@ -81,8 +104,8 @@ class TreeWriter:
         if self._tail_open:
             self._reopen()
         while self._keys and start < stop:
-            for keys, packed in tree.range_blocks(start):
-                self.add(keys, packed)
+            for keys, packed, ids in tree.parts(start):
+                self.add(keys, packed, ids)
             start += 1
         if start < stop:
             if self._tree.lasts and tree.info(start).first <= self._tree.lasts[-1]:
@@ -116,20 +139,19 @@ class TreeWriter:
         return self._tree
 
     def _copy_part(self, tree: Tree, number: int, after: bytes | None, upto: bytes | None) -> None:
-        for keys, packed in tree.range_blocks(number, b"" if after is None else after + b"\0"):
+        for keys, packed, ids in tree.parts(number, b"" if after is None else after + b"\0"):
             if upto is not None and keys[-1] > upto:
                 end = bisect_right(keys, upto)
-                if end:
-                    self.add(keys[:end], packed[:end])
+                self.add(keys[:end], packed[:end], None if ids is None else ids[: end * ID_BYTES])
                 return
-            self.add(keys, packed)
+            self.add(keys, packed, ids)
 
     def _reopen(self) -> None:
         """Take the last range back as records, since it goes on."""
         self._tail_open = False
         last, description = self._tree.lasts.pop(), self._tree.packed.pop()
-        for keys, packed in Tree(self._store, [last], [description]).range_blocks(0):
-            self.add(keys, packed)
+        for keys, packed, ids in Tree(self._store, [last], [description]).parts(0):
+            self.add(keys, packed, ids)
 
     def _cut(self) -> None:
         """End the range here."""
@@ -138,7 +160,7 @@ class TreeWriter:
             raise _not_in_order(keys[0], keys[-1])
         info = RangeInfo(
             last=keys[-1],
-            id=sha256(record_ids(keys, packed)).digest(),
+            id=sha256(self._ids).digest(),
             first=keys[0],
             count=len(keys),
             size=self._size,
@@ -148,9 +170,10 @@ class TreeWriter:
         description = info.pack()
         if not self._is_known(info.last, description):
             self._store.put(RANGES, info.name, write_table(keys, packed, self._store.scratch))
+            self._store.ids.put(info.id, bytes(self._ids))
         self._tree.lasts.append(info.last)
         self._tree.packed.append(description)
-        self._keys, self._packed, self._size = [], [], 0
+        self._keys, self._packed, self._ids, self._size = [], [], bytearray(), 0
 
     def _is_known(self, last: bytes, description: bytes) -> bool:
         for tree in self._known:
@@ -166,7 +189,7 @@ def _not_in_order(one: bytes, other: bytes) -> InvalidError:
 
 def _object_bytes(packed: Sequence[bytes]) -> int:
     """Sum of the objects' sizes: the first eight bytes of each identity. Stops at what MessagePack can say, 16 EiB."""
-    sizes: tuple[int, ...] = unpack(f">{len(packed)}Q", b"".join([p[2:10] for p in packed]))
+    sizes: tuple[int, ...] = unpack(f">{len(packed)}Q", b"".join(map(_SIZE, packed)))
     return min(sum(sizes), _MAX_TOTAL)
 
 
