@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
-GROUPS = ("repo", "branch", "tag")
+GROUPS = ("repo", "branch", "tag", "keys")
 HEAD = """# Command line
 
 What `graveler` says of itself. The page is written by `python -m tests.make_cli_docs`, and a test compares it with the command.

@@ -15,6 +15,7 @@ from graveler.cli.verbs import (
     exports,
     history,
     imports,
+    keys,
     merges,
     objects,
     origins,
@@ -146,6 +147,7 @@ _add(
     names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import"),
 )
 _add(_HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
+app.add_typer(keys.app, name="keys", rich_help_panel=_UPKEEP)
 _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore)
 
 

@@ -1,0 +1,159 @@
+"""Access keys of a lake that is served: who may ask over HTTP, and for what."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.options import AsJson, LakeFolder, Yes
+from graveler.cli.places import open_lake
+from graveler.cli.terminal import Json, Screen, confirm, output
+from graveler.cli.values import moment
+from graveler.errors import InvalidError, PreconditionError
+
+if TYPE_CHECKING:
+    from graveler.access.authentication import Access
+    from graveler.access.keys import AccessKey
+    from graveler.access.permissions import Role
+
+app = typer.Typer(help="Create, list and revoke the access keys of a lake that is served.")
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its holder: who commits with it.")],
+    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")] = "writer",
+    repositories: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repository", metavar="PATTERN", help="Only repositories like this; may be repeated. [default: all]"
+        ),
+    ] = None,
+    branches: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--branch", metavar="PATTERN", help="Change only branches like this; may be repeated. [default: all]"
+        ),
+    ] = None,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an access key. Its secret is shown once, and kept nowhere.
+
+    A reader may read; a writer may change objects, branches, tags and commits too; an admin also repositories and keys. A PATTERN
+    is a name with *, ? and [...] in it. A limit to branches concerns changes only: reading is not limited to branches.
+
+    \b
+    Examples:
+      graveler keys create ann
+      graveler keys create nightly --role writer --repository quickstart --branch 'ingest-*'
+      graveler keys create dashboard --role reader --json | jq -r .secret_access_key
+
+    JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created}.
+    """
+    wanted = _role(role)
+    made = _open_access(lake).create_key(name, wanted, repositories or (), branches or ())
+    screen = output()
+    if as_json:
+        screen.json({**_key_json(made.key), "secret_access_key": made.secret})
+        return
+    screen.fields({"access key ID": made.key.key_id, "secret access key": made.secret, **_described(made.key)})
+    screen.line("keep the secret now: it cannot be shown again")
+
+
+@app.command("list")
+def list_(lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """List the keys that are not revoked.
+
+    \b
+    Examples:
+      graveler keys list
+      graveler keys list --json | jq -r 'select(.role == "admin").access_key_id'
+
+    JSON: a line for each key, as of `keys create`, without the secret.
+    """
+    screen = output()
+    listed = _open_access(lake).keys()
+    for key in listed:
+        if as_json:
+            screen.json(_key_json(key))
+        else:
+            screen.line(_key_line(screen, key))
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="KEY", help="The key's ID, AKIA…")],
+    yes: Yes = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a key, and all tokens that were given out for it, for good.
+
+    Servers that run learn of it within five seconds. Asks on a terminal; anywhere else it needs --yes.
+
+    \b
+    Example:
+      graveler keys revoke AKIAIOSFODNN7EXAMPLQ --yes
+
+    JSON: one document {revoked}.
+    """
+    access = _open_access(lake)
+    key = access.key(key_id)
+    screen = output()
+    if not yes:
+        answer = confirm(f"Revoke key {key.key_id} of {screen.safe(key.name)}, for good?")
+        if not answer:
+            why = "not confirmed" if answer is False else f"revoking key {key_id!r} needs --yes without a terminal"
+            raise PreconditionError(f"{why}; nothing was revoked")
+    access.revoke(key_id)
+    if as_json:
+        screen.json({"revoked": key_id})
+        return
+    screen.line(f"revoked key {key.key_id} of {screen.safe(key.name)}")
+
+
+def _open_access(lake: Path | None) -> "Access":
+    from graveler.access.authentication import Access
+
+    return Access(open_lake(lake).tables)
+
+
+def _role(text: str) -> "Role":
+    from graveler.access.permissions import Role
+
+    try:
+        return Role(text)
+    except ValueError:
+        raise InvalidError(f"--role {text!r} is none of {', '.join(role.value for role in Role)}") from None
+
+
+def _key_json(key: "AccessKey") -> Json:
+    return {
+        "access_key_id": key.key_id,
+        "name": key.name,
+        "role": key.role.value,
+        "repositories": list(key.repositories),
+        "branches": list(key.branches),
+        "created": key.created,
+    }
+
+
+def _described(key: "AccessKey") -> dict[str, str]:
+    limits = {"repositories": key.repositories, "branches": key.branches}
+    return {"name": key.name, "role": key.role.value} | {what: _listed(patterns) for what, patterns in limits.items()}
+
+
+def _listed(patterns: Sequence[str]) -> str:
+    return ", ".join(patterns) or "all"
+
+
+def _key_line(screen: Screen, key: "AccessKey") -> str:
+    limits = [
+        f"  {what} {_listed(patterns)}"
+        for what, patterns in (("repositories", key.repositories), ("branches", key.branches))
+        if patterns
+    ]
+    said = screen.safe(f"{key.role.value:<6}  {key.name}{''.join(limits)}")
+    return f"{key.key_id}  {screen.paint(moment(key.created), 'dim')}  {said}"
