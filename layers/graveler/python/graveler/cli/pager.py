@@ -52,9 +52,7 @@ def paged(*, wanted: bool = True) -> Iterator[Screen]:
         with suppress(BrokenPipeError):
             yield Screen(stream, colours=has_colours(sys.stdout))
     finally:
-        with suppress(BrokenPipeError):
-            stream.close()
-        _wait(process)
+        _finish(process, stream)
 
 
 def _command() -> list[str]:
@@ -69,10 +67,12 @@ def _command() -> list[str]:
     return [] if command == ["cat"] else command
 
 
-def _wait(process: "subprocess.Popen[bytes]") -> None:
-    """Until the user leaves the pager. Ctrl-C is for the pager then: it may use it to stop a search."""
+def _finish(process: "subprocess.Popen[bytes]", stream: TextIOWrapper) -> None:
+    """Wait until the user leaves the pager. Ctrl-C is for the pager then: it may use it to stop a search."""
     while True:
         try:
+            with suppress(BrokenPipeError):
+                stream.close()
             process.wait()
             return
         except KeyboardInterrupt:
