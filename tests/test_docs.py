@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    if "```console" in path.read_text()
+    if re.search(r"^```(console|python)$", path.read_text(), re.MULTILINE)
 )
 
 FORMS = [

@@ -4,7 +4,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
-from graveler.errors import DirtyBranchError, GravelerError
+from graveler.errors import AlreadyExistsError, DirtyBranchError, GravelerError, RefNotFoundError
+from graveler.history.names import check_tag
 from graveler.model import CommitID
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.branch import Branch, WritableReference
@@ -53,8 +54,10 @@ def transaction(
     hidden = Branch(repository, f"tx-{uuid4()}")
     work = Transaction(repository, hidden.id, branch_id, message, metadata, tag)
     try:
-        hidden.create(source.head, hidden=True)
+        hidden.create(source, hidden=True)
         yield work
+        if work.tag is not None:
+            _refuse_taken(repository, work.tag)
         hidden.commit(work.commit_message, work.commit_metadata)
         work.merged = hidden.merge_into(
             source,
@@ -68,6 +71,14 @@ def transaction(
     _forget(hidden)
     if work.tag is not None:
         repository.verbs.create_tag(work.tag, work.merged, by=repository.user)
+
+
+def _refuse_taken(repository: RepositoryAccess, tag: str) -> None:
+    """See before the merge that its tag can be made: afterwards there is no way back."""
+    check_tag(tag)
+    with suppress(RefNotFoundError):
+        repository.verbs.tag(tag)
+        raise AlreadyExistsError("tag", tag)
 
 
 def _forget(hidden: Branch) -> None:

@@ -97,6 +97,17 @@ class TextObjectWriter(io.TextIOWrapper):
         """Close without uploading."""
         self._binary.discard()
 
+    def close(self) -> None:
+        """Upload and stage what was written. A second time, nothing."""
+        if self.closed:
+            return
+        try:
+            self.flush()
+        except BaseException:
+            self.discard()  # or closing would upload what came through
+            raise
+        super().close()
+
     def __enter__(self) -> "TextObjectWriter":
         return self
 

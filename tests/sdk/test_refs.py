@@ -1,0 +1,204 @@
+"""References, branches and tags."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import graveler
+from graveler.sdk.branch import Branch
+from graveler.sdk.repository import Repository
+
+
+@pytest.fixture
+def main(repo: Repository) -> Branch:
+    branch = repo.branch("main")
+    put(branch, "a/1", "a/2", "b")
+    branch.commit("first", {"source": "test"})
+    return branch
+
+
+def put(branch: Branch, *paths: str, data: str = "data") -> None:
+    for path in paths:
+        branch.object(path).upload(data)
+
+
+def paths(branch: graveler.Reference, prefix: str = "", delimiter: str = "") -> list[str]:
+    return [item.path for item in branch.objects(prefix=prefix, delimiter=delimiter)]
+
+
+def test_objects_are_listed_by_path(repo: Repository, main: Branch) -> None:
+    assert paths(main) == ["a/1", "a/2", "b"]
+    assert paths(main, prefix="a/") == ["a/1", "a/2"]
+    rolled = list(repo.ref("main").objects(delimiter="/"))
+    assert rolled[0] == graveler.CommonPrefix("a/")
+    assert isinstance(rolled[1], graveler.ObjectEntry)
+    assert [item.path for item in main.objects(max_amount=1, after="a/1")] == ["a/2"]
+
+
+def test_a_commit_is_a_reference(repo: Repository, main: Branch) -> None:
+    put(main, "c")
+    made = main.commit("second", {"k": "v"}, date=1_700_000_000)
+    assert main.head.id == made.id == main.get_commit().id
+    commit = made.get_commit()
+    assert (commit.message, commit.metadata, commit.committer, commit.created) == (
+        "second",
+        {"k": "v"},
+        "ada",
+        1_700_000_000,
+    )
+    assert repo.commit(made.id[:12]).get_commit() == commit
+    assert repo.ref("main~1").get_commit().message == "first"
+    with pytest.raises(graveler.NoChangesError):
+        main.commit("third")
+
+
+def test_the_log_is_newest_first_and_can_be_narrowed(main: Branch) -> None:
+    put(main, "c")
+    second = main.commit("second")
+    messages = ["second", "first", "Repository created"]
+    assert [commit.message for commit in main.log()] == messages
+    assert [commit.message for commit in main.log(max_amount=2)] == messages[:2]
+    assert [commit.message for commit in main.log(after=second.id, first_parent=True)] == messages[1:]
+    assert [commit.message for commit in main.log(objects=["b"])] == ["first"]
+    assert [commit.message for commit in main.log(stop_at=second)] == ["second"]
+    assert list(main.log(since=datetime.now(UTC) + timedelta(days=1))) == []
+    assert main.blame("b").message == "first"
+    assert main.usage("a/").objects == 2
+
+
+def test_uncommitted_changes_are_shown_and_dropped(main: Branch) -> None:
+    put(main, "c/1", "c/2", "d")
+    main.delete_objects(["b", main.object("a/1"), main.object("a/2").stat()])
+    shown = [(change.type.value, change.path) for change in main.uncommitted()]
+    assert shown == [
+        ("removed", "a/1"),
+        ("removed", "a/2"),
+        ("removed", "b"),
+        ("added", "c/1"),
+        ("added", "c/2"),
+        ("added", "d"),
+    ]
+    main.reset_changes("object", "b")
+    main.reset_changes("common_prefix", "c/")
+    assert [change.path for change in main.uncommitted()] == ["a/1", "a/2", "d"]
+    main.reset_changes()
+    assert list(main.uncommitted()) == []
+    with pytest.raises(graveler.InvalidError):
+        main.reset_changes("object")
+    with pytest.raises(graveler.InvalidError):
+        main.reset_changes(path="a")
+
+
+def test_one_path_can_be_deleted_alone(main: Branch) -> None:
+    main.delete_objects("a/1")
+    main.object("a/2").delete()
+    assert paths(main) == ["b"]
+
+
+def test_branches_are_made_listed_renamed_and_removed(repo: Repository, main: Branch) -> None:
+    dev = repo.branch("dev").create("main")
+    assert dev.create(main, exist_ok=True) is dev
+    with pytest.raises(graveler.AlreadyExistsError):
+        dev.create(main)
+    repo.branch("secret").create(main.head, hidden=True)
+    assert [branch.id for branch in repo.branches()] == ["dev", "main"]
+    assert [branch.id for branch in repo.branches(show_hidden=True, prefix="s")] == ["secret"]
+    new = dev.rename("devel")
+    assert [branch.id for branch in repo.branches(max_amount=1)] == [new.id] == ["devel"]
+    new.delete()
+    with pytest.raises(graveler.RefNotFoundError):
+        _ = new.head
+    with pytest.raises(graveler.ForbiddenError):
+        main.delete()
+
+
+def test_tags_stay(repo: Repository, main: Branch) -> None:
+    tag = repo.tag("v1").create(main.get_commit())
+    put(main, "c")
+    main.commit("second")
+    assert tag.get_commit().message == "first"
+    assert repo.tag("v1").create("main", exist_ok=True).get_commit().message == "first"
+    with pytest.raises(graveler.AlreadyExistsError):
+        tag.create(main)
+    assert [found.id for found in repo.tags()] == ["v1"]
+    tag.delete()
+    assert list(repo.tags()) == []
+
+
+def test_a_diff_has_two_or_three_dots(repo: Repository, main: Branch) -> None:
+    dev = repo.branch("dev").create(main)
+    put(dev, "new")
+    dev.commit("on dev")
+    put(main, "other")
+    main.commit("on main")
+    assert [(c.type, c.path) for c in main.diff(dev)] == [(graveler.ChangeType.ADDED, "new")]
+    both = [(c.type.value, c.path) for c in main.diff("dev", type="two_dot")]
+    assert both == [("added", "new"), ("removed", "other")]
+    assert [c.path for c in main.diff(dev, type="two_dot", max_amount=1, after="new")] == ["other"]
+    assert main.diff_summary(dev).total.added == 1
+    assert main.diff_summary(dev, type="two_dot").total.removed == 1
+
+
+def test_a_merge_brings_changes_or_lists_conflicts(repo: Repository, main: Branch) -> None:
+    dev = repo.branch("dev").create(main)
+    put(dev, "b", "new", data="dev")
+    dev.commit("on dev")
+    put(main, "b", data="main")
+    main.commit("on main")
+    preview = dev.preview_merge(main)
+    assert [conflict.path for conflict in preview.conflicts] == ["b"]
+    with pytest.raises(graveler.MergeConflictError) as caught:
+        dev.merge_into(main)
+    assert [conflict.path for conflict in caught.value.conflicts] == ["b"]
+    with pytest.raises(graveler.InvalidError):
+        dev.merge_into(main, strategy="mine")
+    merged = dev.merge_into("main", strategy="source-wins", message="take dev", metadata={"k": "v"})
+    assert merged == main.head.id
+    assert main.get_commit().message == "take dev"
+    assert len(main.get_commit().parents) == 2
+    assert main.object("b").reader("r").read() == "dev"
+
+
+def test_commits_are_taken_back_and_picked(repo: Repository, main: Branch) -> None:
+    put(main, "c")
+    second = main.commit("second")
+    assert main.revert(second).message.startswith("Revert")
+    assert not main.object("c").exists()
+    dev = repo.branch("dev").create("main~2")
+    assert dev.cherry_pick(second.id).message == "second"
+    assert dev.object("c").exists()
+
+
+def test_a_branch_is_moved_and_moved_back(main: Branch) -> None:
+    head = main.head.id
+    assert main.hard_reset("main~1").get_commit().message == "Repository created"
+    assert main.undo().id == head
+
+
+def test_an_import_takes_objects_over_where_they_lie(main: Branch, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x.csv").write_text("x")
+    (tmp_path / "in" / "y.csv").write_text("y")
+    manager = main.import_data("take them", {"k": "v"})
+    manager.prefix(tmp_path / "in", "a").object(tmp_path / "in" / "x.csv", "one")
+    commit = manager.run()
+    assert (commit.message, commit.metadata, commit.committer) == ("take them", {"k": "v"}, "ada")
+    assert paths(main) == ["a/x.csv", "a/y.csv", "b", "one"]
+    assert main.object("a/y.csv").reader().read() == b"y"
+    assert main.object("one").stat().address == f"file://{tmp_path}/in/x.csv"
+    again = main.import_data().prefix(f"file://{tmp_path}/in/", "b2/").run()
+    assert main.head.id == again.id
+
+
+def test_a_listing_is_taken_over(main: Branch, tmp_path: Path) -> None:
+    listing = tmp_path / "listing.csv"
+    listing.write_text(f"path,address,size,checksum\nz,file://{tmp_path}/x,1,{'0' * 32}\n")
+    commit = main.import_listing(listing, commit_message="listed")
+    assert (commit.message, paths(main)) == ("listed", ["z"])
+
+
+def test_an_export_writes_the_files(repo: Repository, main: Branch, tmp_path: Path) -> None:
+    main.export(tmp_path / "out", prefix="a/")
+    found = sorted(path.name for path in (tmp_path / "out").rglob("[0-9]") if path.is_file())
+    assert found == ["1", "2"]
