@@ -118,4 +118,10 @@ def ref_document(ref: model.Branch | model.Tag) -> Ref:
 
 def repository_document(repository: model.Repository) -> Repository:
     """A repository as clients read it."""
-    return Repository(repository.name, repository.created, repository.default_branch, repository.namespace)
+    return Repository(
+        repository.name,
+        repository.created,
+        repository.default_branch,
+        repository.namespace,
+        read_only=repository.settings.read_only,
+    )

@@ -54,6 +54,12 @@ class PageQuery(Query, frozen=True, kw_only=True):
         return self.amount if self.amount > 0 else DEFAULT_AMOUNT
 
 
+class ForceQuery(Query, frozen=True, kw_only=True):
+    """``force``: also if the repository is read-only."""
+
+    force: bool = False
+
+
 Q = TypeVar("Q", bound=Query)
 
 

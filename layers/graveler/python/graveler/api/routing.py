@@ -4,7 +4,7 @@ Paths are split at ``/`` before each segment is percent-decoded, so that an enco
 over parameters. Nothing is cleaned up or redirected: an empty segment in the middle is a 400, as clients know it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -159,12 +159,12 @@ class _Node:
 
 
 class Router:
-    """Finds the route of a request."""
+    """Finds the route of a request. Of two that declare the same method and path the first counts."""
 
-    def __init__(self, groups: list[Routes]) -> None:
+    def __init__(self, groups: Iterable[Routes]) -> None:
         self._root = _Node()
-        self.routes = [route for group in groups for route in group.routes]
-        for route in self.routes:
+        self.routes: list[Route] = []
+        for route in [route for group in groups for route in group.routes]:
             node = self._root
             names = []
             for at, segment in enumerate(route.template.split("/")[1:]):
@@ -174,9 +174,9 @@ class Router:
                     node = node.parameter
                 else:
                     node = node.literals.setdefault(segment, _Node())
-            if route.method in node.routes:
-                raise ValueError(f"{route.method} {route.template} is declared twice")
-            node.routes[route.method] = (route, tuple(names))
+            if route.method not in node.routes:
+                node.routes[route.method] = (route, tuple(names))
+                self.routes.append(route)
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """The route of a raw path, which begins with ``/``, and its parameters, decoded. :class:`ApiError`: 400 for an empty

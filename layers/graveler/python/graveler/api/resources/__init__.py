@@ -1,11 +1,19 @@
-"""The routes, a module for each resource group."""
+"""The routes, a module for each resource group.
+
+Of two that declare the same method and path the first counts, so ``unimplemented`` is the last.
+"""
 
 from typing import Final
 
-from graveler.api.resources import branches, repositories
+from graveler.api.resources import branches, commits, insight, refs, repositories, tags, unimplemented
 from graveler.api.routing import Routes
 
-GROUPS: Final[list[Routes]] = [
+GROUPS: Final[tuple[Routes, ...]] = (
     repositories.routes,
     branches.routes,
-]
+    tags.routes,
+    commits.routes,
+    refs.routes,
+    insight.routes,
+    unimplemented.routes,
+)

@@ -1,10 +1,14 @@
 """Branches: list, create, look at, delete, reset, move, and replay commits on them."""
 
+from typing import Literal
+
 from msgspec import Struct
 
 from graveler.api.call import Call
-from graveler.api.documents import Error, Ref, RefList, pagination, ref_document, results
-from graveler.api.queries import PageQuery
+from graveler.api.differences import DiffList, diff_list, uncommitted_diff
+from graveler.api.documents import Commit, Error, Ref, RefList, commit_document, pagination, ref_document, results
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.queries import ForceQuery, PageQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
 
@@ -12,7 +16,7 @@ routes = Routes("branches")
 
 
 class BranchesQuery(PageQuery, frozen=True, kw_only=True):
-    """Which branches."""
+    """Which branches. ``show_hidden``: also those that were created to be hidden."""
 
     show_hidden: bool = False
 
@@ -22,8 +26,55 @@ class BranchCreation(Struct, frozen=True):
 
     name: str
     source: str
-    hidden: bool = False
-    force: bool = False
+    hidden: bool | None = None
+    force: bool | None = None
+
+
+class ResetCreation(Struct, frozen=True):
+    """Which uncommitted changes to drop: of one ``object``, of all that begin with ``path`` (``common_prefix``), or all
+    (``reset``)."""
+
+    type: Literal["object", "common_prefix", "reset"]
+    path: str | None = None
+    force: bool | None = None
+
+
+class HardResetQuery(ForceQuery, frozen=True, kw_only=True):
+    """Where to move the branch to: any ref expression."""
+
+    ref: RequiredText
+
+
+class CommitOverrides(Struct, frozen=True):
+    """What the new commit shall say instead of the default."""
+
+    message: str | None = None
+    metadata: dict[str, str] | None = None
+
+
+class RevertCreation(Struct, frozen=True):
+    """The commit to take back; ``parent_number`` (from 1) says against which parent a merge is taken back, 0 is the only one."""
+
+    ref: str
+    parent_number: int
+    commit_overrides: CommitOverrides | None = None
+    force: bool | None = None
+    allow_empty: bool | None = None
+
+
+class CherryPickCreation(Struct, frozen=True):
+    """The commit to make again on the branch."""
+
+    ref: str
+    parent_number: int | None = None
+    commit_overrides: CommitOverrides | None = None
+    force: bool | None = None
+
+
+class DiffQuery(PageQuery, frozen=True, kw_only=True):
+    """Which differences; with a ``delimiter``, what lies behind one common prefix becomes one."""
+
+    delimiter: str = ""
 
 
 @routes.get("/repositories/{repository}/branches", "listBranches", Permission.READ, answers={200: RefList, 404: Error})
@@ -39,14 +90,14 @@ def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response
     "/repositories/{repository}/branches",
     "createBranch",
     Permission.WRITE,
-    answers={201: str, 400: Error, 404: Error, 409: Error},
+    answers={201: str, 400: Error, 403: Error, 404: Error, 409: Error},
     branch_in_body=True,
 )
 def create_branch(call: Call, repository: str, body: BranchCreation) -> Response:
     """Point a new branch at a commit; the answer is the commit's ID, as bare text."""
     call.identity.require(Permission.WRITE, repository, body.name)
     branch = call.lake.repository(repository).create_branch(
-        body.name, body.source, by=call.committer, hidden=body.hidden
+        body.name, body.source, by=call.committer, hidden=bool(body.hidden), force=bool(body.force)
     )
     return text_response(branch.commit_id, 201, "text/plain")
 
@@ -65,7 +116,112 @@ def get_branch(call: Call, repository: str, branch: str) -> Response:
     Permission.WRITE,
     answers={204: None, 403: Error, 404: Error},
 )
-def delete_branch(call: Call, repository: str, branch: str) -> Response:
+def delete_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> Response:
     """Remove a branch and its uncommitted changes."""
-    call.lake.repository(repository).delete_branch(branch, by=call.committer)
+    call.lake.repository(repository).delete_branch(branch, by=call.committer, force=query.force)
     return no_content()
+
+
+@routes.put(
+    "/repositories/{repository}/branches/{branch}",
+    "resetBranch",
+    Permission.WRITE,
+    answers={204: None, 400: Error, 403: Error, 404: Error},
+)
+def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) -> Response:
+    """Drop uncommitted changes: all, of one path, or of the paths that begin with a prefix."""
+    opened, force = call.lake.repository(repository), bool(body.force)
+    if body.type == "reset":
+        opened.reset(branch, by=call.committer, force=force)
+    elif not body.path:
+        raise bad_request(f"reset of type {body.type} needs a path; give it, or reset everything with type reset")
+    elif body.type == "object":
+        opened.reset(branch, path=body.path, by=call.committer, force=force)
+    else:
+        opened.reset(branch, prefix=body.path, by=call.committer, force=force)
+    return no_content()
+
+
+@routes.put(
+    "/repositories/{repository}/branches/{branch}/hard_reset",
+    "hardResetBranch",
+    Permission.WRITE,
+    answers={204: None, 400: Error, 403: Error, 404: Error},
+)
+def hard_reset_branch(call: Call, repository: str, branch: str, query: HardResetQuery) -> Response:
+    """Move a branch to the commit of any ref; refused while there are uncommitted changes."""
+    call.lake.repository(repository).hard_reset(branch, query.ref, by=call.committer, force=query.force)
+    return no_content()
+
+
+@routes.post(
+    "/repositories/{repository}/branches/{branch}/undo",
+    "undoBranch",
+    Permission.WRITE,
+    answers={200: Ref, 400: Error, 403: Error, 404: Error, 412: Error},
+)
+def undo_branch(call: Call, repository: str, branch: str) -> Response:
+    """Move a branch back to where it was before what moved it last."""
+    return json_response(ref_document(call.lake.repository(repository).undo(branch, by=call.committer)))
+
+
+@routes.post(
+    "/repositories/{repository}/branches/{branch}/revert",
+    "revertBranch",
+    Permission.WRITE,
+    answers={204: None, 400: Error, 403: Error, 404: Error, 409: Error},
+)
+def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
+    """Take back on a branch what one commit changed, as a commit."""
+    opened = call.lake.repository(repository)
+    if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
+        raise ApiError(409, f"{body.ref!r} is a merge; give parent_number, 1 for the branch that was merged into")
+    overrides = body.commit_overrides or CommitOverrides()
+    opened.revert(
+        branch,
+        body.ref,
+        parent_number=body.parent_number,
+        message=overrides.message or "",
+        metadata=overrides.metadata,
+        committer=call.committer,
+        allow_empty=bool(body.allow_empty),
+        force=bool(body.force),
+        request_id=call.request_key,
+    )
+    return no_content()
+
+
+@routes.post(
+    "/repositories/{repository}/branches/{branch}/cherry-pick",
+    "cherryPick",
+    Permission.WRITE,
+    answers={201: Commit, 400: Error, 403: Error, 404: Error, 409: Error},
+)
+def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreation) -> Response:
+    """Make on a branch what one commit changed elsewhere, with its message and metadata."""
+    overrides = body.commit_overrides or CommitOverrides()
+    commit = call.lake.repository(repository).cherry_pick(
+        branch,
+        body.ref,
+        parent_number=body.parent_number or 0,
+        message=overrides.message or "",
+        metadata=overrides.metadata,
+        committer=call.committer,
+        force=bool(body.force),
+        request_id=call.request_key,
+    )
+    return json_response(commit_document(commit), 201)
+
+
+@routes.get(
+    "/repositories/{repository}/branches/{branch}/diff",
+    "diffBranch",
+    Permission.READ,
+    answers={200: DiffList, 400: Error, 404: Error},
+)
+def diff_branch(call: Call, repository: str, branch: str, query: DiffQuery) -> Response:
+    """List what is not committed yet."""
+    page = call.lake.repository(repository).uncommitted(
+        branch, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
+    )
+    return json_response(diff_list(page, uncommitted_diff))

@@ -1,10 +1,28 @@
-"""Repositories and their settings."""
+"""Repositories: list, create, look at, delete; their metadata and settings."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from graveler.api.call import Call
-from graveler.api.documents import Error, Repository, RepositoryList, pagination, repository_document, results
-from graveler.api.queries import PageQuery
-from graveler.api.response import Response, json_response
+from graveler.api.documents import (
+    MAX_PER_PAGE,
+    Error,
+    Pagination,
+    Repository,
+    RepositoryList,
+    repository_document,
+)
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.queries import ForceQuery, PageQuery, Query
+from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
+from graveler.lake.rules import etag
+from graveler.model import Page, RetentionRules
+from graveler.model import Repository as KnownRepository
 
 routes = Routes("repositories")
 
@@ -15,14 +33,279 @@ class RepositoriesQuery(PageQuery, frozen=True, kw_only=True):
     search: str = ""
 
 
+class CreateQuery(Query, frozen=True, kw_only=True):
+    """``bare``: without a first branch, to be restored into."""
+
+    bare: bool = False
+
+
+class RepositoryCreation(Struct, frozen=True):
+    """A repository to be. Its namespace, an address where its objects will lie, must belong to no other."""
+
+    name: str
+    storage_namespace: str
+    default_branch: str | None = None
+    storage_id: str | None = None
+    sample_data: bool | None = None
+    read_only: bool | None = None
+
+
+class MetadataSet(Struct, frozen=True):
+    """Keys and values to set."""
+
+    metadata: dict[str, str]
+
+
+class MetadataKeys(Struct, frozen=True):
+    """Keys to remove."""
+
+    keys: list[str]
+
+
+class GCRule(Struct, frozen=True):
+    """How long what a branch does not show any more is kept."""
+
+    branch_id: str
+    retention_days: int
+
+
+class GCRules(Struct, frozen=True):
+    """How long objects are kept that no branch shows any more."""
+
+    default_retention_days: int
+    branches: list[GCRule]
+
+
+class ProtectionRule(Struct, frozen=True):
+    """Branches whose name matches ``pattern`` (wildcards ``*`` and ``?``) change by merges only."""
+
+    pattern: Annotated[str, Meta(min_length=1)]
+
+
 @routes.get("/repositories", "listRepositories", Permission.READ, answers={200: RepositoryList})
 def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
-    """List repositories by name."""
-    page = call.lake.repositories(query.prefix, query.after, query.limit)
-    return json_response(RepositoryList(pagination(page), results(page, repository_document)))
+    """List repositories by name: those that the access key may see."""
+
+    def shown(repository: KnownRepository) -> bool:
+        return query.search in repository.name and call.identity.sees(repository.name)
+
+    found, more = _filtered(
+        lambda after: call.lake.repositories(query.prefix, after, MAX_PER_PAGE), shown, query.after, query.limit
+    )
+    return json_response(
+        RepositoryList(
+            Pagination(more, found[-1].name if more else "", len(found)),
+            [repository_document(repository) for repository in found],
+        )
+    )
+
+
+@routes.post(
+    "/repositories",
+    "createRepository",
+    Permission.ADMIN,
+    answers={201: Repository, 400: Error, 409: Error, 501: Error},
+)
+def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) -> Response:
+    """Make a repository with one branch and a first, empty commit."""
+    if query.bare or body.sample_data:
+        raise ApiError(501, "bare repositories and sample data are not implemented; create the repository without")
+    if body.storage_id:
+        raise bad_request(f"storage_id {body.storage_id!r} is unknown; this lake has one store, so leave it empty")
+    if not _pattern(call.settings.namespace_pattern).match(body.storage_namespace):
+        raise bad_request(
+            f"storage namespace {body.storage_namespace[:200]!r} must match {call.settings.namespace_pattern}"
+        )
+    call.identity.require(Permission.ADMIN, body.name)
+    opened = call.lake.create_repository(
+        body.name,
+        body.storage_namespace,
+        default_branch=body.default_branch or "main",
+        by=call.committer,
+        read_only=bool(body.read_only),
+    )
+    return json_response(repository_document(opened.repository), 201)
 
 
 @routes.get("/repositories/{repository}", "getRepository", Permission.READ, answers={200: Repository, 404: Error})
 def get_repository(call: Call, repository: str) -> Response:
     """Describe one repository."""
     return json_response(repository_document(call.lake.repository(repository).repository))
+
+
+@routes.delete(
+    "/repositories/{repository}",
+    "deleteRepository",
+    Permission.ADMIN,
+    answers={204: None, 403: Error, 404: Error},
+)
+def delete_repository(call: Call, repository: str, query: ForceQuery) -> Response:
+    """Forget a repository; its objects stay where they are."""
+    call.lake.delete_repository(repository, force=query.force)
+    return no_content()
+
+
+@routes.get(
+    "/repositories/{repository}/metadata",
+    "getRepositoryMetadata",
+    Permission.READ,
+    answers={200: dict[str, str], 404: Error},
+)
+def get_metadata(call: Call, repository: str) -> Response:
+    """Give the repository's own metadata."""
+    return json_response(call.lake.repository(repository).repository.settings.metadata)
+
+
+@routes.post(
+    "/repositories/{repository}/metadata",
+    "setRepositoryMetadata",
+    Permission.ADMIN,
+    answers={204: None, 400: Error, 403: Error, 404: Error},
+)
+def set_metadata(call: Call, repository: str, body: MetadataSet) -> Response:
+    """Set some keys of the metadata; the others stay."""
+    call.lake.repository(repository).set_metadata(body.metadata)
+    return no_content()
+
+
+@routes.delete(
+    "/repositories/{repository}/metadata",
+    "deleteRepositoryMetadata",
+    Permission.ADMIN,
+    answers={204: None, 403: Error, 404: Error},
+)
+def delete_metadata(call: Call, repository: str, body: MetadataKeys) -> Response:
+    """Remove some keys of the metadata."""
+    call.lake.repository(repository).delete_metadata(body.keys)
+    return no_content()
+
+
+@routes.get(
+    "/repositories/{repository}/gc/rules",
+    "internalGetGarbageCollectionRules",
+    Permission.READ,
+    answers={200: GCRules, 404: Error},
+)
+@routes.get(
+    "/repositories/{repository}/settings/gc_rules", "getGCRules", Permission.READ, answers={200: GCRules, 404: Error}
+)
+def get_gc_rules(call: Call, repository: str) -> Response:
+    """Give the rules for how long objects are kept; 404 if none are set."""
+    rules = call.lake.repository(repository).repository.settings.retention
+    if rules is None:
+        raise ApiError(404, f"not found: repository {repository!r} has no garbage collection rules")
+    branches = [GCRule(branch, days) for branch, days in rules.branches.items()]
+    return json_response(GCRules(rules.default_days, branches))
+
+
+@routes.post(
+    "/repositories/{repository}/gc/rules",
+    "internalSetGarbageCollectionRules",
+    Permission.ADMIN,
+    answers={204: None, 400: Error, 403: Error, 404: Error},
+)
+@routes.put(
+    "/repositories/{repository}/settings/gc_rules",
+    "setGCRules",
+    Permission.ADMIN,
+    answers={204: None, 400: Error, 403: Error, 404: Error},
+)
+def set_gc_rules(call: Call, repository: str, body: GCRules) -> Response:
+    """Replace the rules for how long objects are kept."""
+    branches = {rule.branch_id: rule.retention_days for rule in body.branches}
+    call.lake.repository(repository).set_retention(RetentionRules(body.default_retention_days, branches))
+    return no_content()
+
+
+@routes.delete(
+    "/repositories/{repository}/gc/rules",
+    "internalDeleteGarbageCollectionRules",
+    Permission.ADMIN,
+    answers={204: None, 403: Error, 404: Error},
+)
+@routes.delete(
+    "/repositories/{repository}/settings/gc_rules",
+    "deleteGCRules",
+    Permission.ADMIN,
+    answers={204: None, 403: Error, 404: Error},
+)
+def delete_gc_rules(call: Call, repository: str) -> Response:
+    """Remove the rules for how long objects are kept."""
+    call.lake.repository(repository).delete_retention()
+    return no_content()
+
+
+@routes.get(
+    "/repositories/{repository}/branch_protection",
+    "internalGetBranchProtectionRules",
+    Permission.READ,
+    answers={200: list[ProtectionRule], 404: Error},
+)
+@routes.get(
+    "/repositories/{repository}/settings/branch_protection",
+    "getBranchProtectionRules",
+    Permission.READ,
+    answers={200: list[ProtectionRule], 404: Error},
+)
+def get_branch_protection(call: Call, repository: str) -> Response:
+    """List the patterns of protected branches. The header ETag names this state, for `If-Match` when changing it."""
+    protected = call.lake.repository(repository).repository.settings.protected
+    return json_response([ProtectionRule(pattern) for pattern in protected], headers={"etag": f'"{etag(protected)}"'})
+
+
+@routes.put(
+    "/repositories/{repository}/settings/branch_protection",
+    "setBranchProtectionRules",
+    Permission.ADMIN,
+    answers={204: None, 400: Error, 403: Error, 404: Error, 412: Error},
+)
+def set_branch_protection(call: Call, repository: str, body: list[ProtectionRule]) -> Response:
+    """Replace the patterns of protected branches; with a header `If-Match` only if they are as that ETag said."""
+    condition = call.headers.get("if-match")
+    patterns = [rule.pattern for rule in body]
+    if_match = None if condition is None else condition.strip().removeprefix("W/").strip('"')
+    call.lake.repository(repository).set_protection(patterns, if_match=if_match)
+    return no_content()
+
+
+@routes.get(
+    "/repositories/{repository}/branch_protection/set_allowed",
+    "createBranchProtectionRulePreflight",
+    Permission.ADMIN,
+    answers={204: None, 404: Error},
+)
+@routes.get(
+    "/repositories/{repository}/gc/rules/set_allowed",
+    "setGarbageCollectionRulesPreflight",
+    Permission.ADMIN,
+    answers={204: None, 404: Error},
+)
+def may_set(call: Call, repository: str) -> Response:
+    """Say whether the access key may change these settings."""
+    call.lake.repository(repository)
+    return no_content()
+
+
+def _filtered(
+    pages: Callable[[str], Page[KnownRepository]],
+    shown: Callable[[KnownRepository], bool],
+    after: str,
+    amount: int,
+) -> tuple[list[KnownRepository], bool]:
+    """Up to ``amount`` repositories that are to be shown, and whether more follow."""
+    found: list[KnownRepository] = []
+    while True:
+        page = pages(after)
+        for repository in page.results:
+            if shown(repository):
+                if len(found) == amount:
+                    return found, True
+                found.append(repository)
+        if page.next_after is None:
+            return found, False
+        after = page.next_after
+
+
+@lru_cache(maxsize=8)
+def _pattern(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)

@@ -1,0 +1,102 @@
+"""Differences as documents, of what is committed and of what is not.
+
+A three-dot difference is what merging right into left would bring: what left has already is not shown, and where both changed an
+object differently it is a ``conflict``. Both are judged for the objects of one page, by looking them up in left.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.api.documents import Pagination, pagination
+from graveler.lake.repository import OpenRepository
+from graveler.model import Change, ChangeType, ObjectEntry, Page
+
+DiffType = Literal["added", "removed", "changed", "conflict", "prefix_changed"]
+
+
+class DiffObjectStat(Struct, frozen=True):
+    """An object on the right side. ``mtime`` in Unix seconds."""
+
+    checksum: str
+    mtime: int
+    content_type: str
+    metadata: Mapping[str, str]
+
+
+class Diff(Struct, frozen=True):
+    """One difference. ``size_bytes`` of a common prefix, which stands for many, is absent."""
+
+    type: DiffType
+    path: str
+    path_type: Literal["object", "common_prefix"]
+    size_bytes: int | UnsetType = UNSET
+    right: DiffObjectStat | UnsetType = UNSET
+
+
+class DiffList(Struct, frozen=True):
+    """A page of differences."""
+
+    pagination: Pagination
+    results: list[Diff]
+
+
+def diff_list(page: Page[Change], render: Callable[[Change], Diff | None]) -> DiffList:
+    """A page of changes; those that ``render`` has nothing for are left out."""
+    shown = [diff for change in page.results if (diff := render(change)) is not None]
+    said = pagination(page)
+    return DiffList(Pagination(said.has_more, said.next_offset, len(shown)), shown)
+
+
+def uncommitted_diff(change: Change) -> Diff:
+    """A change that is not committed yet. A removed object has no size, as clients know it."""
+    size = UNSET if change.type is ChangeType.PREFIX_CHANGED else 0 if change.after is None else change.after.size
+    return Diff(change.type.value, change.path, _path_type(change), size)
+
+
+def committed_diff(change: Change, *, stats: bool = False, conflict: bool = False) -> Diff:
+    """A difference between two commits; with ``stats`` it describes the object on the right."""
+    entry = change.after or change.before
+    return Diff(
+        "conflict" if conflict else change.type.value,
+        change.path,
+        _path_type(change),
+        UNSET if entry is None else entry.size,
+        _stat(change.after) if stats and change.after is not None else UNSET,
+    )
+
+
+def against(opened: OpenRepository, left: str, right: str, page: Page[Change]) -> Callable[[Change], bool | None]:
+    """Tells of a change on a page of what ``right`` did since the base: is it in conflict with ``left``? None: left has it
+    already. Cost: finding the base (done just before, so without requests), and unless left is the base, one metarange and
+    the ranges that hold the page's objects."""
+    head = opened.commit_of(left)
+    base = opened.merge_base(left, right)
+    if base is not None and base.id == head.id:
+        return lambda _: False
+    paths = [change.path for change in page.results if change.type is not ChangeType.PREFIX_CHANGED]
+    there = dict(zip(paths, opened.stat_many(head.id, paths), strict=True))
+
+    def judge(change: Change) -> bool | None:
+        if change.type is ChangeType.PREFIX_CHANGED:
+            return False
+        found = _identity(there[change.path])
+        if found == _identity(change.after):
+            return None
+        return found != _identity(change.before)
+
+    return judge
+
+
+def _identity(entry: ObjectEntry | None) -> tuple[object, ...] | None:
+    """What makes an object the same for merges."""
+    return None if entry is None else (entry.size, entry.checksum, entry.content_type, dict(entry.metadata))
+
+
+def _stat(entry: ObjectEntry) -> DiffObjectStat:
+    return DiffObjectStat(entry.checksum, entry.mtime, entry.content_type, entry.metadata)
+
+
+def _path_type(change: Change) -> Literal["object", "common_prefix"]:
+    return "common_prefix" if change.type is ChangeType.PREFIX_CHANGED else "object"

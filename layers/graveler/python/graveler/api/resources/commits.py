@@ -1,0 +1,128 @@
+"""Commits: make one, look at one, list a history."""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from graveler.api.call import Call
+from graveler.api.documents import Commit, CommitList, Error, commit_document, pagination, results
+from graveler.api.errors import bad_request
+from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
+from graveler.api.response import Response, json_response
+from graveler.api.routing import Permission, Routes
+from graveler.errors import NoChangesError
+from graveler.history.commits import is_commit_id
+from graveler.model import CommitID, MetarangeName
+
+routes = Routes("commits")
+
+
+class CommitCreation(Struct, frozen=True):
+    """What a commit shall say. ``date`` (Unix seconds) overrides the time."""
+
+    message: str
+    metadata: dict[str, str] | None = None
+    created: int | None = field(default=None, name="date")
+    allow_empty: bool | None = None
+    force: bool | None = None
+
+
+class CommitQuery(Query, frozen=True, kw_only=True):
+    """``source_metarange``: commit this ready metarange instead of the branch's uncommitted changes."""
+
+    source_metarange: str = ""
+
+
+class LogQuery(Query, frozen=True, kw_only=True):
+    """Which commits. With ``objects`` or ``prefixes`` (both may repeat) only those that changed one of them; ``limit``: stop at
+    ``amount``, with no page to follow; ``stop_at``: the commit of this ref is the last one; ``since``: RFC 3339."""
+
+    after: Annotated[str, Meta(description="a commit, or the `next_offset` of the page before")] = ""
+    amount: Amount = DEFAULT_AMOUNT
+    objects: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    limit: bool = False
+    first_parent: bool = False
+    since: str = ""
+    stop_at: str = ""
+
+    @property
+    def results(self) -> int:
+        """How many commits a page shall have."""
+        return self.amount if self.amount > 0 else DEFAULT_AMOUNT
+
+
+@routes.post(
+    "/repositories/{repository}/branches/{branch}/commits",
+    "commit",
+    Permission.WRITE,
+    answers={201: Commit, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+)
+def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: CommitCreation) -> Response:
+    """Make the branch's uncommitted changes a commit, all at once."""
+    opened = call.lake.repository(repository)
+    ready = MetarangeName(query.source_metarange)
+    make = partial(opened.commit_metarange, branch, ready) if ready else partial(opened.commit, branch)
+    try:
+        made = make(
+            body.message,
+            committer=call.committer,
+            metadata=body.metadata,
+            request_id=call.request_key,
+            allow_empty=bool(body.allow_empty),
+            created=body.created,
+            force=bool(body.force),
+        )
+    except NoChangesError as error:
+        raise bad_request(f"commit: no changes ({error})") from None  # these words, so begun, are what clients compare
+    return json_response(commit_document(made), 201)
+
+
+@routes.get(
+    "/repositories/{repository}/commits/{commit_id}",
+    "getCommit",
+    Permission.READ,
+    answers={200: Commit, 400: Error, 404: Error},
+)
+def get_commit(call: Call, repository: str, commit_id: str) -> Response:
+    """Describe the commit of any ref expression."""
+    return json_response(commit_document(call.lake.repository(repository).commit_of(commit_id)))
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{ref}/commits",
+    "logCommits",
+    Permission.READ,
+    answers={200: CommitList, 400: Error, 404: Error},
+)
+def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Response:
+    """List the commits that a ref can reach, newest first."""
+    opened = call.lake.repository(repository)
+    after = query.after
+    if after and not is_commit_id(after.partition(".")[0]):
+        after = opened.commit_of(after).id
+    page = opened.log(
+        ref,
+        after=CommitID(after) if after else None,
+        amount=query.results,
+        first_parent=query.first_parent,
+        since=_seconds(query.since) if query.since else None,
+        stop_at=query.stop_at or None,
+        paths=query.objects,
+        prefixes=query.prefixes,
+        limit=query.limit,
+    )
+    return json_response(CommitList(pagination(page), results(page, commit_document)))
+
+
+def _seconds(text: str) -> int:
+    """Unix seconds of an RFC 3339 time; a second begun counts as whole, and without a zone it is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return -int(-moment.timestamp() // 1)
+    except (ValueError, OverflowError):
+        raise bad_request(f"since={text[:80]!r} is no RFC 3339 time; write one like 2025-01-31T12:00:00Z") from None

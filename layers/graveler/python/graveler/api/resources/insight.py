@@ -1,0 +1,284 @@
+"""What graveler answers beyond the field's API: dry runs of merges, sums, who changed what last, the state of a repository."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
+
+from graveler.api.call import Call
+from graveler.api.documents import Commit, Error, Pagination, commit_document, pagination
+from graveler.api.queries import PageQuery, Query, RequiredText
+from graveler.api.resources.refs import StrategyName, merge_strategies
+from graveler.api.response import Response, json_response
+from graveler.api.routing import Permission, Routes
+from graveler.lake.summary import Summary
+from graveler.model import CommonPrefix, Conflict, ObjectEntry, Totals
+
+routes = Routes("insight")
+
+
+class PreviewQuery(PageQuery, frozen=True, kw_only=True):
+    """Which conflicts to list, and the strategy that would decide them."""
+
+    strategy: StrategyName = ""
+
+
+class ObjectVersion(Struct, frozen=True):
+    """An object as one side has it. ``mtime`` in Unix seconds."""
+
+    checksum: str
+    size_bytes: int
+    mtime: int
+
+
+class ConflictDocument(Struct, frozen=True):
+    """An object that both sides changed differently; a side that does not have it is null."""
+
+    path: str
+    base: ObjectVersion | None
+    source: ObjectVersion | None
+    destination: ObjectVersion | None
+
+
+class MergePreview(Struct, frozen=True):
+    """What a merge would do: how much it would change in the destination, and a page of its conflicts."""
+
+    base_commit_id: str
+    totals: Totals
+    conflicts: int
+    pagination: Pagination
+    results: list[ConflictDocument]
+
+
+class SummaryQuery(Query, frozen=True, kw_only=True):
+    """What to sum up; with a ``delimiter`` also by common prefix."""
+
+    prefix: str = ""
+    delimiter: str = ""
+
+
+class SummaryRefsQuery(SummaryQuery, frozen=True, kw_only=True):
+    """As for the list of differences."""
+
+    type: Literal["two_dot", "three_dot"] = "three_dot"
+
+
+class SummaryPartDocument(Struct, frozen=True):
+    """How much differs behind one common prefix."""
+
+    path: str
+    totals: Totals
+
+
+class SummaryDocument(Struct, frozen=True):
+    """How much differs: objects and bytes, in total and by common prefix."""
+
+    total: Totals
+    results: list[SummaryPartDocument]
+
+
+class UsagePartDocument(Struct, frozen=True):
+    """How much lies behind one common prefix."""
+
+    path: str
+    objects: int
+    size_bytes: int
+
+
+class UsageDocument(Struct, frozen=True):
+    """How many objects there are, and their bytes, in total and by common prefix."""
+
+    objects: int
+    size_bytes: int
+    results: list[UsagePartDocument]
+
+
+class BlameQuery(Query, frozen=True, kw_only=True):
+    """Which object."""
+
+    path: RequiredText
+
+
+class AnnotateQuery(PageQuery, frozen=True, kw_only=True):
+    """Which objects."""
+
+    delimiter: str = ""
+
+
+class Annotation(Struct, frozen=True):
+    """A listed object or common prefix, and the last commit that changed it."""
+
+    path: str
+    path_type: Literal["object", "common_prefix"]
+    commit: Commit
+    size_bytes: int | UnsetType = UNSET
+
+
+class AnnotationList(Struct, frozen=True):
+    """A page of objects with their last commits."""
+
+    pagination: Pagination
+    results: list[Annotation]
+
+
+class FsckQuery(Query, frozen=True, kw_only=True):
+    """``objects``: look also whether the objects of all commits are there."""
+
+    objects: bool = False
+
+
+class FsckFinding(Struct, frozen=True):
+    """One thing that is wrong."""
+
+    kind: str
+    what: str
+    why: str
+    remedy: str
+    refs: list[str]
+
+
+class FsckSummary(Struct, frozen=True):
+    """What a check of the repository found: the first 100 findings, and how much was looked at and is garbage."""
+
+    clean: bool
+    findings: int
+    counts: dict[str, int]
+    garbage: dict[str, int]
+    results: list[FsckFinding]
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{source}/merge/{destination}/preview",
+    "previewMerge",
+    Permission.READ,
+    answers={200: MergePreview, 400: Error, 404: Error},
+)
+def preview_merge(call: Call, repository: str, source: str, destination: str, query: PreviewQuery) -> Response:
+    """Say what a merge would do, with every conflict, and change nothing."""
+    preview = call.lake.repository(repository).preview_merge(
+        source, destination, merge_strategies(query.strategy, None)
+    )
+    after = query.after.encode()
+    behind = (c for c in preview.conflicts if c.path.startswith(query.prefix) and c.path.encode() > after)
+    page = list(islice(behind, query.limit + 1))
+    shown = page[: query.limit]
+    more = len(page) > len(shown)
+    return json_response(
+        MergePreview(
+            preview.base,
+            preview.totals,
+            len(preview.conflicts),
+            Pagination(more, shown[-1].path if more else "", len(shown)),
+            [_conflict(conflict) for conflict in shown],
+        )
+    )
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{left}/diff/{right}/summary",
+    "diffRefsSummary",
+    Permission.READ,
+    answers={200: SummaryDocument, 400: Error, 404: Error},
+)
+def diff_refs_summary(call: Call, repository: str, left: str, right: str, query: SummaryRefsQuery) -> Response:
+    """Sum up the differences between two refs."""
+    opened = call.lake.repository(repository)
+    sum_up = opened.diff_summary if query.type == "two_dot" else opened.compare_summary
+    return _summary(sum_up(left, right, prefix=query.prefix, delimiter=query.delimiter))
+
+
+@routes.get(
+    "/repositories/{repository}/branches/{branch}/diff/summary",
+    "diffBranchSummary",
+    Permission.READ,
+    answers={200: SummaryDocument, 400: Error, 404: Error},
+)
+def diff_branch_summary(call: Call, repository: str, branch: str, query: SummaryQuery) -> Response:
+    """Sum up what is not committed yet."""
+    opened = call.lake.repository(repository)
+    return _summary(opened.uncommitted_summary(branch, prefix=query.prefix, delimiter=query.delimiter))
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{ref}/usage",
+    "getUsage",
+    Permission.READ,
+    answers={200: UsageDocument, 400: Error, 404: Error},
+)
+def get_usage(call: Call, repository: str, ref: str, query: SummaryQuery) -> Response:
+    """Count objects and bytes."""
+    usage = call.lake.repository(repository).du(ref, query.prefix, query.delimiter)
+    parts = [UsagePartDocument(part.path, part.objects, part.size) for part in usage.parts]
+    return json_response(UsageDocument(usage.objects, usage.size, parts))
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{ref}/blame",
+    "blameObject",
+    Permission.READ,
+    answers={200: Commit, 400: Error, 404: Error},
+)
+def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Response:
+    """Find the last commit that changed an object."""
+    return json_response(commit_document(call.lake.repository(repository).blame(ref, query.path)))
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{ref}/annotate",
+    "annotateObjects",
+    Permission.READ,
+    answers={200: AnnotationList, 400: Error, 404: Error},
+)
+def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery) -> Response:
+    """List objects, each with the last commit that changed it."""
+    page = call.lake.repository(repository).annotate(
+        ref, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
+    )
+    found = [
+        Annotation(item.path, "common_prefix", commit_document(commit))
+        if isinstance(item, CommonPrefix)
+        else Annotation(item.path, "object", commit_document(commit), item.size)
+        for item, commit in page.results
+    ]
+    return json_response(AnnotationList(pagination(page), found))
+
+
+@routes.get(
+    "/repositories/{repository}/fsck",
+    "checkRepository",
+    Permission.ADMIN,
+    answers={200: FsckSummary, 404: Error},
+)
+def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
+    """Check all that a repository can reach, and sum up what is wrong. Takes as long as it takes."""
+    report = call.lake.fsck(repository, committed_objects=query.objects)
+    found = report.findings
+    return json_response(
+        FsckSummary(
+            not report.remaining,
+            len(found),
+            asdict(report.counts),
+            asdict(report.garbage),
+            [
+                FsckFinding(one.kind.value, one.what, one.why, one.remedy, [ref.name for ref in one.refs])
+                for one in found[:100]
+            ],
+        )
+    )
+
+
+def _summary(summary: Summary) -> Response:
+    parts: Sequence[SummaryPartDocument] = [SummaryPartDocument(part.path, part.totals) for part in summary.parts]
+    return json_response(SummaryDocument(summary.total, list(parts)))
+
+
+def _conflict(conflict: Conflict) -> ConflictDocument:
+    return ConflictDocument(
+        conflict.path, _version(conflict.base), _version(conflict.source), _version(conflict.destination)
+    )
+
+
+def _version(entry: ObjectEntry | None) -> ObjectVersion | None:
+    return None if entry is None else ObjectVersion(entry.checksum, entry.size, entry.mtime)

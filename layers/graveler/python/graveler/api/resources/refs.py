@@ -1,0 +1,143 @@
+"""Two refs and what is between them: merge, merge base, differences."""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from graveler.api.call import Call
+from graveler.api.differences import Diff, DiffList, against, committed_diff, diff_list, uncommitted_diff
+from graveler.api.documents import Error
+from graveler.api.errors import bad_request
+from graveler.api.queries import PageQuery
+from graveler.api.response import Response, json_response
+from graveler.api.routing import Permission, Routes
+from graveler.errors import MergeConflictError
+from graveler.model import Change, MergeStrategies, MergeStrategy
+
+routes = Routes("refs")
+
+StrategyName = Literal["", "dest-wins", "source-wins"]
+
+
+class PrefixStrategy(Struct, frozen=True):
+    """What to do with conflicts of paths that begin with ``prefix``; the longest such prefix counts."""
+
+    prefix: str
+    strategy: StrategyName
+
+
+class Merge(Struct, frozen=True):
+    """How to merge. ``strategies`` are graveler's own: a strategy by prefix, over ``strategy`` for the rest."""
+
+    message: str | None = None
+    metadata: dict[str, str] | None = None
+    strategy: StrategyName | None = None
+    strategies: list[PrefixStrategy] | None = None
+    force: bool | None = None
+    allow_empty: bool | None = None
+    squash_merge: bool | None = None
+
+
+class MergeResult(Struct, frozen=True):
+    """The commit of a merge; empty where conflicts prevented it, and then ``message`` says which."""
+
+    reference: str
+    message: str | UnsetType = UNSET
+
+
+class MergeBase(Struct, frozen=True):
+    """Two commits and their best common ancestor."""
+
+    source_commit_id: str
+    destination_commit_id: str
+    base_commit_id: str
+
+
+class DiffRefsQuery(PageQuery, frozen=True, kw_only=True):
+    """``three_dot``: what right changed since the common base; ``two_dot``: what turns left into right."""
+
+    delimiter: str = ""
+    kind: Literal["two_dot", "three_dot"] = field(default="three_dot", name="type")
+    include_right_stats: bool = False
+
+
+def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | None) -> MergeStrategies:
+    """The strategies of a request."""
+    return MergeStrategies(
+        MergeStrategy(strategy or ""),
+        tuple((one.prefix, MergeStrategy(one.strategy)) for one in by_prefix or ()),
+    )
+
+
+@routes.post(
+    "/repositories/{repository}/refs/{source}/merge/{destination}",
+    "mergeIntoBranch",
+    Permission.WRITE,
+    answers={200: MergeResult, 400: Error, 403: Error, 404: Error, 409: MergeResult, 412: Error},
+)
+def merge_into_branch(call: Call, repository: str, source: str, destination: str, body: Merge) -> Response:
+    """Bring what a ref changed since the common base into a branch, as a commit."""
+    try:
+        commit = call.lake.repository(repository).merge(
+            source,
+            destination,
+            message=body.message or "",
+            committer=call.committer,
+            metadata=body.metadata,
+            strategy=merge_strategies(body.strategy, body.strategies),
+            squash=bool(body.squash_merge),
+            allow_empty=bool(body.allow_empty),
+            force=bool(body.force),
+            request_id=call.request_key,
+        )
+    except MergeConflictError as error:
+        return json_response(MergeResult("", f"conflict found: {error}"), 409)
+    return json_response(MergeResult(commit.id))
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{source}/merge/{destination}",
+    "findMergeBase",
+    Permission.READ,
+    answers={200: MergeBase, 400: Error, 404: Error},
+)
+def find_merge_base(call: Call, repository: str, source: str, destination: str) -> Response:
+    """Find the best common ancestor of two refs."""
+    opened = call.lake.repository(repository)
+    one, other = opened.commit_of(source), opened.commit_of(destination)
+    base = opened.merge_base(one.id, other.id)
+    if base is None:
+        raise bad_request(f"{source!r} and {destination!r} have no common history")
+    return json_response(MergeBase(one.id, other.id, base.id))
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{left}/diff/{right}",
+    "diffRefs",
+    Permission.READ,
+    answers={200: DiffList, 400: Error, 404: Error},
+)
+def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRefsQuery) -> Response:
+    """List the differences between two refs."""
+    opened = call.lake.repository(repository)
+    asked = {
+        "prefix": query.prefix,
+        "after": query.after,
+        "delimiter": query.delimiter,
+    }
+    if right.endswith("$"):
+        if right[:-1] != left.removesuffix("@"):
+            raise bad_request(f"{right!r} means uncommitted changes; they can be compared with {right[:-1]!r} only")
+        page = opened.uncommitted(right[:-1], **asked, amount=query.limit)
+        return json_response(diff_list(page, uncommitted_diff))
+    if query.kind == "two_dot":
+        page = opened.diff(left, right, **asked, amount=query.limit)
+        return json_response(diff_list(page, lambda change: committed_diff(change, stats=query.include_right_stats)))
+    page = opened.compare(left, right, **asked, amount=query.limit)
+    in_conflict = against(opened, left, right, page)
+
+    def render(change: Change) -> Diff | None:
+        conflict = in_conflict(change)
+        return None if conflict is None else committed_diff(change, stats=query.include_right_stats, conflict=conflict)
+
+    return json_response(diff_list(page, render))

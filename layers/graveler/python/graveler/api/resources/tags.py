@@ -1,0 +1,56 @@
+"""Tags: names for commits, for good."""
+
+from msgspec import Struct
+
+from graveler.api.call import Call
+from graveler.api.documents import Error, Ref, RefList, pagination, ref_document, results
+from graveler.api.queries import ForceQuery, PageQuery
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Permission, Routes
+
+routes = Routes("tags")
+
+
+class TagCreation(Struct, frozen=True):
+    """A tag to be. ``ref`` is any ref expression."""
+
+    id: str
+    ref: str
+    force: bool | None = None
+
+
+@routes.get("/repositories/{repository}/tags", "listTags", Permission.READ, answers={200: RefList, 404: Error})
+def list_tags(call: Call, repository: str, query: PageQuery) -> Response:
+    """List tags by name."""
+    page = call.lake.repository(repository).tags(query.prefix, query.after, query.limit)
+    return json_response(RefList(pagination(page), results(page, ref_document)))
+
+
+@routes.post(
+    "/repositories/{repository}/tags",
+    "createTag",
+    Permission.WRITE,
+    answers={201: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
+)
+def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
+    """Name a commit."""
+    tag = call.lake.repository(repository).create_tag(body.id, body.ref, by=call.committer, force=bool(body.force))
+    return json_response(ref_document(tag), 201)
+
+
+@routes.get("/repositories/{repository}/tags/{tag}", "getTag", Permission.READ, answers={200: Ref, 404: Error})
+def get_tag(call: Call, repository: str, tag: str) -> Response:
+    """Describe one tag."""
+    return json_response(ref_document(call.lake.repository(repository).tag(tag)))
+
+
+@routes.delete(
+    "/repositories/{repository}/tags/{tag}",
+    "deleteTag",
+    Permission.WRITE,
+    answers={204: None, 403: Error, 404: Error},
+)
+def delete_tag(call: Call, repository: str, tag: str, query: ForceQuery) -> Response:
+    """Remove a tag; its commit stays."""
+    call.lake.repository(repository).delete_tag(tag, by=call.committer, force=query.force)
+    return no_content()
