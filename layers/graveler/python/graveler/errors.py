@@ -47,6 +47,27 @@ class ForbiddenError(GravelerError):
     """The request is understood and not allowed."""
 
 
+class ReadOnlyRepositoryError(ForbiddenError):
+    """The repository is read-only, and the change was not forced."""
+
+    def __init__(self, repository: str) -> None:
+        self.repository = repository
+        super().__init__(
+            f"repository {repository!r} is read-only, so nothing was changed; make it writable first, or force this one change"
+        )
+
+
+class ProtectedBranchError(ForbiddenError):
+    """The branch is protected: nothing is staged or committed there directly."""
+
+    def __init__(self, branch: str, pattern: str) -> None:
+        self.branch, self.pattern = branch, pattern
+        super().__init__(
+            f"branch {branch!r} is protected by the pattern {pattern!r}: only merges, reverts and cherry-picks change it. "
+            "Change another branch, commit there, and merge it"
+        )
+
+
 class BusyError(GravelerError):
     """Others were in the way; the same request may succeed later."""
 

@@ -59,8 +59,26 @@ class CommonPrefix(Struct, frozen=True):
     path: str
 
 
+class RetentionRules(Struct, frozen=True):
+    """For how many days a commit's objects are kept after it was replaced on a branch: ``branches`` by name, else
+    ``default_days``. Only kept for whoever collects garbage; nothing here acts on them."""
+
+    default_days: int
+    branches: Mapping[str, int] = field(default_factory=dict)
+
+
+class Settings(Struct, frozen=True):
+    """What the owners of a repository decide. ``protected`` are patterns of branch names, with the wildcards ``*`` and ``?``: on
+    a branch that one of them matches nothing is staged or committed, only merged."""
+
+    read_only: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    protected: tuple[str, ...] = ()
+    retention: RetentionRules | None = None
+
+
 class Repository(Struct, frozen=True):
-    """A repository as the table has it. ``created`` in Unix seconds."""
+    """A repository as the table has it. ``created`` in Unix seconds; ``settings`` as they were when it was read."""
 
     name: str
     uid: RepositoryUID
@@ -69,13 +87,16 @@ class Repository(Struct, frozen=True):
     created: int
     split: SplitParameters = SplitParameters()
     format_version: int = 1
+    settings: Settings = Settings()
 
 
 class Branch(Struct, frozen=True):
-    """A branch as a user sees it: a name and the commit that it points at."""
+    """A branch as a user sees it: a name and the commit that it points at. ``hidden`` ones are left out of listings, unless
+    they are asked for."""
 
     name: str
     commit_id: CommitID
+    hidden: bool = False
 
 
 class Tag(Struct, frozen=True):

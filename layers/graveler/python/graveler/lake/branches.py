@@ -10,6 +10,8 @@ from graveler.errors import (
     BusyError,
     CorruptError,
     ForbiddenError,
+    GravelerError,
+    ReadOnlyRepositoryError,
     RefNotFoundError,
     RepositoryNotFoundError,
     UnavailableError,
@@ -19,10 +21,11 @@ from graveler.history.reflog import Event, RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.repositories import check_same, repository_key
+from graveler.lake.rules import READ_ONLY, Intent
 from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
-from graveler.storage.tables import Check, ConditionFailedError, Matches, Tables, Write
+from graveler.storage.tables import Check, ConditionFailedError, Item, Matches, Tables, Value, Write
 
 
 class Branches:
@@ -48,16 +51,19 @@ class Branches:
         self._cleanup = cleanup
         self._clock = clock
 
-    def find(self, name: str) -> BranchState | None:
+    def find(self, name: str, intent: Intent | None = None) -> BranchState | None:
         """The branch, or None. One table read, of branch and repository together, so that nobody works on one that was
-        deleted, or created again under its name."""
+        deleted, or created again under its name. With an ``intent``, :class:`ForbiddenError` if the repository's settings refuse
+        it."""
         branch, repository = self._tables.get_many([self._refs.branch_key(name), repository_key(self._repository.name)])
-        check_same(self._repository.uid, self._repository.name, repository)
+        repository = check_same(self._repository.uid, self._repository.name, repository)
+        if intent is not None:
+            intent.check(self._repository.name, repository, name)
         return self._refs.decode_branch(name, branch)
 
-    def state(self, name: str) -> BranchState:
-        """The branch. One table read. :class:`RefNotFoundError`."""
-        state = self.find(name)
+    def state(self, name: str, intent: Intent | None = None) -> BranchState:
+        """The branch. One table read. :class:`RefNotFoundError`; with an ``intent``, as :meth:`find`."""
+        state = self.find(name, intent)
         if state is None:
             raise RefNotFoundError(name, "no branch has this name")
         return state
@@ -73,17 +79,17 @@ class Branches:
                 f"{self._repository.namespace})"
             ) from None
 
-    def create(self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False) -> Branch:
+    def create(self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False, force: bool = False) -> Branch:
         """Point a new branch at an existing commit. One transaction; nothing is copied.
 
         :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError` if the commit is expired.
         """
         state = BranchState(name, commit_id, new_token(), (), hidden)
         event = self.event("create branch", by)
-        self._create("branch", name, commit_id, self._refs.create_branch_writes(state, event), event)
-        return Branch(name, commit_id)
+        self._create("branch", name, commit_id, self._refs.create_branch_writes(state, event), event, force=force)
+        return Branch(name, commit_id, hidden)
 
-    def delete(self, name: str, by: str) -> None:
+    def delete(self, name: str, by: str, *, force: bool = False) -> None:
         """Remove a branch and its uncommitted changes. One table read, one transaction.
 
         :class:`ForbiddenError` for the default branch.
@@ -95,7 +101,7 @@ class Branches:
         backoff = Backoff(self._clock)
         operation = token_hex(16)
         while True:
-            state = self.state(name)
+            state = self.state(name, Intent(direct=False, force=force))
             event = self.event("delete branch", by, operation)
             writes = self._refs.delete_branch_writes(state, event)
             for token in (*state.sealed, state.open):
@@ -109,7 +115,7 @@ class Branches:
                 if not backoff.wait():
                     raise busy(name) from None
 
-    def rename(self, old: str, new: str, by: str) -> Branch:
+    def rename(self, old: str, new: str, by: str, *, force: bool = False) -> Branch:
         """Give a branch another name; its uncommitted changes go with it, also those that a commit is taking out. One table read,
         one transaction. What is written under the old name meanwhile is not acknowledged.
 
@@ -123,7 +129,7 @@ class Branches:
         backoff = Backoff(self._clock)
         operation = token_hex(16)
         while True:
-            state = self.state(old)
+            state = self.state(old, Intent(direct=True, force=force))
             if old == new:
                 raise AlreadyExistsError("branch", new)
             event = self.event("rename branch", by, operation)
@@ -131,13 +137,13 @@ class Branches:
             created = self._refs.create_branch_writes(renamed, event)
             removed = self._refs.delete_branch_writes(state, event)
             try:
-                self.change(old, [*created, self._here(), *removed], event)
-                return Branch(new, state.commit_id)
+                self.change(old, [*created, self._here(force=force), *removed], event)
+                return Branch(new, state.commit_id, state.hidden)
             except ConditionFailedError as error:
                 if 0 in error.failures:
                     raise AlreadyExistsError("branch", new) from None
                 if len(created) in error.failures:
-                    raise RepositoryNotFoundError(self._repository.name) from None
+                    raise self._not_here(error.failures[len(created)]) from None
                 if not backoff.wait():
                     raise busy(old) from None
 
@@ -163,28 +169,29 @@ class Branches:
     def page(self, prefix: str, after: str, amount: int, *, show_hidden: bool = False) -> Page[Branch]:
         """Branches by name. About one table read for each of 16 shards."""
         page = self._refs.list_branches(prefix, after, amount, show_hidden=show_hidden)
-        return Page(tuple(Branch(state.name, state.commit_id) for state in page.results), page.next_after)
+        return Page(tuple(Branch(state.name, state.commit_id, state.hidden) for state in page.results), page.next_after)
 
-    def create_tag(self, name: str, commit_id: CommitID, by: str) -> Tag:
+    def create_tag(self, name: str, commit_id: CommitID, by: str, *, force: bool = False) -> Tag:
         """Name a commit, for good. One transaction. Errors as for a branch."""
         tag = Tag(name, commit_id)
         event = self.event("create tag", by)
-        self._create("tag", name, commit_id, self._refs.create_tag_writes(tag, event), event)
+        self._create("tag", name, commit_id, self._refs.create_tag_writes(tag, event), event, force=force)
         return tag
 
-    def delete_tag(self, name: str, by: str) -> None:
+    def delete_tag(self, name: str, by: str, *, force: bool = False) -> None:
         """Remove a tag. One table read, one transaction. :class:`RefNotFoundError`."""
         tag = self._refs.tag(name)
         if tag is None:
             raise RefNotFoundError(name, "no tag has this name")
         event = self.event("delete tag", by)
+        writes = self._refs.delete_tag_writes(tag, event)
         try:
-            self._tables.transact([*self._refs.delete_tag_writes(tag, event), self._here()])
+            self._tables.transact([*writes, self._here(force=force)])
         except ConditionFailedError as error:
             if self._happened("tag", name, event):
                 return
             if 0 not in error.failures:
-                raise RepositoryNotFoundError(self._repository.name) from None
+                raise self._not_here(error.failures[len(writes)]) from None
             raise RefNotFoundError(name, "no tag has this name any more") from None
 
     def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
@@ -195,23 +202,32 @@ class Branches:
         """What the reference log shall say of a change made now."""
         return Event(int(self._clock.now() * 1e9), operation, operation_id or token_hex(16), by)
 
-    def _here(self) -> Check:
-        """Condition: the repository is still there."""
-        return Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid}))
+    def _here(self, *, force: bool) -> Check:
+        """Condition: the repository is still there, and not read-only, unless the change is forced."""
+        writable: dict[str, Value | None] = {} if force else {READ_ONLY: None}
+        return Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid, **writable}))
+
+    def _not_here(self, item: Item | None) -> GravelerError:
+        """Why the condition of :meth:`_here` failed on what stood there."""
+        if item is None or item.get("uid") != self._repository.uid:
+            return RepositoryNotFoundError(self._repository.name)
+        return ReadOnlyRepositoryError(self._repository.name)
 
     def _happened(self, kind: RefKind, name: str, event: Event) -> bool:
         """Did the transaction happen that failed just now? An adapter that gets no answer repeats a request, and the second one
         finds what the first one did. The ref's newest rows say whose change it was. One table read."""
         return any(row.event == event for row in self._reflog.entries(kind, name, 4))
 
-    def _create(self, kind: RefKind, name: str, commit_id: CommitID, writes: Sequence[Write], event: Event) -> None:
+    def _create(
+        self, kind: RefKind, name: str, commit_id: CommitID, writes: Sequence[Write], event: Event, *, force: bool
+    ) -> None:
         try:
-            self._tables.transact([self._commits.alive_check(commit_id), self._here(), *writes])
+            self._tables.transact([self._commits.alive_check(commit_id), self._here(force=force), *writes])
         except ConditionFailedError as error:
             if self._happened(kind, name, event):
                 return
             if 1 in error.failures:
-                raise RepositoryNotFoundError(self._repository.name) from None
+                raise self._not_here(error.failures[1]) from None
             if 0 in error.failures:
                 raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
             raise AlreadyExistsError(kind, name) from None

@@ -9,6 +9,7 @@ from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.differences import changes_anything
 from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealer
 from graveler.model import Commit, Token
 from graveler.staging.changes import StagedChanges
@@ -42,17 +43,17 @@ class CleanHeads:
         self._trees = trees
         self._clock = clock
 
-    def wait_for(self, branch: str, operation: str) -> tuple[BranchState, Commit, Tree]:
+    def wait_for(self, branch: str, operation: str, intent: Intent | None = None) -> tuple[BranchState, Commit, Tree]:
         """The branch, its head and the head's tree, once no commit is at work on it and nothing is staged.
 
         One table read of the branch, one for each token and shard to see that nothing is staged. :class:`DirtyBranchError` if
         something is that changes the head. What is staged and changes nothing (tombstones over nothing, values that the head has
         already) is put aside first: it is older than what the operation brings, and must not hide it. That costs two
-        transactions more.
+        transactions more. With an ``intent``, :class:`ForbiddenError` if the repository's settings refuse it.
         """
         backoff = Backoff(self._clock)
         while True:
-            state = self._branches.state(branch)
+            state = self._branches.state(branch, intent)
             if self._sealer.take(state.sealed) is not None:
                 head, tree = self._head(state)
                 found = self._look((state.open, *state.sealed[::-1]), tree)

@@ -2,7 +2,10 @@
 
 import random
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+GRACE: Final = 86_400.0
+"""Seconds for which garbage collection leaves young files alone."""
 
 
 class Clock(Protocol):

@@ -9,6 +9,7 @@ from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealed, Sealer
 from graveler.model import Commit, MetarangeName, SplitParameters, Token
 from graveler.staging.changes import StagedChanges
@@ -52,6 +53,7 @@ class Committer:
         request_id: str = "",
         allow_empty: bool = False,
         created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.commit`."""
         said = _Said(message, committer, metadata, created, token_hex(16))
@@ -60,7 +62,7 @@ class Committer:
         def make() -> Commit:
             made: Commit | None = None
             while True:
-                sealed = self._sealer.seal(branch, said.operation, request_id)
+                sealed = self._sealer.seal(branch, said.operation, request_id, Intent(direct=True, force=force))
                 try:
                     with self._sealer.holding(sealed.own, said.operation, request_id):
                         made = self._publish(branch, sealed, said, allow_empty, "" if sealed.rest else request_id)

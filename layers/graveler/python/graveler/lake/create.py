@@ -12,6 +12,7 @@ from graveler.errors import AlreadyExistsError, UnavailableError
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.rules import Intent
 from graveler.staging.changes import Staged, StagedChanges
 from graveler.storage.tables import ConditionFailedError, Tables
 from graveler.tree.tree import Trees
@@ -37,21 +38,23 @@ class Creator:
         self._trees = trees
         self._clock = clock
 
-    def look(self, branch: str, path: str, key: bytes) -> Vacancy:
+    def look(self, branch: str, path: str, key: bytes, *, force: bool = False) -> Vacancy:
         """See that the branch has no object of this path. Two table reads; unless something is staged for it, the commit, its
-        metarange, one range at most. :class:`AlreadyExistsError`, :class:`RefNotFoundError`."""
-        found = self._look(branch, key)
+        metarange, one range at most. :class:`AlreadyExistsError`, :class:`RefNotFoundError`, :class:`ForbiddenError`."""
+        found = self._look(branch, key, force=force)
         if not isinstance(found, Vacancy):
             raise _exists(path)
         return found
 
-    def create(self, branch: str, path: str, key: bytes, packed: bytes, seen: Vacancy | None = None) -> None:
+    def create(
+        self, branch: str, path: str, key: bytes, packed: bytes, seen: Vacancy | None = None, *, force: bool = False
+    ) -> None:
         """Stage a record if the branch has no object of this path. ``seen`` is an earlier :meth:`look`, however old.
 
         A look, unless there was one, and one transaction; both again after losing a race.
         Finding one's own record after a try is success: that try's answer was lost.
         """
-        vacancy = seen or self.look(branch, path, key)
+        vacancy = seen or self.look(branch, path, key, force=force)
         backoff = Backoff(self._clock)
         while True:
             state = vacancy.state
@@ -66,10 +69,10 @@ class Creator:
             except ConditionFailedError:
                 pass
             except UnavailableError:
-                if self._look(branch, key) == packed:
+                if self._look(branch, key, force=force) == packed:
                     return
                 raise
-            found = self._look(branch, key)
+            found = self._look(branch, key, force=force)
             if found == packed:
                 return
             if not isinstance(found, Vacancy):
@@ -78,9 +81,9 @@ class Creator:
             if not backoff.wait():
                 raise busy(branch)
 
-    def _look(self, branch: str, key: bytes) -> Vacancy | bytes:
+    def _look(self, branch: str, key: bytes, *, force: bool) -> Vacancy | bytes:
         """The record that the branch has for a key, or that it has none."""
-        state = self._branches.state(branch)
+        state = self._branches.state(branch, Intent(direct=True, force=force))
         staged = self._staged.look((state.open, *state.sealed[::-1]), key)
         newest = next((found for found in staged if found is not None), None)
         packed = self._committed(state, key) if newest is None else newest.packed

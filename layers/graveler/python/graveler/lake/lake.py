@@ -1,22 +1,24 @@
 """A lake: the repositories of one table, and the object stores that they name."""
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from graveler.errors import AlreadyExistsError, GravelerError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.names import check_branch, check_repository
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
-from graveler.lake.clock import Clock, SystemClock
+from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import KnownRepository, Repositories, namespace_taken, new_repository
-from graveler.lake.repository import GRACE, OpenRepository
-from graveler.model import MetarangeName, Page, Repository, SplitParameters
+from graveler.lake.repository import OpenRepository
+from graveler.model import MetarangeName, Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.staging.tokens import new_token
 from graveler.storage.cache import CacheNotes, FileCache
 from graveler.storage.files import ImmutableFiles
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from graveler.lake.fsck.findings import Report
 
 FIRST_MESSAGE = "Repository created"
+
+_KEPT: Final = 32
+"""How many repositories stay open with their caches."""
 
 
 class Lake:
@@ -61,6 +66,8 @@ class Lake:
         self._scratch = scratch
         self._outside = outside
         self._repositories = Repositories(tables)
+        self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
+        self._lock = Lock()
         self.close = close
 
     def __enter__(self) -> "Lake":
@@ -79,8 +86,11 @@ class Lake:
         default_branch: str = "main",
         split: SplitParameters | None = None,
         by: str = "",
+        read_only: bool = False,
+        metadata: Mapping[str, str] | None = None,
     ) -> OpenRepository:
-        """Make a repository with one branch, which points at a first, empty commit.
+        """Make a repository with one branch, which points at a first, empty commit. ``read_only`` and ``metadata`` are settings
+        that it begins with.
 
         Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError` for the name;
         :class:`InvalidError` for names, parameters, and a namespace that belongs to another repository; :class:`BusyError`
@@ -89,7 +99,10 @@ class Lake:
         check_repository(name)
         check_branch(default_branch)
         now = self._clock.now()
-        known = new_repository(name, namespace.rstrip("/"), default_branch, int(now), split or SplitParameters())
+        settings = Settings(read_only, dict(metadata or {}))
+        known = new_repository(
+            name, namespace.rstrip("/"), default_branch, int(now), split or SplitParameters(), settings
+        )
         repository = known.repository
         if self._repositories.exists(name):
             raise AlreadyExistsError("repository", name)
@@ -127,16 +140,21 @@ class Lake:
         return self._open(known)
 
     def repository(self, name: str) -> OpenRepository:
-        """The repository of this name. Cost: one table read. :class:`RepositoryNotFoundError`."""
+        """The repository of this name. Cost: one table read. :class:`RepositoryNotFoundError`.
+
+        The ones used last stay open, so whoever asks again gets the same object, with its caches of trees and commits, and
+        ``repository`` as it was just read.
+        """
         return self._open(self._repositories.get(name))
 
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """Repositories by name. Cost: one table read."""
         return self._repositories.page(prefix, after, amount)
 
-    def delete_repository(self, name: str) -> None:
-        """Forget a repository; its objects stay where they are. Cost: one table read, one transaction."""
-        self._repositories.delete(name, self._clock.now())
+    def delete_repository(self, name: str, *, force: bool = False) -> None:
+        """Forget a repository; its objects stay where they are. Cost: one table read, one transaction.
+        :class:`ReadOnlyRepositoryError` unless ``force``."""
+        self._repositories.delete(name, self._clock.now(), force=force)
 
     def fsck(
         self,
@@ -193,8 +211,21 @@ class Lake:
         return restore(self.tables, self._open_objects(namespace), dump_id, name, self._clock.now(), by=by)
 
     def _open(self, known: KnownRepository) -> OpenRepository:
+        uid = known.repository.uid
+        with self._lock:
+            kept = self._opened.get(uid)
+            if kept is not None and kept.is_of(known):
+                kept.repository = known.repository
+                self._opened.move_to_end(uid)
+                return kept
         objects = self._open_objects(known.repository.namespace)
         files = ImmutableFiles(objects, self._cache, GRACE, self._clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
         store = TreeStore(files, scratch=self._scratch, notes=notes)
-        return OpenRepository(known, self.tables, objects, store, self._clock, self._outside)
+        opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside)
+        with self._lock:
+            self._opened[uid] = opened
+            self._opened.move_to_end(uid)
+            while len(self._opened) > _KEPT:
+                self._opened.popitem(last=False)
+        return opened

@@ -14,13 +14,14 @@ from graveler.lake.branches import busy
 from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.publish import HeadMovedError, Publisher
+from graveler.lake.rules import Intent
 from graveler.model import Commit, CommitID, MetarangeName
 from graveler.tree.tree import Tree, Trees
 
 
 class Landing(msgspec.Struct, frozen=True):
     """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it").
-    ``created`` (Unix seconds) overrides the time."""
+    ``created`` (Unix seconds) overrides the time; ``intent`` is what the repository's settings allow or refuse."""
 
     branch: str
     verb: str
@@ -30,6 +31,7 @@ class Landing(msgspec.Struct, frozen=True):
     metadata: Mapping[str, str]
     request_id: str = ""
     created: int | None = None
+    intent: Intent = Intent(direct=False)
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -63,7 +65,8 @@ class Lander:
 
         ``prepare`` is called once, before the branch is looked at; what it returns builds on a head, and is called again when
         the head moved. With a request id, a repeated request returns the first one's commit (promise C4).
-        :class:`DirtyBranchError`, :class:`BusyError`, and what those two raise: then nothing was changed.
+        :class:`DirtyBranchError`, :class:`ForbiddenError`, :class:`BusyError`, and what those two raise: then nothing
+        was changed.
         """
         operation = token_hex(16)
         said = landing.committer, landing.message
@@ -75,7 +78,7 @@ class Lander:
             build = prepare()
             backoff = Backoff(self._clock)
             while True:
-                state, head, before = self._heads.wait_for(landing.branch, landing.why)
+                state, head, before = self._heads.wait_for(landing.branch, landing.why, landing.intent)
                 draft = build(head, before)
                 name = self._trees.save(draft.tree)
                 when = int(self._clock.now()) if landing.created is None else landing.created

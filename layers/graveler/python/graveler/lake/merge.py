@@ -10,6 +10,7 @@ from graveler.history.graph import merge_base
 from graveler.history.refs import Refs
 from graveler.lake.branches import Branches
 from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.rules import Intent
 from graveler.model import Commit, Conflict, MergePreview, MergeStrategies, MergeStrategy, SplitParameters
 from graveler.tree.merge import StrategyOf, TreeConflict, merge, preview
 from graveler.tree.record import RecordCodec
@@ -53,6 +54,8 @@ class Merger:
         squash: bool = False,
         allow_empty: bool = False,
         request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.merge`."""
         strategy_of = strategy_by_key(strategies)
@@ -67,6 +70,8 @@ class Merger:
             committer,
             said,
             request_id,
+            created,
+            Intent(direct=False, force=force),
         )
 
         def prepare() -> Build:

@@ -9,6 +9,7 @@ from graveler.history.refs import Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.rules import Intent
 from graveler.model import Branch, CommitID
 from graveler.storage.tables import ConditionFailedError
 
@@ -30,11 +31,11 @@ class Mover:
         self._heads = heads
         self._clock = clock
 
-    def hard_reset(self, branch: str, commit_id: CommitID, by: str) -> Branch:
+    def hard_reset(self, branch: str, commit_id: CommitID, by: str, *, force: bool = False) -> Branch:
         """See :meth:`graveler.lake.repository.OpenRepository.hard_reset`."""
-        return self._move(branch, commit_id, "hard reset", by)
+        return self._move(branch, commit_id, "hard reset", by, force=force)
 
-    def undo(self, branch: str, by: str) -> Branch:
+    def undo(self, branch: str, by: str, *, force: bool = False) -> Branch:
         """See :meth:`graveler.lake.repository.OpenRepository.undo`."""
         now = self._branches.state(branch).commit_id
         moves = (e for e in self._reflog.entries("branch", branch, _ROWS) if e.new == now and e.old != now)
@@ -44,15 +45,18 @@ class Mover:
                 f"the reference log of branch {branch!r} knows of nothing that moved it to where it is, so there is "
                 "nothing to undo; name a commit in a hard reset"
             )
-        return self._move(branch, newest.old, "undo", by, only_from=now)
+        return self._move(branch, newest.old, "undo", by, force=force, only_from=now)
 
-    def _move(self, branch: str, commit_id: CommitID, verb: str, by: str, only_from: CommitID | None = None) -> Branch:
+    def _move(
+        self, branch: str, commit_id: CommitID, verb: str, by: str, *, force: bool, only_from: CommitID | None = None
+    ) -> Branch:
         """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there."""
+        intent = Intent(direct=True, force=force)
         backoff = Backoff(self._clock)
         while True:
-            state = self._branches.state(branch)
+            state = self._branches.state(branch, intent)
             if state.commit_id != commit_id:
-                state, _, _ = self._heads.wait_for(branch, f"moving it to {commit_id[:16]}")
+                state, _, _ = self._heads.wait_for(branch, f"moving it to {commit_id[:16]}", intent)
             if only_from is not None and state.commit_id != only_from:
                 raise PreconditionError(
                     f"branch {branch!r} was moved by somebody else while that was to be undone; nothing was changed. "

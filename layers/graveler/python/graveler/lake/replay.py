@@ -13,6 +13,7 @@ from graveler.history.refs import Refs
 from graveler.lake.branches import Branches
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.merge import as_conflict
+from graveler.lake.rules import Intent
 from graveler.model import Commit, SplitParameters
 from graveler.tree.merge import merge
 from graveler.tree.record import RecordCodec
@@ -54,6 +55,8 @@ class Replayer:
         *,
         allow_empty: bool = False,
         request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.revert`."""
         landing = Landing(
@@ -64,6 +67,8 @@ class Replayer:
             committer,
             metadata,
             request_id,
+            created,
+            Intent(direct=False, force=force),
         )
         none = NoChangesError(f"nothing to revert: branch {branch!r} holds nothing of what {ref!r} changed")
 
@@ -85,6 +90,8 @@ class Replayer:
         *,
         allow_empty: bool = False,
         request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.cherry_pick`."""
         done = self._lander.done_before(request_id)  # the ref may be gone by now
@@ -101,6 +108,8 @@ class Replayer:
             committer,
             said,
             request_id,
+            created,
+            Intent(direct=False, force=force),
         )
         none = NoChangesError(f"nothing to pick: branch {branch!r} has all that {ref!r} changed")
         return self._lander.land(

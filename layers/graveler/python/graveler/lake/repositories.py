@@ -13,9 +13,10 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import BusyError, CorruptError, InvalidError, RepositoryNotFoundError
+from graveler.errors import BusyError, CorruptError, InvalidError, ReadOnlyRepositoryError, RepositoryNotFoundError
+from graveler.lake.rules import READ_ONLY, check_settings, decode_settings, settings_attributes
 from graveler.lake.text import utf8
-from graveler.model import Page, Repository, RepositoryUID, SplitParameters
+from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
 from graveler.storage.tables import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
 from graveler.tree.split import validate_split
@@ -153,15 +154,18 @@ class Repositories:
             Put(_namespace_key(repository.namespace), owner, Absent()),
         ]
 
-    def delete(self, name: str, now: float) -> None:
+    def delete(self, name: str, now: float, *, force: bool = False) -> None:
         """Forget the repository's name; its objects stay. What else the table holds of it is swept later by its uid.
 
         One table read, one transaction. A repository created again under the name is another one, with a new uid.
+        :class:`ReadOnlyRepositoryError` unless ``force``.
         """
         known = self.get(name)
         uid = known.repository.uid
+        if known.repository.settings.read_only and not force:
+            raise ReadOnlyRepositoryError(name)
         writes: list[Write] = [
-            Delete(repository_key(name), Matches({"uid": uid})),
+            Delete(repository_key(name), Matches({"uid": uid} if force else {"uid": uid, READ_ONLY: None})),
             Delete(
                 _namespace_key(known.repository.namespace)
             ),  # the object in the namespace keeps it, as long as it is there
@@ -169,9 +173,10 @@ class Repositories:
         ]
         try:
             self._tables.transact(writes)
-        except ConditionFailedError:
+        except ConditionFailedError as error:
             if self._tables.get(Key(DELETED_PARTITION, uid.encode())) is None:
-                raise RepositoryNotFoundError(name) from None
+                check_same(uid, name, error.failures.get(0))
+                raise ReadOnlyRepositoryError(name) from None
 
     @staticmethod
     def _owner(objects: Objects) -> _Marker:
@@ -182,13 +187,19 @@ class Repositories:
 
 
 def new_repository(
-    name: str, namespace: str, default_branch: str, created: int, split: SplitParameters
+    name: str,
+    namespace: str,
+    default_branch: str,
+    created: int,
+    split: SplitParameters,
+    settings: Settings,
 ) -> KnownRepository:
     """A repository that does not exist yet, with a uid and a secret of its own."""
     validate_split(split)
+    check_settings(settings)
     uid = RepositoryUID(token_hex(8))
     return KnownRepository(
-        Repository(name, uid, namespace, default_branch, created, split, FORMAT_VERSION), token_bytes(32)
+        Repository(name, uid, namespace, default_branch, created, split, FORMAT_VERSION, settings), token_bytes(32)
     )
 
 
@@ -213,10 +224,11 @@ def namespace_taken(namespace: str, whose: str) -> InvalidError:
     )
 
 
-def check_same(uid: RepositoryUID, name: str, item: Item | None) -> None:
-    """:class:`RepositoryNotFoundError` unless ``item`` is still the repository with this uid."""
+def check_same(uid: RepositoryUID, name: str, item: Item | None) -> Item:
+    """The item. :class:`RepositoryNotFoundError` unless it is still that of the repository with this uid."""
     if item is None or item.get("uid") != uid:
         raise RepositoryNotFoundError(name)
+    return item
 
 
 def _encode(known: KnownRepository) -> Item:
@@ -231,6 +243,7 @@ def _encode(known: KnownRepository) -> Item:
         "raggedness": repository.split.raggedness,
         "format_version": repository.format_version,
         "secret": known.secret,
+        **settings_attributes(repository.settings),
     }
 
 
@@ -267,6 +280,7 @@ def decode_repository(name: str, item: Item) -> KnownRepository:
             fields.created,
             split,
             fields.format_version,
+            decode_settings(name, item),
         ),
         fields.secret,
     )

@@ -2,11 +2,13 @@
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from graveler.errors import (
     GravelerError,
@@ -17,8 +19,9 @@ from graveler.errors import (
 from graveler.history.expressions import resolve
 from graveler.lake.addresses import DataNames
 from graveler.lake.clean_heads import CleanHeads
-from graveler.lake.clock import Clock
+from graveler.lake.clock import GRACE, Clock
 from graveler.lake.commit import Committer
+from graveler.lake.copying import Copier
 from graveler.lake.create import Creator
 from graveler.lake.importing.folder_listing import FolderListing, Progress, no_progress
 from graveler.lake.importing.importer import Importer, ImportSource
@@ -28,10 +31,13 @@ from graveler.lake.merge import Merger
 from graveler.lake.move import Mover
 from graveler.lake.publish import Publisher
 from graveler.lake.reading import RepositoryReader
+from graveler.lake.ready import ReadyCommitter
 from graveler.lake.replay import Replayer
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.reset import Resetter
+from graveler.lake.rules import Intent, etag
 from graveler.lake.sealing import Sealer
+from graveler.lake.settings import SettingsKeeper
 from graveler.lake.stage import Stager
 from graveler.lake.text import utf8
 from graveler.lake.uploads import PartedUpload, Uploads, checksum_of_parts
@@ -42,7 +48,9 @@ from graveler.model import (
     MergePreview,
     MergeStrategies,
     MergeStrategy,
+    MetarangeName,
     ObjectEntry,
+    RetentionRules,
     Tag,
 )
 from graveler.staging.changes import StagedRecord
@@ -56,16 +64,18 @@ if TYPE_CHECKING:
     from graveler.lake.exporting.export import ExportReport
     from graveler.lake.importing.object_listing import ListingOptions
 
-GRACE: Final = 86_400.0
-"""Seconds for which garbage collection leaves young files alone."""
-
 _PIECE: Final = 1 << 20
 _PAGE: Final = 1000
 
 
 class OpenRepository(RepositoryReader):
     """All verbs of a repository: what :class:`RepositoryReader` can be asked, and what changes it. Cheap to make; safe to share
-    between threads."""
+    between threads.
+
+    What changes a read-only repository is refused with :class:`ReadOnlyRepositoryError`, unless it is called with ``force``; what
+    changes a protected branch directly, with :class:`ProtectedBranchError`, always. Both are :class:`ForbiddenError`, judged by the
+    settings as they are when the verb reads the branch, which costs no request.
+    """
 
     def __init__(
         self,
@@ -78,6 +88,7 @@ class OpenRepository(RepositoryReader):
     ) -> None:
         super().__init__(known, tables, objects, store, clock, outside)
         self._clock = clock
+        self._known = known
         uid, split = known.repository.uid, known.repository.split
         self._names = DataNames(uid, known.secret, GRACE / 2)
         self._uploads = Uploads(objects, known.repository.namespace, self._names, clock.now)
@@ -95,31 +106,121 @@ class OpenRepository(RepositoryReader):
         self._merger = Merger(split, self._refs, self._commits, self._branches, self._codec, lander, self._trees)
         self._replayer = Replayer(split, self._refs, self._commits, self._branches, self._codec, lander, self._trees)
         self._importer = Importer(split, lander, self._trees)
+        self._ready = ReadyCommitter(objects, lander, self._trees, clock)
+        self._copier = Copier(
+            tables,
+            self._refs,
+            self._branches,
+            self._staged,
+            self._trees,
+            self._codec,
+            self._packed,
+            self._stager,
+            self,
+            clock,
+        )
+        self._settings = SettingsKeeper(
+            known.repository, tables, self._refs, self._branches, self._staged, self._outcomes, publisher, clock
+        )
+
+    def is_of(self, known: KnownRepository) -> bool:
+        """Is this the repository ``known``, apart from its settings?"""
+        mine = msgspec.structs.replace(self._known.repository, settings=known.repository.settings)
+        return (mine, self._known.secret) == (known.repository, known.secret)
+
+    # Settings
+
+    def metadata(self) -> Mapping[str, str]:
+        """What the repository's owners noted of it. Cost: one table read."""
+        return self._settings.read().metadata
+
+    def set_metadata(self, metadata: Mapping[str, str], *, force: bool = False) -> Mapping[str, str]:
+        """Add to the repository's metadata; a key that is there gets the new value. All of it, as it is afterwards.
+
+        Of several who change settings at once, nobody's change is lost. Cost: one table read, one write, both again after
+        losing a race. :class:`InvalidError`, :class:`ReadOnlyRepositoryError` unless ``force``, :class:`BusyError`.
+        """
+        return self._settings.change_metadata(metadata, (), force=force).metadata
+
+    def delete_metadata(self, keys: Iterable[str], *, force: bool = False) -> Mapping[str, str]:
+        """Remove keys from the repository's metadata; one that is not there is no error. Cost and errors as
+        :meth:`set_metadata`."""
+        return self._settings.change_metadata({}, frozenset(keys), force=force).metadata
+
+    def protection(self) -> tuple[tuple[str, ...], str]:
+        """The patterns of protected branches, and the etag for :meth:`set_protection`. Cost: one table read."""
+        patterns = self._settings.read().protected
+        return patterns, etag(patterns)
+
+    def set_protection(self, patterns: Iterable[str], *, if_match: str | None = None, force: bool = False) -> str:
+        """Protect the branches whose name one of the patterns matches (``*`` and ``?`` are wildcards), and no others. The etag.
+
+        On a protected branch nothing is staged, reset, committed or imported; merge, revert and cherry-pick change it. With
+        ``if_match``, only if the rules are still those of that etag (empty: there are none), else :class:`PreconditionError`.
+        Cost: one table read, one write; with patterns, listing the branches, and for each that is protected three table reads
+        and two transactions. Errors as :meth:`set_metadata`.
+        """
+        changed = self._settings.set_protection(tuple(dict.fromkeys(patterns)), if_match, force=force)
+        self._stager.forget()
+        return etag(changed.protected)
+
+    def protect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
+        """Add patterns to those of :meth:`set_protection`; all of them, as they are afterwards. Cost and errors as there."""
+        changed = self._settings.change_protection(tuple(patterns), (), force=force)
+        self._stager.forget()
+        return changed.protected
+
+    def unprotect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
+        """Take patterns away from those of :meth:`set_protection`; the ones that stay. :class:`NotFoundError` for a pattern that
+        is not among them. Cost and errors as there."""
+        return self._settings.change_protection((), tuple(patterns), force=force).protected
+
+    def retention(self) -> RetentionRules | None:
+        """For how long commits are to be kept, if that was decided. Cost: one table read."""
+        return self._settings.read().retention
+
+    def set_retention(self, rules: RetentionRules, *, force: bool = False) -> None:
+        """Decide for how long commits are to be kept. Cost and errors as :meth:`set_metadata`."""
+        self._settings.set_retention(rules, force=force)
+
+    def delete_retention(self, *, force: bool = False) -> None:
+        """Decide nothing about how long commits are kept. Cost and errors as :meth:`set_metadata`."""
+        self._settings.set_retention(None, force=force)
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Refuse every change that is not forced, or allow changes again. What was acknowledged stays, also what is uncommitted.
+
+        Cost: one table read, one write; if ``read_only``, what :meth:`set_protection` costs for all branches.
+        """
+        self._settings.set_read_only(read_only)
+        self._stager.forget()
 
     # Refs
 
-    def create_branch(self, name: str, source: str, *, by: str = "", hidden: bool = False) -> Branch:
+    def create_branch(
+        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False
+    ) -> Branch:
         """Point a new branch at the commit of ``source``. Cost: resolving and one transaction, whatever the lake's size.
 
         :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError`.
         """
         commit_id = resolve(source, self._refs, self._commits).commit_id
-        return self._branches.create(name, commit_id, by, hidden=hidden)
+        return self._branches.create(name, commit_id, by, hidden=hidden, force=force)
 
-    def delete_branch(self, name: str, *, by: str = "") -> None:
+    def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None:
         """Remove a branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
         default branch."""
-        self._branches.delete(name, by)
+        self._branches.delete(name, by, force=force)
 
-    def rename_branch(self, old: str, new: str, *, by: str = "") -> Branch:
+    def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
         """Give a branch another name; its uncommitted changes go with it. The reference log of before stays under the old name.
         Cost: one table read, one transaction, whatever is staged. A commit or merge at work on it fails, and loses nothing.
 
         :class:`ForbiddenError` for the default branch, :class:`AlreadyExistsError`, :class:`InvalidError` for the new name.
         """
-        return self._branches.rename(old, new, by)
+        return self._branches.rename(old, new, by, force=force)
 
-    def hard_reset(self, branch: str, ref: str, *, by: str = "") -> Branch:
+    def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
         """Move a branch to the commit of any ref. What was committed since stays in the table, and :meth:`undo` goes back to it.
 
         Cost: resolving, the branch; one table read for each token and shard to see that nothing is staged; the head's commit and
@@ -127,24 +228,24 @@ class OpenRepository(RepositoryReader):
         work. :class:`DirtyBranchError` while there are uncommitted changes, :class:`RefNotFoundError` also for a commit that has
         expired, :class:`BusyError`.
         """
-        return self._mover.hard_reset(branch, resolve(ref, self._refs, self._commits).commit_id, by)
+        return self._mover.hard_reset(branch, resolve(ref, self._refs, self._commits).commit_id, by, force=force)
 
-    def undo(self, branch: str, *, by: str = "") -> Branch:
+    def undo(self, branch: str, *, by: str = "", force: bool = False) -> Branch:
         """Move a branch back to where it was before what moved it last, as its reference log has it: a commit, merge, import,
         hard reset, or an undo itself.
 
         Cost: two table reads, and :meth:`hard_reset`. :class:`NotFoundError` if nothing has moved it since it was created, as far
         back as the log goes; :class:`PreconditionError` if it is being moved right now; those of :meth:`hard_reset`.
         """
-        return self._mover.undo(branch, by)
+        return self._mover.undo(branch, by, force=force)
 
-    def create_tag(self, name: str, ref: str, *, by: str = "") -> Tag:
+    def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
         """Name the commit of ``ref``. Cost and errors as :meth:`create_branch`."""
-        return self._branches.create_tag(name, resolve(ref, self._refs, self._commits).commit_id, by)
+        return self._branches.create_tag(name, resolve(ref, self._refs, self._commits).commit_id, by, force=force)
 
-    def delete_tag(self, name: str, *, by: str = "") -> None:
+    def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
         """Remove a tag. Cost: one table read, one transaction. :class:`RefNotFoundError`."""
-        self._branches.delete_tag(name, by)
+        self._branches.delete_tag(name, by, force=force)
 
     # Uncommitted changes
 
@@ -157,6 +258,7 @@ class OpenRepository(RepositoryReader):
         content_type: str = DEFAULT_CONTENT_TYPE,
         metadata: Mapping[str, str] | None = None,
         if_absent: bool = False,
+        force: bool = False,
     ) -> ObjectEntry:
         """Write an object's bytes and stage it; readers of the branch see it at once (promise C3).
 
@@ -165,9 +267,9 @@ class OpenRepository(RepositoryReader):
         byte is written if it is so already.
         """
         key = encode_key(path)
-        seen = self._creator.look(branch, path, key) if if_absent else None
+        seen = self._creator.look(branch, path, key, force=force) if if_absent else None
         if seen is None:
-            self._stager.expect(branch)  # before any byte is written
+            self._stager.expect(branch, force=force)  # before any byte is written
         name = self._names.new(branch, path, self._clock.now())
         size, checksum = _digest(data)
         entry = ObjectEntry(
@@ -184,15 +286,15 @@ class OpenRepository(RepositoryReader):
         if stored.size != size:
             raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
         if seen is None:
-            self._stager.stage(branch, [(key, packed)])
+            self._stager.stage(branch, [(key, packed)], force=force)
         else:
-            self._creator.create(branch, path, key, packed, seen)
+            self._creator.create(branch, path, key, packed, seen, force=force)
         return entry
 
-    def new_address(self, branch: str, path: str) -> str:
+    def new_address(self, branch: str, path: str, *, force: bool = False) -> str:
         """A physical address to write an object's bytes to, for :meth:`link` afterwards. Cost: one table read."""
         encode_key(path)
-        self._branches.state(branch)
+        self._branches.state(branch, Intent(direct=True, force=force))
         return f"{self.repository.namespace}/{self._names.new(branch, path, self._clock.now())}"
 
     def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
@@ -237,7 +339,7 @@ class OpenRepository(RepositoryReader):
         self.link(branch, entry)
         return entry
 
-    def link(self, branch: str, entry: ObjectEntry, *, if_absent: bool = False) -> None:
+    def link(self, branch: str, entry: ObjectEntry, *, if_absent: bool = False, force: bool = False) -> None:
         """Stage an object whose bytes are at ``entry.address`` already.
 
         An address inside the namespace must be one that :meth:`new_address` gave for this path and branch, and not be older
@@ -250,25 +352,77 @@ class OpenRepository(RepositoryReader):
         loses looks again. :class:`AlreadyExistsError`, :class:`BusyError`.
         """
         if not if_absent:
-            self.link_many(branch, [entry])
+            self.link_many(branch, [entry], force=force)
             return
         key, packed = self._record(branch, entry, self._clock.now())
-        self._creator.create(branch, entry.path, key, packed)
+        self._creator.create(branch, entry.path, key, packed, force=force)
 
-    def link_many(self, branch: str, entries: Iterable[ObjectEntry]) -> None:
+    def link_many(self, branch: str, entries: Iterable[ObjectEntry], *, force: bool = False) -> None:
         """As :meth:`link`, of many objects with distinct paths. Each is staged, and acknowledged, by itself: after an error some
         may be, and repeating all of them is safe. Cost: one table write for each 25, one table read for each thousand."""
         now = self._clock.now()
-        self._stage(branch, [self._record(branch, entry, now) for entry in entries])
+        self._stage(branch, [self._record(branch, entry, now) for entry in entries], force=force)
 
-    def delete(self, branch: str, paths: Iterable[str]) -> None:
+    def delete(self, branch: str, paths: Iterable[str], *, force: bool = False) -> None:
         """Remove objects from the branch; a path that is not there is no error. Their bytes stay, for older commits.
 
         Cost: one table write for one path, one for each 25 of several, one table read for each thousand.
         """
-        self._stage(branch, [(encode_key(path), None) for path in dict.fromkeys(paths)])
+        self._stage(branch, [(encode_key(path), None) for path in dict.fromkeys(paths)], force=force)
 
-    def reset(self, branch: str, *, path: str | None = None, prefix: str | None = None, by: str = "") -> None:
+    def copy(
+        self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
+    ) -> ObjectEntry:
+        """Stage on a branch another object with the same bytes: ``source_path`` in ``source_ref`` (this branch, if empty).
+
+        No byte is copied: both have one address, which is safe, since objects are never changed and stay as long as anything
+        refers to them. Checksum, content type and metadata are the source's, the time is now. Cost: :meth:`stat` and
+        :meth:`link`. :class:`ObjectNotFoundError`, :class:`RefNotFoundError`.
+        """
+        return self._copier.copy(branch, source_path, destination_path, source_ref, force=force)
+
+    def copy_prefix(
+        self, branch: str, source_prefix: str, destination_prefix: str, *, source_ref: str = "", force: bool = False
+    ) -> Iterator[ObjectEntry]:
+        """As :meth:`copy`, of all objects whose path begins with ``source_prefix``, which ``destination_prefix`` replaces.
+
+        Yields what is staged, a page at a time, while it is consumed; after an error some is staged, and repeating it is safe.
+        Cost: :meth:`list_objects` for each thousand, and :meth:`link_many`. :class:`InvalidError` for a prefix that begins with
+        the other, on one branch.
+        """
+        return self._copier.copy_prefix(branch, source_prefix, destination_prefix, source_ref, force=force)
+
+    def move(self, branch: str, source_path: str, destination_path: str, *, force: bool = False) -> ObjectEntry:
+        """Give an object of a branch another path: a :meth:`copy`, and then a :meth:`delete`.
+
+        A failure between the two leaves both, never none; repeating it is safe. Cost: both of them.
+        :class:`ObjectNotFoundError`; :class:`InvalidError` for one path twice.
+        """
+        return self._copier.move(branch, source_path, destination_path, force=force)
+
+    def move_prefix(
+        self, branch: str, source_prefix: str, destination_prefix: str, *, force: bool = False
+    ) -> Iterator[tuple[str, ObjectEntry]]:
+        """As :meth:`move`, of all objects whose path begins with ``source_prefix``: old path and new object, a page at a time.
+
+        As :meth:`copy_prefix`. A failure leaves every object at its old path, its new one, or both.
+        """
+        return self._copier.move_prefix(branch, source_prefix, destination_prefix, force=force)
+
+    def update_metadata(
+        self, branch: str, path: str, metadata: Mapping[str, str], *, force: bool = False
+    ) -> ObjectEntry:
+        """Replace an object's own metadata; address, time and all else stay. The object as it is then.
+
+        Who replaces the object at the same time is not overwritten. Cost: two table reads; unless it is staged, the commit, its
+        metarange, one range at most; one transaction; all again after losing a race. :class:`ObjectNotFoundError`,
+        :class:`BusyError`.
+        """
+        return self._copier.update_metadata(branch, path, metadata, force=force)
+
+    def reset(
+        self, branch: str, *, path: str | None = None, prefix: str | None = None, by: str = "", force: bool = False
+    ) -> None:
         """Drop uncommitted changes: all, or those of one path, or of the paths that begin with a prefix. Resetting nothing is no
         error. What is staged while this runs may go or stay.
 
@@ -284,12 +438,12 @@ class OpenRepository(RepositoryReader):
             raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, not both")
         if path is not None:
             key = encode_key(path)
-            self._resetter.reset(branch, key, key + b"\0", by)
+            self._resetter.reset(branch, key, key + b"\0", by, force=force)
         elif prefix:
             first = utf8("prefix", prefix)
-            self._resetter.reset(branch, first, prefix_end(first), by)
+            self._resetter.reset(branch, first, prefix_end(first), by, force=force)
         else:
-            self._resetter.reset_all(branch, by)
+            self._resetter.reset_all(branch, by, force=force)
 
     # Commits
 
@@ -303,6 +457,7 @@ class OpenRepository(RepositoryReader):
         request_id: str = "",
         allow_empty: bool = False,
         created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """Make the branch's uncommitted changes a commit: all at once, or not at all (promise C2).
 
@@ -323,9 +478,42 @@ class OpenRepository(RepositoryReader):
             request_id=request_id,
             allow_empty=allow_empty,
             created=created,
+            force=force,
         )
         self._sweep()
         return commit
+
+    def commit_metarange(
+        self,
+        branch: str,
+        metarange: MetarangeName,
+        message: str,
+        *,
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        allow_empty: bool = False,
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """Make a tree that lies ready as a metarange file the next commit of a branch: its contents replace all of the head's.
+
+        The file must be younger than half a day, so that it is part of a commit before a collector could find it unused.
+        Cost: two object reads, of the file, and as :meth:`merge` without reading ranges.
+        :class:`InvalidError` for what is no name, :class:`NotFoundError`, :class:`PreconditionError` for an old file,
+        :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
+        """
+        return self._ready.commit(
+            branch,
+            metarange,
+            message,
+            committer,
+            metadata or {},
+            request_id=request_id,
+            allow_empty=allow_empty,
+            created=created,
+            force=force,
+        )
 
     def merge(
         self,
@@ -339,6 +527,8 @@ class OpenRepository(RepositoryReader):
         squash: bool = False,
         allow_empty: bool = False,
         request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
@@ -360,6 +550,8 @@ class OpenRepository(RepositoryReader):
             squash=squash,
             allow_empty=allow_empty,
             request_id=request_id,
+            created=created,
+            force=force,
         )
 
     def preview_merge(
@@ -384,6 +576,8 @@ class OpenRepository(RepositoryReader):
         metadata: Mapping[str, str] | None = None,
         allow_empty: bool = False,
         request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """Take back on a branch what one commit changed, as a commit.
 
@@ -400,6 +594,8 @@ class OpenRepository(RepositoryReader):
             metadata or {},
             allow_empty=allow_empty,
             request_id=request_id,
+            created=created,
+            force=force,
         )
 
     def cherry_pick(
@@ -413,6 +609,8 @@ class OpenRepository(RepositoryReader):
         metadata: Mapping[str, str] | None = None,
         allow_empty: bool = False,
         request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """Make on a branch what one commit changed elsewhere, as a commit with its message and metadata.
 
@@ -427,6 +625,8 @@ class OpenRepository(RepositoryReader):
             metadata or {},
             allow_empty=allow_empty,
             request_id=request_id,
+            created=created,
+            force=force,
         )
 
     def import_folder(
@@ -440,6 +640,8 @@ class OpenRepository(RepositoryReader):
         metadata: Mapping[str, str] | None = None,
         request_id: str = "",
         progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """Take over the files of a folder, where they lie, as one commit. They replace all that is under ``destination``.
 
@@ -459,6 +661,8 @@ class OpenRepository(RepositoryReader):
             committer=committer,
             metadata=metadata,
             request_id=request_id,
+            created=created,
+            force=force,
         )
 
     def import_listing(
@@ -472,6 +676,8 @@ class OpenRepository(RepositoryReader):
         metadata: Mapping[str, str] | None = None,
         request_id: str = "",
         progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """Take over the objects that a listing names, where they lie, as one commit. They replace all that is under the
         options' destination. Nothing looks at the objects themselves.
@@ -493,6 +699,8 @@ class OpenRepository(RepositoryReader):
             committer=committer,
             metadata=metadata,
             request_id=request_id,
+            created=created,
+            force=force,
         )
 
     def export(
@@ -527,6 +735,8 @@ class OpenRepository(RepositoryReader):
         metadata: Mapping[str, str] | None = None,
         request_id: str = "",
         progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap.
         Without any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there."""
@@ -537,6 +747,8 @@ class OpenRepository(RepositoryReader):
             committer=committer,
             metadata=metadata,
             request_id=request_id,
+            created=created,
+            force=force,
         )
 
     def import_sources(
@@ -548,9 +760,20 @@ class OpenRepository(RepositoryReader):
         committer: str = "",
         metadata: Mapping[str, str] | None = None,
         request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """As :meth:`import_folder`, of several sorted listings to destinations that do not overlap."""
-        return self._importer.run(branch, sources, message, committer, metadata or {}, request_id=request_id)
+        return self._importer.run(
+            branch,
+            sources,
+            message,
+            committer,
+            metadata or {},
+            request_id=request_id,
+            created=created,
+            force=force,
+        )
 
     def _record(self, branch: str, entry: ObjectEntry, now: float) -> tuple[bytes, bytes]:
         """Key and record of an object that is to be linked, if its address may be. :class:`InvalidError`."""
@@ -560,9 +783,9 @@ class OpenRepository(RepositoryReader):
             self._names.check(entry.address.removeprefix(inside), branch, entry.path, now)
         return key, self._packed(entry)
 
-    def _stage(self, branch: str, records: Sequence[StagedRecord]) -> None:
+    def _stage(self, branch: str, records: Sequence[StagedRecord], *, force: bool) -> None:
         for at in range(0, len(records), _PAGE):
-            self._stager.stage(branch, records[at : at + _PAGE])
+            self._stager.stage(branch, records[at : at + _PAGE], force=force)
 
     def _packed(self, entry: ObjectEntry) -> bytes:
         """The entry as a record. :class:`InvalidError` if it cannot be one."""

@@ -32,6 +32,7 @@ from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.publish import HeadMovedError
+from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealer
 from graveler.staging.changes import Staged, StagedChanges
 from graveler.staging.tokens import TokenState, new_token, shard_count
@@ -55,7 +56,7 @@ class Resetter:
         self._sealer = sealer
         self._clock = clock
 
-    def reset_all(self, branch: str, by: str) -> None:
+    def reset_all(self, branch: str, by: str, *, force: bool = False) -> None:
         """Drop all. See :meth:`graveler.lake.repository.OpenRepository.reset`."""
 
         def attempt(state: BranchState) -> bool:
@@ -67,9 +68,9 @@ class Resetter:
             self._move(state, opened, by)
             return True
 
-        self._try(branch, attempt)
+        self._try(branch, attempt, force=force)
 
-    def reset(self, branch: str, start: bytes, end: bytes | None, by: str) -> None:
+    def reset(self, branch: str, start: bytes, end: bytes | None, by: str, *, force: bool = False) -> None:
         """Drop those with ``start <= key < end``. See :meth:`graveler.lake.repository.OpenRepository.reset`."""
 
         def attempt(state: BranchState) -> bool:
@@ -84,13 +85,13 @@ class Resetter:
             )
             return True
 
-        self._try(branch, attempt)
+        self._try(branch, attempt, force=force)
 
-    def _try(self, branch: str, attempt: Callable[[BranchState], bool]) -> None:
+    def _try(self, branch: str, attempt: Callable[[BranchState], bool], *, force: bool) -> None:
         backoff = Backoff(self._clock)
         while True:
             try:
-                if attempt(self._branches.state(branch)):
+                if attempt(self._branches.state(branch, Intent(direct=True, force=force))):
                     return
             except HeadMovedError:
                 pass

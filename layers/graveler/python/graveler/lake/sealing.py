@@ -11,6 +11,7 @@ from graveler.errors import GravelerError, NoChangesError
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.rules import Intent
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import Outcomes, TokenOutcome, new_token, shard_count
@@ -61,16 +62,17 @@ class Sealer:
         self._outcomes = outcomes
         self._clock = clock
 
-    def seal(self, branch: str, operation: str, request: str = "") -> Sealed:
+    def seal(self, branch: str, operation: str, request: str = "", intent: Intent | None = None) -> Sealed:
         """Close the branch's open token, if anything is staged under it: what is staged from now on belongs to the next commit.
 
-        ``request`` is the id of the user's request, for whoever has to finish it (promise C4).
+        ``request`` is the id of the user's request, for whoever has to finish it (promise C4). With an ``intent``,
+        :class:`ForbiddenError` if the repository's settings refuse it.
         One table read of the branch, one for each of the token's shards, at most, to see that something is staged; one
         transaction. Waits where more than a few commits line up already.
         """
         backoff = Backoff(self._clock)
         while True:
-            state = self._branches.state(branch)
+            state = self._branches.state(branch, intent)
             if not self._staged.exists([state.open]):
                 return Sealed(state)
             if len(state.sealed) >= MAX_QUEUE and self.take(state.sealed) is None:

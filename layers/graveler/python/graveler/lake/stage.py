@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.rules import Intent
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges, StagedRecord
 
@@ -22,21 +23,30 @@ class Stager:
         self._clock = clock
         self._open: dict[str, Token] = {}
 
-    def expect(self, branch: str) -> None:
-        """Be sure that the branch exists, or did when this process last looked. One table read the first time, which
-        :meth:`stage` then need not make. :class:`RefNotFoundError`."""
+    def expect(self, branch: str, *, force: bool = False) -> None:
+        """Be sure that the branch exists and may be staged on, or did and might when this process last looked. One table read
+        the first time, which :meth:`stage` then need not make. :class:`RefNotFoundError`, :class:`ForbiddenError`."""
         if branch not in self._open:
-            self._open[branch] = self._branches.state(branch).open
+            state = self._branches.state(branch, Intent(direct=True, force=force))
+            if not force:
+                self._open[branch] = state.open
 
-    def stage(self, branch: str, records: Sequence[StagedRecord]) -> None:
+    def forget(self) -> None:
+        """Read a branch before the next staging on it: the rules have changed."""
+        self._open.clear()
+
+    def stage(self, branch: str, records: Sequence[StagedRecord], *, force: bool = False) -> None:
         """Stage records of distinct keys; None for the packed bytes writes a tombstone.
 
         One table write for one record, one for each 25 of several; then one table read. Before that another read, if this process
-        did not know the branch's open token; if it turns out to be sealed, once more from the start.
+        did not know the branch's open token; if it turns out to be sealed, once more from the start. :class:`ForbiddenError`;
+        a token is remembered only where that did not have to be forced, so what is refused is refused before it is put, except
+        at the very moment when the rule comes (:mod:`graveler.lake.settings`).
         """
+        intent = Intent(direct=True, force=force)
         token = self._open.get(branch)
         if token is None:
-            token = self._branches.state(branch).open
+            token = self._branches.state(branch, intent).open
         backoff = Backoff(self._clock)
         while True:
             if len(records) == 1:
@@ -44,8 +54,9 @@ class Stager:
             else:
                 self._staged.put_many(token, records)
             self._open.pop(branch, None)
-            state = self._branches.state(branch)
-            self._open[branch] = state.open
+            state = self._branches.state(branch, intent)
+            if not force:
+                self._open[branch] = state.open
             if state.open == token:
                 return
             token = state.open

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.rules import Intent
 from graveler.model import Commit, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.tree import Tree, Trees
@@ -47,12 +48,22 @@ class Importer:
         metadata: Mapping[str, str],
         *,
         request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.import_folder`. Without a source, the commit has the head's tree."""
         ordered = sorted(sources, key=lambda source: source.destination)
         _refuse_overlaps(ordered)
         landing = Landing(
-            branch, "import", "importing into it", message or "Import objects", committer, metadata, request_id
+            branch,
+            "import",
+            "importing into it",
+            message or "Import objects",
+            committer,
+            metadata,
+            request_id,
+            created,
+            Intent(direct=True, force=force),
         )
 
         def prepare() -> Build:

@@ -1,0 +1,82 @@
+"""Commits of trees that lie ready: a metarange file that somebody built of ranges, without a branch."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from graveler.errors import InvalidError, NoChangesError, NotFoundError, PreconditionError
+from graveler.lake.clock import GRACE, Clock
+from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.rules import Intent
+from graveler.model import Commit, MetarangeName
+from graveler.storage.files import FOLDER
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.tree.files import METARANGES
+from graveler.tree.tree import Tree, Trees
+
+_NAME: Final = re.compile("[0-9a-f]{64}-[0-9a-f]{32}")
+
+
+class ReadyCommitter:
+    """Commits ready metaranges of one repository."""
+
+    def __init__(self, objects: Objects, lander: Lander, trees: Trees, clock: Clock) -> None:
+        self._objects = objects
+        self._lander = lander
+        self._trees = trees
+        self._clock = clock
+
+    def commit(
+        self,
+        branch: str,
+        name: MetarangeName,
+        message: str,
+        committer: str,
+        metadata: Mapping[str, str],
+        *,
+        request_id: str = "",
+        allow_empty: bool = False,
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """See :meth:`graveler.lake.repository.OpenRepository.commit_metarange`."""
+        if name and not _NAME.fullmatch(name):
+            raise InvalidError(f"{name!r} is no name of a metarange: 64 hex digits, a dash, 32 hex digits")
+        landing = Landing(
+            branch,
+            "commit",
+            f"committing metarange {name[:16]!r} there",
+            message,
+            committer,
+            metadata,
+            request_id,
+            created,
+            Intent(direct=True, force=force),
+        )
+
+        def prepare() -> Build:
+            self._check_age(name)
+            ready = self._trees.load(name)
+
+            def build(_: Commit, before: Tree) -> Draft:
+                if ready.id() == before.id() and not allow_empty:
+                    raise NoChangesError(f"nothing to commit: branch {branch!r} has the contents of metarange {name!r}")
+                return Draft(ready)
+
+            return build
+
+        return self._lander.land(landing, prepare)
+
+    def _check_age(self, name: MetarangeName) -> None:
+        """One object read; none for the empty tree, which has no file."""
+        if not name:
+            return
+        try:
+            stored = self._objects.head(f"{FOLDER}/{METARANGES}/{name}")
+        except ObjectMissingError:
+            raise NotFoundError(f"metarange {name!r} does not exist; write it first") from None
+        age = self._clock.now() - stored.modified
+        if age > GRACE / 2:
+            raise PreconditionError(
+                f"metarange {name!r} was written {age / 3600:.0f} hours ago and may be collected as garbage; write it again"
+            )

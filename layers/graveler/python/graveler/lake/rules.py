@@ -1,0 +1,115 @@
+"""What a repository's settings say, how its item in the table holds them, and which changes they refuse.
+
+The settings are attributes of the repository's item, each left out where it does not apply: ``read_only`` (true), ``metadata``
+(a JSON object), ``protected`` (a list of patterns), ``retention`` (a JSON object). Whoever changes a branch reads this item
+together with the branch's, in one request, so judging a change costs none.
+
+A *protected* branch refuses what is done to it directly: staging, reset, commit, import, and moving it by hand. Merge, revert and
+cherry-pick bring what was committed elsewhere, and are allowed. A *read-only* repository refuses every change that is not forced.
+"""
+
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from graveler.errors import CorruptError, InvalidError, ProtectedBranchError, ReadOnlyRepositoryError
+from graveler.lake.text import utf8
+from graveler.model import RetentionRules, Settings
+from graveler.storage.tables import Item, Value
+
+READ_ONLY: Final = "read_only"
+METADATA: Final = "metadata"
+PROTECTED: Final = "protected"
+RETENTION: Final = "retention"
+ATTRIBUTES: Final = (READ_ONLY, METADATA, PROTECTED, RETENTION)
+
+_MAX_PATTERN: Final = 255
+_PATTERN_CHARS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-*?")
+
+_metadata = msgspec.json.Decoder(dict[str, str]).decode
+_retention = msgspec.json.Decoder(RetentionRules).decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Intent(Struct, frozen=True):
+    """How a verb changes a branch: ``direct``, not by bringing commits; ``force`` overrides that the repository is read-only."""
+
+    direct: bool
+    force: bool = False
+
+    def check(self, repository: str, item: Item, branch: str) -> None:
+        """:class:`ReadOnlyRepositoryError`, :class:`ProtectedBranchError` if the settings in the repository's item refuse it."""
+        if item.get(READ_ONLY) is True and not self.force:
+            raise ReadOnlyRepositoryError(repository)
+        patterns = item.get(PROTECTED)
+        if self.direct and isinstance(patterns, list):
+            for pattern in patterns:
+                if fnmatchcase(branch, pattern):
+                    raise ProtectedBranchError(branch, pattern)
+
+
+def etag(protected: tuple[str, ...]) -> str:
+    """Names one state of the protection rules; empty where there are none."""
+    return sha256("\n".join(sorted(protected)).encode()).hexdigest()[:32] if protected else ""
+
+
+def check_settings(settings: Settings) -> None:
+    """:class:`InvalidError` for settings that no repository can have."""
+    for key, value in settings.metadata.items():
+        utf8("metadata key", key)
+        utf8(f"metadata value of {key!r}", value)
+        if not key:
+            raise InvalidError(f"metadata value {value!r} has an empty key; name it")
+    for pattern in settings.protected:
+        if not pattern or len(pattern) > _MAX_PATTERN or not _PATTERN_CHARS.issuperset(pattern):
+            raise InvalidError(
+                f"{pattern!r} is no pattern of branch names: letters, digits, '_', '-', and the wildcards '*' and '?', "
+                f"at most {_MAX_PATTERN} characters"
+            )
+    if settings.retention is not None:
+        for branch, days in (("the default", settings.retention.default_days), *settings.retention.branches.items()):
+            utf8("branch name", branch)
+            if days < 1:
+                raise InvalidError(f"{days} days of retention for {branch!r}; name at least 1")
+
+
+def settings_attributes(settings: Settings) -> dict[str, Value]:
+    """The attributes that say this; those that do not apply are left out."""
+    found: dict[str, Value] = {}
+    if settings.read_only:
+        found[READ_ONLY] = True
+    if settings.metadata:
+        found[METADATA] = _encode(settings.metadata).decode()
+    if settings.protected:
+        found[PROTECTED] = list(settings.protected)
+    if settings.retention is not None:
+        found[RETENTION] = _encode(settings.retention).decode()
+    return found
+
+
+def decode_settings(name: str, item: Item) -> Settings:
+    """The settings of the item of repository ``name``. :class:`CorruptError` if they make no sense."""
+    if not any(attribute in item for attribute in ATTRIBUTES):
+        return Settings()
+    read_only, patterns = item.get(READ_ONLY, False), item.get(PROTECTED, [])
+    metadata, retention = item.get(METADATA), item.get(RETENTION)
+    try:
+        if not (isinstance(read_only, bool) and isinstance(patterns, list)):
+            raise msgspec.ValidationError(f"{READ_ONLY} is {read_only!r}, {PROTECTED} is {patterns!r}")
+        return Settings(
+            read_only,
+            {} if metadata is None else _metadata(_text(metadata)),
+            tuple(patterns),
+            None if retention is None else _retention(_text(retention)),
+        )
+    except msgspec.MsgspecError as error:
+        raise CorruptError(f"the settings of repository {name!r} in the table are damaged: {error}") from None
+
+
+def _text(value: Value) -> str:
+    if not isinstance(value, str):
+        raise msgspec.ValidationError(f"expected text, got {value!r}")
+    return value
