@@ -51,18 +51,20 @@ class Application:
         context = event.get("requestContext", {})
         request_id = str(context.get("requestId", "")) or token_hex(8)
         path = event.get("rawPath", "/")
+        method = context.get("http", {}).get("method", "GET")
         operation = ""
         try:
             if not path.startswith(BASE) or path[len(BASE) : len(BASE) + 1] not in ("", "/"):
                 response = page_outside(path)
             else:
-                method = context.get("http", {}).get("method", "GET")
                 route, parameters = self._router.find(method, path[len(BASE) :] or "/")
                 operation = route.operation
                 response = self._answer(event, route, parameters, request_id)
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets an answer
             response = _refusal(error, operation or path, request_id)
         response.headers["x-request-id"] = request_id
+        if method == "HEAD":
+            response.body = ""
         answer = response.event()
         answer["graveler.operation"] = operation
         return answer

@@ -1,16 +1,28 @@
-"""What is answered outside the API's base path: for people, never JSON errors, since a client that asks for another version of
-the API must not take the answer for one."""
+"""What is answered outside the API's base path: pages for people, and the OpenAPI document. Never JSON errors there, since a client
+that asks for another version of the API must not take the answer for one."""
 
-from graveler.api.response import HTML_TYPE, Response, text_response
+from pathlib import Path
+
+from graveler.api.response import HTML_TYPE, JSON_TYPE, Response, text_response
 
 _HOME = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>graveler</title></head>
-<body><h1>graveler</h1><p>Git for a data lake, without a server. The API is at <code>/api/v1</code>.</p></body></html>
+<body><h1>graveler</h1><p>Git for a data lake, without a server. The API is at <code>/api/v1</code>; it is described for
+<a href="/docs">people</a> and for <a href="/openapi.json">programs</a>.</p></body></html>
 """
 
 
 def page_outside(path: str) -> Response:
     """The page for a path outside the API."""
-    if path == "/":
-        return text_response(_HOME, content_type=HTML_TYPE)
+    match path:
+        case "/":
+            return text_response(_HOME, content_type=HTML_TYPE)
+        case "/docs" | "/docs/":
+            return text_response(
+                Path(__file__).with_name("docs.html").read_text(encoding="utf-8"), content_type=HTML_TYPE
+            )
+        case "/openapi.json":
+            from graveler.api.openapi import openapi_json  # made when it is asked for
+
+            return text_response(openapi_json().decode(), content_type=JSON_TYPE)
     return text_response("there is nothing here; the API is at /api/v1\n", 404)

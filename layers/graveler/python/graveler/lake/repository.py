@@ -72,9 +72,9 @@ class OpenRepository(RepositoryReader):
     """All verbs of a repository: what :class:`RepositoryReader` can be asked, and what changes it. Cheap to make; safe to share
     between threads.
 
-    What changes a read-only repository is refused with :class:`ReadOnlyRepositoryError`, unless it is called with ``force``; what
-    changes a protected branch directly, with :class:`ProtectedBranchError`, always. Both are :class:`ForbiddenError`, judged by the
-    settings as they are when the verb reads the branch, which costs no request.
+    What changes a read-only repository is refused with :class:`ReadOnlyRepositoryError`, unless it is called with ``force``;
+    what changes a protected branch directly, with :class:`ProtectedBranchError`, always. Both are :class:`ForbiddenError`, and
+    judged by the settings as they are when the verb reads the branch, which costs no request.
     """
 
     def __init__(
@@ -290,6 +290,11 @@ class OpenRepository(RepositoryReader):
         else:
             self._creator.create(branch, path, key, packed, seen, force=force)
         return entry
+
+    def expect_changes(self, branch: str, *, force: bool = False) -> None:
+        """See that the branch is there and may be changed directly, before somebody goes to work for it. Cost: one table read.
+        :class:`RefNotFoundError`, :class:`ForbiddenError`."""
+        self._branches.state(branch, Intent(direct=True, force=force))
 
     def new_address(self, branch: str, path: str, *, force: bool = False) -> str:
         """A physical address to write an object's bytes to, for :meth:`link` afterwards. Cost: one table read."""

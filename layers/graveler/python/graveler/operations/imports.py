@@ -33,6 +33,7 @@ def import_objects(repository: OpenRepository, operation_id: str, request: bytes
         message=asked.message,
         committer=asked.committer,
         metadata=asked.metadata,
+        force=asked.force,
         request_id=operation_id,
         progress=report,
     )

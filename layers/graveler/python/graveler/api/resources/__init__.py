@@ -5,7 +5,19 @@ Of two that declare the same method and path the first counts, so ``unimplemente
 
 from typing import Final
 
-from graveler.api.resources import branches, commits, insight, refs, repositories, tags, unimplemented
+from graveler.api.resources import (
+    branches,
+    commits,
+    imports,
+    insight,
+    multipart,
+    objects,
+    refs,
+    repositories,
+    staging,
+    tags,
+    unimplemented,
+)
 from graveler.api.routing import Routes
 
 GROUPS: Final[tuple[Routes, ...]] = (
@@ -14,6 +26,10 @@ GROUPS: Final[tuple[Routes, ...]] = (
     tags.routes,
     commits.routes,
     refs.routes,
+    objects.routes,
+    staging.routes,
+    multipart.routes,
+    imports.routes,
     insight.routes,
     unimplemented.routes,
 )

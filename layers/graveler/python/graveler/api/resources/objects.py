@@ -357,7 +357,7 @@ def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body
 )
 def update_user_metadata(call: Call, repository: str, branch: str, query: WriteQuery, body: UserMetadata) -> Response:
     """Replace an object's user metadata."""
-    call.lake.repository(repository).set_object_metadata(branch, query.path, body.set, force=query.force)
+    call.lake.repository(repository).update_metadata(branch, query.path, body.set, force=query.force)
     return no_content()
 
 

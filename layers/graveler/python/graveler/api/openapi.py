@@ -1,0 +1,167 @@
+"""The OpenAPI document, made from the routes, so that it cannot say anything else than they do.
+
+``python -m graveler.api.openapi FILE`` writes it to a file; with ``--check`` it only says whether the file is as it would be written.
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from graveler import __version__
+from graveler.api.call import IDEMPOTENCY_HEADER
+from graveler.api.documents import Error
+from graveler.api.resources import GROUPS
+from graveler.api.routing import Route, Router
+
+OPENAPI_VERSION: Final = "3.1.0"
+BASE: Final = "/api/v1"
+
+_REF: Final = "#/components/schemas/{name}"
+_ALWAYS: Final = {400: Error, 429: Error, 503: Error}
+_WITH_CREDENTIALS: Final = {401: Error, **_ALWAYS}
+
+
+@lru_cache(maxsize=1)
+def openapi_json() -> bytes:
+    """The document as JSON, indented. Made once in a process."""
+    return msgspec.json.format(msgspec.json.encode(document(Router(GROUPS).routes), order="deterministic")) + b"\n"
+
+
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    """The document that describes these routes."""
+    types = dict.fromkeys(_types(routes))
+    schemas, components = msgspec.json.schema_components(list(types), ref_template=_REF)
+    schema_of = dict(zip(types, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.template, {})[route.method.lower()] = _operation(route, schema_of)
+    return {
+        "openapi": OPENAPI_VERSION,
+        "info": {
+            "title": "graveler",
+            "description": "Git for a data lake: the API that the field's clients speak, and what goes beyond it.",
+            "version": __version__,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": BASE}],
+        "security": [{"basic_auth": []}, {"jwt_token": []}, {"cookie_auth": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "basic_auth": {"type": "http", "scheme": "basic"},
+                "jwt_token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+                "cookie_auth": {"type": "apiKey", "in": "cookie", "name": "internal_auth_session"},
+            },
+        },
+    }
+
+
+def _types(routes: Sequence[Route]) -> list[Any]:
+    found: list[Any] = [Error]
+    for route in routes:
+        found += [kind for kind in route.answers.values() if kind is not None and kind is not bytes]
+        if route.body_type is not None:
+            found.append(route.body_type)
+    return found
+
+
+def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
+    lines = (route.handler.__doc__ or "").strip().splitlines()
+    operation: dict[str, Any] = {
+        "tags": [route.tag],
+        "operationId": route.operation,
+        "summary": lines[0] if lines else route.operation,
+        "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
+        "responses": {
+            str(status): _response(status, kind, schema_of)
+            for status, kind in sorted({**_implied(route), **route.answers}.items())
+        },
+    }
+    if route.permission is None:
+        operation["security"] = []
+    if route.body_type is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schema_of[route.body_type]}},
+        }
+    elif route.raw_body:
+        content = {"schema": {"type": "string", "format": "binary"}}
+        operation["requestBody"] = {"content": {"application/octet-stream": content}}
+    return operation
+
+
+def _implied(route: Route) -> dict[int, Any]:
+    """What any request may be answered with."""
+    return dict(_ALWAYS if route.permission is None else _WITH_CREDENTIALS)
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in re.findall(r"{(\w+)}", route.template)
+    ]
+
+
+def _query_parameters(route: Route) -> list[dict[str, Any]]:
+    if route.query is None:
+        return []
+    (_,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
+    schema = components[route.query.__name__]
+    required = schema.get("required", [])
+    parameters = []
+    for name, described in schema["properties"].items():
+        parameter: dict[str, Any] = {"name": name, "in": "query", "required": name in required}
+        if "description" in described:
+            parameter["description"] = described.pop("description")
+        parameters.append({**parameter, "schema": described})
+    return parameters
+
+
+def _headers(route: Route) -> list[dict[str, Any]]:
+    if not route.changes or route.method != "POST":
+        return []
+    said = "a name of yours for this request: repeated under it, the request has its effect once"
+    return [
+        {
+            "name": IDEMPOTENCY_HEADER.title(),
+            "in": "header",
+            "required": False,
+            "description": said,
+            "schema": {"type": "string", "maxLength": 200},
+        }
+    ]
+
+
+def _response(status: int, kind: Any, schema_of: dict[Any, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if kind is str:
+        answer["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    elif kind is bytes:
+        answer["content"] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    elif kind is not None:
+        answer["content"] = {"application/json": {"schema": schema_of[kind]}}
+    return answer
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the document, or check it. The exit code."""
+    file = Path(arguments[-1])
+    made = openapi_json()
+    if "--check" in arguments[:-1]:
+        if file.exists() and file.read_bytes() == made:
+            return 0
+        sys.stderr.write(f"{file} is not what the routes say; write it again with `make openapi`\n")
+        return 1
+    file.write_bytes(made)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:] or ["docs/openapi.json"]))

@@ -1,0 +1,237 @@
+"""Who asks: login, the current user, and users as holders of access keys.
+
+There are no users apart from keys: a user is whoever holds keys, known by the name that is in them. Roles and limits belong to keys, so
+groups and policies are not implemented.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct
+
+from graveler.access.authentication import COOKIE
+from graveler.access.keys import AccessKey
+from graveler.api.call import Call
+from graveler.api.documents import Error, Pagination
+from graveler.api.errors import ApiError, status_and_text
+from graveler.api.queries import PageQuery
+from graveler.api.response import Response, cookie, json_response, no_content
+from graveler.api.routing import Permission, Routes
+from graveler.errors import GravelerError
+
+routes = Routes("auth")
+
+T = TypeVar("T")
+
+
+class LoginInformation(Struct, frozen=True):
+    """An access key and its secret."""
+
+    access_key_id: str
+    secret_access_key: str
+
+
+class AuthenticationToken(Struct, frozen=True):
+    """A bearer token; ``token_expiration`` in Unix seconds."""
+
+    token: str
+    token_expiration: int
+
+
+class AuthCapabilities(Struct, frozen=True):
+    """What a login page may offer."""
+
+    invite_user: bool = False
+    forgot_password: bool = False
+
+
+class User(Struct, frozen=True):
+    """A holder of access keys. ``creation_date``: of the first key, in Unix seconds."""
+
+    id: str
+    creation_date: int
+    friendly_name: str
+
+
+class CurrentUser(Struct, frozen=True):
+    """Who asks."""
+
+    user: User
+
+
+class UserList(Struct, frozen=True):
+    """A page of users."""
+
+    pagination: Pagination
+    results: list[User]
+
+
+class UserCreation(Struct, frozen=True):
+    """A user to be."""
+
+    id: Annotated[str, Meta(min_length=1)]
+
+
+class Credentials(Struct, frozen=True):
+    """An access key. ``creation_date`` in Unix seconds."""
+
+    access_key_id: str
+    creation_date: int
+
+
+class CredentialsWithSecret(Struct, frozen=True):
+    """An access key just made; its secret cannot be had again. ``creation_date`` in Unix seconds."""
+
+    access_key_id: str
+    secret_access_key: str
+    creation_date: int
+
+
+class CredentialsList(Struct, frozen=True):
+    """A page of access keys."""
+
+    pagination: Pagination
+    results: list[Credentials]
+
+
+@routes.post("/auth/login", "login", None, answers={200: AuthenticationToken, 400: Error, 401: Error})
+def login(call: Call, body: LoginInformation) -> Response:
+    """Exchange an access key and its secret for a bearer token, which is set as a cookie too."""
+    try:
+        made = call.access.login(body.access_key_id, body.secret_access_key, call.source_ip)
+    except GravelerError as error:
+        _audit_login(call, body.access_key_id, str(status_and_text(error)[0]))
+        raise
+    _audit_login(call, body.access_key_id, "200")
+    answer = json_response(AuthenticationToken(made.token, made.expires))
+    # The cookie lives as long as the browser: the token in it says itself when it ends.
+    answer.cookies = (cookie(COOKIE, made.token, max_age=LIFETIME, secure=call.settings.secure_cookies),)
+    return answer
+
+
+@routes.get("/auth/capabilities", "getAuthCapabilities", None, answers={200: AuthCapabilities})
+def get_capabilities(call: Call) -> Response:
+    """Say what a login page may offer."""
+    return json_response(AuthCapabilities())
+
+
+@routes.get("/user", "getCurrentUser", Permission.READ, answers={200: CurrentUser, 401: Error})
+def get_current_user(call: Call) -> Response:
+    """Describe who asks."""
+    return json_response(CurrentUser(_user([call.access.key(call.identity.key_id)])))
+
+
+@routes.get("/auth/users", "listUsers", Permission.ADMIN, answers={200: UserList, 401: Error})
+def list_users(call: Call, query: PageQuery) -> Response:
+    """List the holders of access keys by name."""
+    holders: dict[str, list[AccessKey]] = {}
+    for key in call.access.keys():
+        holders.setdefault(key.name, []).append(key)
+    names, paging = _page(sorted(holders), query)
+    return json_response(UserList(paging, [_user(holders[name]) for name in names]))
+
+
+@routes.post("/auth/users", "createUser", Permission.ADMIN, answers={409: Error, 501: Error})
+def create_user(call: Call, body: UserCreation) -> Response:
+    """Refuse: a user begins with their first access key."""
+    if any(key.name == body.id for key in call.access.keys()):
+        raise ApiError(409, f"Already exists: user {body.id!r}")
+    raise ApiError(
+        501, "users without an access key are not implemented; `graveler keys create NAME` makes a user's first key"
+    )
+
+
+@routes.get("/auth/users/{user}", "getUser", Permission.READ, answers={200: User, 401: Error, 404: Error})
+def get_user(call: Call, user: str) -> Response:
+    """Describe a holder of access keys: anybody for an admin, else oneself."""
+    return json_response(_user(_keys_of(call, user, Permission.READ)))
+
+
+@routes.delete("/auth/users/{user}", "deleteUser", Permission.ADMIN, answers={204: None, 401: Error, 404: Error})
+def delete_user(call: Call, user: str) -> Response:
+    """Revoke all access keys of a user."""
+    for key in _keys_of(call, user, Permission.ADMIN):
+        call.access.revoke(key.key_id)
+    return no_content()
+
+
+@routes.get(
+    "/auth/users/{user}/credentials",
+    "listUserCredentials",
+    Permission.READ,
+    answers={200: CredentialsList, 401: Error, 404: Error},
+)
+def list_credentials(call: Call, user: str, query: PageQuery) -> Response:
+    """List the access keys of a user by ID: anybody's for an admin, else one's own."""
+    found = {key.key_id: key for key in _keys_of(call, user, Permission.READ)}
+    ids, paging = _page(sorted(found), query)
+    return json_response(CredentialsList(paging, [Credentials(each, found[each].created) for each in ids]))
+
+
+@routes.post(
+    "/auth/users/{user}/credentials",
+    "createCredentials",
+    Permission.ADMIN,
+    answers={201: CredentialsWithSecret, 401: Error, 404: Error},
+)
+def create_credentials(call: Call, user: str) -> Response:
+    """Make another access key for a user, with the role and the limits of the oldest one."""
+    first = min(_keys_of(call, user, Permission.ADMIN), key=lambda key: (key.created, key.key_id))
+    made = call.access.create_key(user, first.role, first.repositories, first.branches)
+    return json_response(CredentialsWithSecret(made.key.key_id, made.secret, made.key.created), 201)
+
+
+@routes.get(
+    "/auth/users/{user}/credentials/{key}",
+    "getCredentials",
+    Permission.READ,
+    answers={200: Credentials, 401: Error, 404: Error},
+)
+def get_credentials(call: Call, user: str, key: str) -> Response:
+    """Describe one access key of a user: anybody's for an admin, else one's own."""
+    found = _key_of(call, user, key, Permission.READ)
+    return json_response(Credentials(found.key_id, found.created))
+
+
+@routes.delete(
+    "/auth/users/{user}/credentials/{key}",
+    "deleteCredentials",
+    Permission.ADMIN,
+    answers={204: None, 401: Error, 404: Error},
+)
+def delete_credentials(call: Call, user: str, key: str) -> Response:
+    """Revoke one access key of a user."""
+    call.access.revoke(_key_of(call, user, key, Permission.ADMIN).key_id)
+    return no_content()
+
+
+def _keys_of(call: Call, user: str, needed: Permission) -> list[AccessKey]:
+    """The live keys of a user. Other users' are an admin's business."""
+    call.identity.require(needed if user == call.identity.name else Permission.ADMIN)
+    found = [key for key in call.access.keys() if key.name == user]
+    if not found:
+        raise ApiError(404, f"user not found: nobody called {user!r} holds an access key")
+    return found
+
+
+def _key_of(call: Call, user: str, key_id: str, needed: Permission) -> AccessKey:
+    for key in _keys_of(call, user, needed):
+        if key.key_id == key_id:
+            return key
+    raise ApiError(404, f"credentials not found: user {user!r} has no access key {key_id!r}")
+
+
+def _user(keys: Sequence[AccessKey]) -> User:
+    return User(keys[0].name, min(key.created for key in keys), keys[0].name)
+
+
+def _page(names: list[str], query: PageQuery) -> tuple[list[str], Pagination]:
+    """The names that a page shows; ``names`` in order."""
+    asked = [name for name in names if name.startswith(query.prefix) and name > query.after]
+    shown = asked[: query.limit]
+    more = len(asked) > len(shown)
+    return shown, Pagination(more, shown[-1] if more else "", len(shown))
+
+
+def _audit_login(call: Call, key_id: str, outcome: str) -> None:
+    call.audit_login(key_id[:128], outcome)
