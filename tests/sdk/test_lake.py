@@ -68,6 +68,24 @@ def test_a_repository_is_created_once(lake: CountedLake, repo: Repository) -> No
     assert again.properties == repo.properties
 
 
+def test_settings_are_kept(lake: CountedLake) -> None:
+    repo = lake.repository("noted").create("mem://noted", metadata={"owner": "ada"})
+    assert repo.set_metadata({"team": "sales"}) == repo.metadata == {"owner": "ada", "team": "sales"}
+    assert repo.delete_metadata(["owner"]) == {"team": "sales"}
+    assert repo.protect("main", "rel*") == repo.protected == ("main", "rel*")
+    with pytest.raises(graveler.ForbiddenError):
+        repo.branch("main").object("a").upload("a")
+    with repo.branch("main").transaction("the way in") as tx:
+        tx.object("a").upload("a")
+    assert repo.branch("main").object("a").exists()
+    assert repo.unprotect("main") == ("rel*",)
+    repo.set_read_only(True)
+    with pytest.raises(graveler.ForbiddenError):
+        repo.branch("main").object("a").upload("b")
+    repo.set_read_only(False)
+    repo.branch("main").object("a").upload("b")
+
+
 def test_a_deleted_repository_is_gone(lake: CountedLake, repo: Repository) -> None:
     repo.delete()
     assert list(lake.repositories()) == []

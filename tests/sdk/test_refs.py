@@ -96,6 +96,15 @@ def test_one_path_can_be_deleted_alone(main: Branch) -> None:
     assert paths(main) == ["b"]
 
 
+def test_objects_are_copied_moved_and_annotated(repo: Repository, main: Branch) -> None:
+    dev = repo.branch("dev").create(main)
+    copied = repo.ref("main~0").object("b").copy("dev", "c/b")
+    assert (repr(copied), copied.exists()) == ("WriteableObject('lakefs://demo/dev/c/b')", True)
+    assert copied.update_metadata({"k": "v"}).metadata == copied.stat().metadata == {"k": "v"}
+    assert dev.object("a/1").move("a/one").stat().size == 4
+    assert paths(dev) == ["a/2", "a/one", "b", "c/b"]
+
+
 def test_branches_are_made_listed_renamed_and_removed(repo: Repository, main: Branch) -> None:
     dev = repo.branch("dev").create("main")
     assert dev.create(main, exist_ok=True) is dev

@@ -1,6 +1,6 @@
 """A repository, and the handles on what is in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from graveler.errors import AlreadyExistsError
 from graveler.lake.lake import Lake as LakeVerbs
@@ -41,8 +41,19 @@ class Repository:
         """Namespace, default branch, time of creation."""
         return self.verbs.repository
 
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What its owners noted of it. Cost: one table read."""
+        return self.verbs.metadata()
+
     def create(
-        self, storage_namespace: str | None = None, default_branch: str = "main", exist_ok: bool = False
+        self,
+        storage_namespace: str | None = None,
+        default_branch: str = "main",
+        exist_ok: bool = False,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        read_only: bool = False,
     ) -> "Repository":
         """Make the repository, with one branch and a first, empty commit.
 
@@ -52,7 +63,14 @@ class Repository:
         """
         namespace = storage_namespace or f"local://{self._id}"
         try:
-            self._open = self._lake.create_repository(self._id, namespace, default_branch=default_branch, by=self.user)
+            self._open = self._lake.create_repository(
+                self._id,
+                namespace,
+                default_branch=default_branch,
+                by=self.user,
+                metadata=metadata,
+                read_only=read_only,
+            )
         except AlreadyExistsError:
             if not exist_ok:
                 raise
@@ -62,6 +80,32 @@ class Repository:
         """Forget the repository; its objects stay where they are. Cost: one table read, one transaction."""
         self._lake.delete_repository(self._id)
         self._open = None
+
+    def set_metadata(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
+        """Add to the metadata, or change it; all of it then. Cost and errors as :meth:`OpenRepository.set_metadata`."""
+        return self.verbs.set_metadata(metadata)
+
+    def delete_metadata(self, keys: Iterable[str]) -> Mapping[str, str]:
+        """Remove keys from the metadata; what stays. Cost and errors as :meth:`OpenRepository.delete_metadata`."""
+        return self.verbs.delete_metadata(keys)
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The patterns of branches that only merges, reverts and cherry-picks change. Cost: one table read."""
+        return self.verbs.protection()[0]
+
+    def protect(self, *patterns: str) -> tuple[str, ...]:
+        """Protect the branches that a pattern matches (``*``, ``?``); all patterns then. Cost and errors as
+        :meth:`OpenRepository.protect`."""
+        return self.verbs.protect(patterns)
+
+    def unprotect(self, *patterns: str) -> tuple[str, ...]:
+        """Take patterns away; the ones that stay. Cost and errors as :meth:`OpenRepository.unprotect`."""
+        return self.verbs.unprotect(patterns)
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Refuse every change, or allow them again. Cost as :meth:`OpenRepository.set_read_only`."""
+        self.verbs.set_read_only(read_only)
 
     def branch(self, branch_id: str) -> Branch:
         """A branch, which may be still to create. No request."""

@@ -91,6 +91,12 @@ class StoredObject:
             buffer_size=buffer_size,
         )
 
+    def copy(self, destination_branch_id: str, destination_path: str) -> "WriteableObject":
+        """Stage the same object on a branch under another path, or on another branch. No byte is copied. Cost and errors as
+        :meth:`OpenRepository.copy`."""
+        self._repository.verbs.copy(destination_branch_id, self._path, destination_path, source_ref=self._ref)
+        return WriteableObject(self._repository, destination_branch_id, destination_path)
+
     def __str__(self) -> str:
         return self._path
 
@@ -166,6 +172,16 @@ class WriteableObject(StoredObject):
     def delete(self) -> None:
         """Remove the object from the branch; one that is not there is no error. Cost: as :meth:`OpenRepository.delete`."""
         self._repository.verbs.delete(self._ref, [self._path])
+
+    def move(self, destination_path: str) -> "WriteableObject":
+        """Give the object another path on its branch; the handle on it there. Cost and errors as :meth:`OpenRepository.move`."""
+        self._repository.verbs.move(self._ref, self._path, destination_path)
+        return WriteableObject(self._repository, self._ref, destination_path)
+
+    def update_metadata(self, metadata: Mapping[str, str]) -> ObjectEntry:
+        """Replace the object's own metadata; the object as it is then. Cost and errors as
+        :meth:`OpenRepository.update_metadata`."""
+        return self._repository.verbs.update_metadata(self._ref, self._path, metadata)
 
     def _upload(
         self, data: bytes | Path, mode: WriteMode, content_type: str | None, metadata: Mapping[str, str] | None
