@@ -31,7 +31,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 lock:  ## pin the newest versions that fit pyproject.toml, without any registry address
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --extra dev pyproject.toml -o requirements.lock
+	    --extra dev --extra clients pyproject.toml -o requirements.lock
 
 test: setup  ## all tests; SEED=n for another run of the random ones
 	@$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
@@ -42,10 +42,11 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
 	    tests/tree tests/storage tests/history tests/staging tests/lake
 
-soak: setup  ## the long campaigns: interleavings, real processes, merges, histories
+soak: setup  ## the long campaigns: faults, interleavings, processes, merges, histories; lines that no test would miss
 	@GRAVELER_SCHEDULES=$${GRAVELER_SCHEDULES:-20000} GRAVELER_SOAK_SECONDS=$${GRAVELER_SOAK_SECONDS:-60} \
 	    GRAVELER_MERGE_CASES=$${GRAVELER_MERGE_CASES:-200000} GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} \
-	    $(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
+	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} $(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
+	@$(BIN)/python -m tests.mutations
 
 check: setup  ## formatting, lint, strict types, import rules
 	@$(BIN)/ruff format --check .
