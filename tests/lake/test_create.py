@@ -80,12 +80,18 @@ def steps() -> list[tuple[str, Callable[[World], object]]]:
         put(world.main, {"k": "other"})
         seal_and_die(world)
 
+    def seal_and_create(world: World) -> None:
+        put(world.main, {"x": "1"})
+        seal_and_die(world)
+        create(world.main, "other")  # into the token that is open now; the one that was looked at has nothing of it
+
     return [
         ("put", lambda world: put(world.main, {"k": "other"})),
         ("create", lambda world: create(world.main, "other")),
         ("put and commit", lambda world: commit(world.main, {"k": "other"})),
         ("create and commit", lambda world: (create(world.main, "other"), world.main.commit("main", "m"))),
         ("put and seal", put_and_seal),
+        ("seal and create", seal_and_create),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Event, Thread, current_thread
 
 import pytest
 
@@ -357,3 +358,32 @@ def test_large_records_are_brought_back_too() -> None:
     seal_and_die(world)
     world.main.reset("main", path="k0100")
     assert len(list(world.main.objects("main"))) == 299
+
+
+def test_what_a_commit_has_read_already_is_not_dropped_behind_its_back() -> None:
+    """Dropped, it would be gone first, and come back when the commit publishes."""
+    world = World()
+    put(world.main, {"k": "1", "l": "1"})
+    ready, go = Event(), Event()
+
+    def wait() -> None:
+        ready.set()
+        assert go.wait(10)
+
+    committer = world.repository(Before("objects.put", 1, wait))  # it has sealed, and read
+    thread = Thread(target=lambda: committer.commit("main", "m"))
+
+    def begin_to_commit() -> None:
+        thread.start()
+        assert ready.wait(10)
+
+    def let_it_end() -> None:
+        if current_thread() is not thread:
+            go.set()
+            thread.join(10)
+
+    world.clock.on_sleep = let_it_end
+    world.repository(Before("tables.transact", 1, begin_to_commit)).reset("main", path="k")
+    found = texts(world.main)
+    let_it_end()
+    assert texts(world.main) == found == {"k": "1", "l": "1"}

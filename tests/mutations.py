@@ -1,0 +1,259 @@
+"""The promises of ``docs/concurrency.md``, the lines that keep them, and the tests that fail without those lines.
+
+``python -m tests.mutations`` copies the package, takes one line away after the other, and runs the line's test on the copy: each
+has to fail; and to pass on the copy as it is. It prints the table, and ends with status 1 if a line is missed by nobody.
+``tests/test_promises.py`` sees to it that the table fits the code.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PACKAGE: Final = ROOT / "layers/graveler/python/graveler"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """With ``instead`` in the place of ``line`` (a text that ``file`` has), ``test`` fails."""
+
+    promise: str
+    rule: str
+    file: str
+    line: str
+    instead: str
+    test: str
+
+
+FAULTS: Final = "lake/test_faults.py::test_after_a_fault_at_any_request_a_verb_has_happened_or_not"
+
+MUTATIONS: Final[Sequence[Mutation]] = [
+    Mutation(
+        "C1",
+        "a change is acknowledged only if its token is still open",
+        "lake/stage.py",
+        "if state.open == token:",
+        "if True:",
+        "lake/test_protocol.py::test_a_put_into_a_token_that_was_sealed_long_ago_is_found_on_the_branch",
+    ),
+    Mutation(
+        "C1",
+        "sealed tokens are published the oldest first: a later commit waits",
+        "lake/commit.py",
+        "if adopted is not None:",
+        "if adopted is None: adopted = []\n            if True:",
+        "lake/test_protocol.py::test_the_commit_that_seals_later_publishes_later",
+    ),
+    Mutation(
+        "C1",
+        "a branch moves only from the state that was read",
+        "history/refs.py",
+        "[Put(self.branch_key(old.name), _branch_item(new), _unchanged(old))]",
+        "[Put(self.branch_key(old.name), _branch_item(new))]",
+        "lake/test_protocol.py::test_a_merge_against_a_concurrent_commit_takes_both",
+    ),
+    Mutation(
+        "C1",
+        "what is staged and changes nothing is put aside before a merge",
+        "lake/clean_heads.py",
+        "if found is Staging.NOTHING:",
+        "if True:",
+        "lake/test_protocol.py::test_staged_changes_that_change_nothing_do_not_hide_what_a_merge_brings",
+    ),
+    Mutation(
+        "C1",
+        "a creator's transaction checks the branch that it looked at",
+        "lake/create.py",
+        "self._refs.unchanged_check(state),",
+        "",
+        "lake/test_create.py::test_who_comes_between_look_and_transaction_wins[False-seal and create]",
+    ),
+    Mutation(
+        "C1",
+        "a reset drops nothing that a commit has read: it checks the branch",
+        "lake/reset.py",
+        "self._tables.transact([*left, check])",
+        "self._tables.transact(left)",
+        "lake/test_reset.py::test_what_a_commit_has_read_already_is_not_dropped_behind_its_back",
+    ),
+    Mutation(
+        "C1",
+        "what a dead commit had taken is staged again before its token goes",
+        "lake/reset.py",
+        "self._while_unchanged(state, (self._staged.put_write(state.open, key, packed, None) for key, packed in kept))",
+        "list(kept)",
+        f"{FAULTS}[reset path after a commit that died]",
+    ),
+    Mutation(
+        "C2",
+        "a commit, its branch and its tokens change in one transaction",
+        "lake/publish.py",
+        "        try:\n            self._tables.transact(writes)\n        except ConditionFailedError as error:",
+        "        try:\n            for write in writes:\n                self._tables.transact([write])\n"
+        "        except ConditionFailedError as error:",
+        f"{FAULTS}[commit]",
+    ),
+    Mutation(
+        "C2",
+        "files are durable before the commit that names them",
+        "lake/publish.py",
+        'self._objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))',
+        "",
+        f"{FAULTS}[merge]",
+    ),
+    Mutation(
+        "C2",
+        "a dump is listed when its manifest is there, which comes last",
+        "lake/dump/take.py",
+        "            writer.add(entry)\n        chunks = ",
+        "            writer.add(entry)\n        put_manifest(objects, Manifest(version=VERSION, id=dump_id, created=int(now), "
+        "repository=repository.name, uid=repository.uid, namespace=repository.namespace, branches=0, tags=0, staged=0, "
+        "commits=(), chunks=()))\n        chunks = ",
+        f"{FAULTS}[dump]",
+    ),
+    Mutation(
+        "C3",
+        "a reader looks below the tokens too that commits have sealed",
+        "lake/reading.py",
+        "(state.open, *state.sealed[::-1])",
+        "(state.open,)",
+        "lake/test_protocol.py::test_what_a_dead_committer_left_is_adopted_by_the_next_commit",
+    ),
+    Mutation(
+        "C3",
+        "what was staged stays for readers that took the branch before",
+        "staging/cleanup.py",
+        "LONGEST_REQUEST: Final = 15 * 60",
+        "LONGEST_REQUEST: Final = -1",
+        "lake/test_protocol.py::test_a_read_at_any_moment_of_commits_and_clean_up_finds_what_was_acknowledged",
+    ),
+    Mutation(
+        "C4",
+        "the result of a request with an id is part of its transaction",
+        "lake/publish.py",
+        "            writes.append(Put(self._request_key(request_id), result, Absent()))",
+        "            pass",
+        "lake/test_protocol.py::test_a_request_repeated_after_a_crash_has_the_effect_of_one",
+    ),
+    Mutation(
+        "C4",
+        "who adopts a request's changes writes its result",
+        "lake/publish.py",
+        "for id_ in self._undone(adopted - {request_id})]",
+        "for id_ in ()]",
+        "lake/test_protocol.py::test_a_request_whose_changes_another_commit_adopted_has_that_commit_as_its_result",
+    ),
+    Mutation(
+        "C4",
+        "an answer that was lost is looked for",
+        "lake/publish.py",
+        "return bool(self._commits.read([commit.id]))",
+        "return False",
+        "lake/test_protocol.py::test_a_lost_answer_of_publish_is_resolved_by_looking",
+    ),
+    Mutation(
+        "C5",
+        "a lease runs out",
+        "staging/tokens.py",
+        "and self.lease > now",
+        "",
+        "lake/test_protocol.py::test_a_commit_waits_for_a_dead_owner_no_longer_than_the_lease",
+    ),
+    Mutation(
+        "C5",
+        "a commit that fails gives its lease back",
+        "lake/sealing.py",
+        "self._renew(own, operation, 0.0, request)",
+        "self._renew(own, operation, self._clock.now() + LEASE, request)",
+        "lake/test_protocol.py::test_a_commit_that_fails_gives_its_lease_back",
+    ),
+    Mutation(
+        "C5",
+        "what a creator that died had claimed can be claimed",
+        "lake/repositories.py",
+        "_CLAIM_LIFETIME: Final = 600.0",
+        "_CLAIM_LIFETIME: Final = 1e12",
+        f"{FAULTS}[create repository]",
+    ),
+    Mutation(
+        "C5",
+        "a restore makes the repository's item last",
+        "lake/dump/restore.py",
+        "    _publish(tables, refs, known, item, tokens)\n",
+        "",
+        f"{FAULTS}[restore]",
+    ),
+    Mutation(
+        "C6",
+        "on a head that moved, only what differs is applied anew",
+        "lake/commit.py",
+        "if self._head is None or self._result is None or tokens != self._tokens:",
+        "if True:",
+        "lake/test_protocol.py::test_a_commit_whose_head_moved_redoes_only_the_intervals_that_changed",
+    ),
+    Mutation(
+        "C6",
+        "a merge whose destination moved is built again on it",
+        "lake/landing.py",
+        "if not backoff.wait():",
+        "if True:",
+        "lake/test_protocol.py::test_a_merge_against_a_concurrent_commit_takes_both",
+    ),
+]
+
+
+def run(package: Path, *tests: str) -> subprocess.CompletedProcess[str]:
+    """The tests, on a copy of the package that lies in the folder."""
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
+    command = [sys.executable, "-m", "pytest", *options, *(f"tests/{test}" for test in tests)]
+    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def copied(folder: str) -> Path:
+    """A folder with a copy of the package in it."""
+    shutil.copytree(PACKAGE, Path(folder) / "graveler", ignore=shutil.ignore_patterns("__pycache__"))
+    return Path(folder)
+
+
+def survives(mutation: Mutation) -> str:
+    """What is wrong: the test passes without the line, or does not run at all. Empty if nothing is."""
+    with TemporaryDirectory() as folder:
+        package = copied(folder)
+        source = package / "graveler" / mutation.file
+        source.write_text(source.read_text().replace(mutation.line, mutation.instead))
+        done = run(package, mutation.test)
+        return "" if done.returncode == 1 else f"status {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}"
+
+
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def main() -> int:
+    """Print the table; 1 if there is a line that nobody misses."""
+    with TemporaryDirectory() as folder:
+        package = copied(folder)
+        done = run(package, *sorted({mutation.test for mutation in MUTATIONS}))
+        if done.returncode:
+            tell(done.stdout[-2000:])
+            tell("the tests fail with every line in place")
+            return 1
+    with ThreadPoolExecutor(2) as pool:
+        wrong = list(pool.map(survives, MUTATIONS))
+    for mutation, why in zip(MUTATIONS, wrong, strict=True):
+        tell(f"{mutation.promise}  {'MISSED BY NOBODY' if why else 'found'}  {mutation.file:22}  {mutation.rule}")
+        tell(f"        {mutation.test}{f'  {why}' if why else ''}")
+    tell(f"{wrong.count('')} of {len(wrong)} found")
+    return int(any(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""The table of promises, lines and tests is about this code, and the document tells all of it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutations import MUTATIONS, PACKAGE, ROOT, Mutation
+
+DOCUMENT = (ROOT / "docs/faults.md").read_text()
+
+each = pytest.mark.parametrize("mutation", MUTATIONS, ids=[f"{m.promise} {m.rule}" for m in MUTATIONS])
+
+
+@each
+def test_the_line_is_there_and_what_takes_its_place_is_python(mutation: Mutation) -> None:
+    source = (PACKAGE / mutation.file).read_text()
+    assert mutation.line in source
+    ast.parse(source.replace(mutation.line, mutation.instead))
+
+
+@each
+def test_the_test_is_there_and_the_document_names_both(mutation: Mutation) -> None:
+    file, _, rest = mutation.test.partition("::")
+    name = rest.partition("[")[0]
+    assert f"def {name}(" in (Path(__file__).parent / file).read_text()
+    assert f"| {mutation.promise} | {mutation.rule} | `{mutation.file}` | `{name}" in DOCUMENT
+
+
+def test_every_promise_is_kept_by_some_line() -> None:
+    assert {mutation.promise for mutation in MUTATIONS} == {"C1", "C2", "C3", "C4", "C5", "C6"}
