@@ -1,19 +1,32 @@
 """A place in a tree, for walking several trees in step without opening what they share."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 
-from graveler.tree.sstable import Records
+from graveler.tree.ids import ID_BYTES
+from graveler.tree.sstable import MalformedTableError, Table
 from graveler.tree.tree import RangeInfo, Tree
 
 
 class Cursor:
-    """Stands before a range that is not opened yet, inside one, or at the end.
+    """Stands before a range that is not opened yet, before a block of one that is, inside a block, or at the end.
 
-    ``number`` is the range; ``keys``, ``packed`` and ``at`` the block and the place in it (empty while not opened).
+    ``number`` is the range; ``keys``, ``packed`` and ``at`` the block and the place in it (empty while none is read).
     """
 
-    __slots__ = ("_blocks", "_info", "_pending", "at", "keys", "number", "packed", "tree")
+    __slots__ = (
+        "_after",
+        "_before",
+        "_block",
+        "_ids",
+        "_info",
+        "_pending",
+        "_table",
+        "at",
+        "keys",
+        "number",
+        "packed",
+        "tree",
+    )
 
     def __init__(self, tree: Tree, start: bytes = b"") -> None:
         self.tree = tree
@@ -21,8 +34,13 @@ class Cursor:
         self.keys: list[bytes] = []
         self.packed: list[bytes] = []
         self.at = 0
-        self._blocks: Iterator[Records] | None = None
+        self._table: Table | None = None
+        self._block = 0
+        """The next block to read of the opened range."""
+        self._before = self._after = 0
+        """How many records of the range come before ``keys``, and before the next block; -1 where nobody has counted."""
         self._info: RangeInfo | None = None
+        self._ids: bytes | None = None
         self._pending = b""
         """Keys below this one of the range ahead are passed over already, though it is not opened."""
         if start:
@@ -31,12 +49,17 @@ class Cursor:
     @property
     def at_start(self) -> bool:
         """Before a whole range, unopened."""
-        return self._blocks is None and not self._pending and self.number < len(self.tree)
+        return self._table is None and not self._pending and self.number < len(self.tree)
 
     @property
     def unopened(self) -> bool:
         """Before a range that is not opened yet, or (having passed over keys without looking) inside it."""
-        return self._blocks is None and self.number < len(self.tree)
+        return self._table is None and self.number < len(self.tree)
+
+    @property
+    def at_block(self) -> bool:
+        """Before a whole block that is not read yet; before a range's first one also if the range is not opened yet."""
+        return self.at >= len(self.keys) and not self._pending and self.number < len(self.tree)
 
     @property
     def info(self) -> RangeInfo:
@@ -60,18 +83,57 @@ class Cursor:
     def load(self) -> None:
         """Make the next records available in ``keys`` and ``packed``: opens the range if need be. At the end, none."""
         while self.at >= len(self.keys) and self.number < len(self.tree):
-            if self._blocks is None:
-                self._blocks = self.tree.range_blocks(self.number, self._pending)
+            table, pending = self._open(), self._pending
+            if pending:
                 self._pending = b""
-            self.keys, self.packed = next(self._blocks, ([], []))
-            self.at = 0
-            if not self.keys:
+                if (block := bisect_left(table.bounds, pending)) > self._block:
+                    self._block, self._after = block, -1
+            if self._block >= len(table):
                 self._enter(self.number + 1)
+                continue
+            try:
+                self.keys, self.packed = table.read(self._block)
+            except MalformedTableError as error:
+                raise self.tree.damaged(self.number, error) from None
+            self._block += 1
+            self._before = self._after
+            if self._after >= 0:
+                self._after += len(self.keys)
+            self.at = bisect_left(self.keys, pending) if pending else 0
 
     def advance(self, records: int) -> None:
         """Pass over records of the current block."""
         self.at += records
-        if self.at >= len(self.keys) and self._blocks is not None and self.keys and self.keys[-1] == self.info.last:
+        if self.at >= len(self.keys) and self._table is not None and self._block >= len(self._table):
+            self._enter(self.number + 1)
+
+    def ids(self, stop: int) -> bytes | None:
+        """The record IDs of ``keys[at:stop]``, if they are noted."""
+        if self._ids is None:
+            self._ids = self.tree.ids(self.number) or b""
+        if not self._ids:
+            return None
+        if self._before < 0:
+            self._before = self._open().start(self._block - 1)
+            self._after = self._before + len(self.keys)
+        return self._ids[(self._before + self.at) * ID_BYTES : (self._before + stop) * ID_BYTES]
+
+    def raw(self, ahead: int = 0) -> bytes | None:
+        """Bytes of the block that the cursor stands before, or of one further ahead in the same range; None behind the last
+        one. Opens the range."""
+        table = self._open()
+        return table.raw(self._block + ahead) if self._block + ahead < len(table) else None
+
+    def bound(self, ahead: int) -> bytes:
+        """A key that is not below the last one of that block, and below whatever comes next in this tree."""
+        return min(self._open().bounds[self._block + ahead], self.info.last)
+
+    def skip_blocks(self, blocks: int) -> None:
+        """Pass over whole blocks of the opened range; the cursor must stand before one."""
+        self.keys, self.packed, self.at = [], [], 0
+        self._block += blocks
+        self._after = -1
+        if self._block >= len(self._open()):
             self._enter(self.number + 1)
 
     def skip_ranges(self, ranges: int) -> None:
@@ -81,16 +143,21 @@ class Cursor:
     def skip_upto(self, key: bytes) -> None:
         """Pass over all records up to ``key``, inclusive. Opens nothing."""
         if self.keys and key < self.keys[-1]:
-            self.at = bisect_right(self.keys, key, self.at)
-        elif self.keys and key < self.info.last:
-            self._enter(self.number)
-            self._pending = key + b"\0"
+            self.at = max(self.at, bisect_right(self.keys, key))
+        elif self._table is not None and key < self.info.last:
+            self.keys, self.packed, self.at = [], [], 0
+            self._pending = max(self._pending, key + b"\0")
         else:
             self._to(key + b"\0")
 
     def skip_rest(self) -> None:
         """Go to the end. Opens nothing."""
         self._enter(len(self.tree))
+
+    def _open(self) -> Table:
+        if self._table is None:
+            self._table = self.tree.open(self.number)
+        return self._table
 
     def _to(self, start: bytes) -> None:
         """Stand before the first key that is not below ``start``."""
@@ -99,11 +166,12 @@ class Cursor:
         if number < len(lasts) and lasts[number] < start:
             number = bisect_left(lasts, start, number)
             self._enter(number)
-        if number < len(lasts) and self._blocks is None and self.info.first < start:
+        if number < len(lasts) and self._table is None and self.info.first < start:
             self._pending = max(self._pending, start)
 
     def _enter(self, number: int) -> None:
         self.number = number
         self.keys, self.packed, self.at = [], [], 0
-        self._blocks = self._info = None
+        self._table = self._info = self._ids = None
+        self._block = self._after = 0
         self._pending = b""

@@ -23,6 +23,11 @@ def diff(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) 
             a.skip_ranges(run)
             b.skip_ranges(run)
             continue
+        inside = end is None or not a.unopened or a.info.first < end
+        if inside and (run := equal_blocks(a, b)):
+            a.skip_blocks(run)
+            b.skip_blocks(run)
+            continue
         key_a, key_b = a.key, b.key
         smallest = key_a if key_b is None or (key_a is not None and key_a < key_b) else key_b
         if smallest is None or (end is not None and smallest >= end):
@@ -30,6 +35,17 @@ def diff(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) 
         if key_a == key_b:
             a.load()
             b.load()
+            both = min(len(a.keys) - a.at, len(b.keys) - b.at)
+            keys = a.keys[a.at : a.at + both]
+            if keys == b.keys[b.at : b.at + both]:
+                for key, x, y in zip(keys, a.packed[a.at : a.at + both], b.packed[b.at : b.at + both], strict=True):
+                    if x != y and identity(x) != identity(y):
+                        if end is not None and key >= end:
+                            return
+                        yield key, x, y
+                a.advance(both)
+                b.advance(both)
+                continue
             same = common_records(a, b)
             if not same:
                 x, y = a.packed[a.at], b.packed[b.at]
@@ -53,6 +69,19 @@ def equal_ids(a: Cursor, b: Cursor) -> int:
     longest = min(len(a.tree) - a.number, len(b.tree) - b.number)
     run = 0
     while run < longest and a.tree.range_id(a.number + run) == b.tree.range_id(b.number + run):
+        run += 1
+    return run
+
+
+def equal_blocks(a: Cursor, b: Cursor) -> int:
+    """How many blocks ahead of both are the same in the files, one after another: their records need not be looked at.
+
+    Opens both ranges where they begin with the same key, and not before. Some µs a block, for 160 records or so.
+    """
+    if not (a.at_block and b.at_block) or a.unopened != b.unopened or (a.unopened and a.info.first != b.info.first):
+        return 0
+    run = 0
+    while (block := a.raw(run)) is not None and block == b.raw(run):
         run += 1
     return run
 

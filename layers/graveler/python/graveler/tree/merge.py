@@ -20,7 +20,7 @@ import msgspec
 
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.cursor import Cursor
-from graveler.tree.diff import Difference, common_records, diff, equal_ids
+from graveler.tree.diff import Difference, common_records, diff, equal_blocks, equal_ids
 from graveler.tree.record import identity
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter
@@ -105,7 +105,7 @@ class _Merge:
     def run(self) -> Iterator[TreeConflict]:
         base, source, destination = self.base, self.source, self.destination
         while True:
-            if self._whole_ranges():
+            if self._whole_ranges() or self._whole_blocks():
                 continue
             keys = [key for key in (base.key, source.key, destination.key) if key is not None]
             if not keys:
@@ -146,6 +146,28 @@ class _Merge:
                     return True
         return False
 
+    def _whole_blocks(self) -> bool:
+        """Decide what can be decided by comparing blocks as they are in the files, by the same table; False if nothing can."""
+        b, s, d = self.base, self.source, self.destination
+        if run := equal_blocks(s, d):
+            of_base = min(run, equal_blocks(b, s))
+            last = min(s.bound((of_base or run) - 1), d.bound((of_base or run) - 1))
+            s.skip_blocks(of_base or run)
+            self._take_upto(d, last)
+            if of_base:
+                b.skip_blocks(of_base)
+            else:
+                b.skip_upto(last)
+            return True
+        for one, other in ((s, d), (d, s)):
+            if run := equal_blocks(b, one):
+                last = min(b.bound(run - 1), one.bound(run - 1))
+                b.skip_blocks(run)
+                one.skip_blocks(run)
+                self._take_upto(other, last)
+                return True
+        return False
+
     def _take(self, cursor: Cursor, stop: int) -> None:
         """Take whole ranges, by reference."""
         if self.writer is not None:
@@ -169,7 +191,7 @@ class _Merge:
                     continue
             cursor.load()
             end = len(cursor.keys) if last is None else bisect_right(cursor.keys, last, cursor.at)
-            self.writer.add(cursor.keys[cursor.at : end], cursor.packed[cursor.at : end])
+            self.writer.add(cursor.keys[cursor.at : end], cursor.packed[cursor.at : end], cursor.ids(end))
             cursor.advance(end - cursor.at)
 
     def _records(self, key: bytes) -> TreeConflict | None:
@@ -187,9 +209,8 @@ class _Merge:
             if run:
                 cursor = self.destination
                 if self.writer is not None:
-                    self.writer.add(
-                        cursor.keys[cursor.at : cursor.at + run], cursor.packed[cursor.at : cursor.at + run]
-                    )
+                    end = cursor.at + run
+                    self.writer.add(cursor.keys[cursor.at : end], cursor.packed[cursor.at : end], cursor.ids(end))
                 for cursor in (self.base, self.source, self.destination):
                     cursor.advance(run)
                 return None

@@ -312,16 +312,19 @@ def _entries(block: bytes, suffix: int) -> Records:
         shared = block[at]
         unshared = block[at + 1]
         length = block[at + 2]
-        if (shared | unshared | length) > 127:
+        if length < 128 and unshared < 128 and shared < 128:
+            at += 3
+        elif unshared < 128 and shared < 128 and block[at + 3] < 128:
+            length += (block[at + 3] << 7) - 128
+            at += 4
+        else:
             shared, at = _varint(block, at)
             unshared, at = _varint(block, at)
             length, at = _varint(block, at)
-        else:
-            at += 3
         stop = at + unshared
         if shared > len(key):  # what is shared reaches into what RocksDB appended: "k" and "k\x01"
             key += _TRAILER
-        key = key[:shared] + block[at : stop - suffix] if shared else block[at : stop - suffix]
+        key = key[:shared] + block[at : stop - suffix]
         at = stop + length
         add_key(key)
         add_value(block[stop:at])
