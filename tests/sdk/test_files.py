@@ -162,6 +162,15 @@ def test_bytes_have_no_encoding(main: Branch) -> None:
         main.object("a").writer("wb", encoding="utf-8")  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("wrong", [{"encoding": "klingon"}, {"errors": "shrug"}, {"newline": "x"}])
+def test_text_that_cannot_be_is_refused(main: Branch, wrong: dict[str, str]) -> None:
+    main.object("a").upload("a")
+    with pytest.raises(graveler.InvalidError):
+        main.object("a").writer("w", **wrong)  # type: ignore[call-overload]
+    with pytest.raises(graveler.InvalidError):
+        main.object("a").reader("r", **wrong)  # type: ignore[call-overload]
+
+
 def test_an_upload_takes_text_bytes_and_files(main: Branch, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"from a file")
     assert main.object("t").upload("tëxt").reader().read() == "tëxt".encode()

@@ -14,9 +14,9 @@ The rooms, from the top down: ``cli``, ``sdk`` and others (faces), ``lake`` (use
 none of them: each name below is looked up when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
-
+TYPE_CHECKING = (
+    False  # type checkers take it for True by its name; importing ``typing`` would cost more than all else here
+)
 if TYPE_CHECKING:
     from graveler.errors import (
         AlreadyExistsError,
@@ -103,7 +103,7 @@ __all__ = [
     "open",
 ]
 
-_SDK: Final = {
+_SDK = {
     "Branch": "branch",
     "ImportManager": "importing",
     "Lake": "lake",
@@ -128,6 +128,8 @@ def __getattr__(name: str) -> object:
         module, inside = f"graveler.sdk.{_SDK[name]}", {"open": "open_lake", "create": "create_lake"}.get(name, name)
     else:
         module, inside = "graveler.errors" if name.endswith("Error") else "graveler.model", name
+    from importlib import import_module
+
     found: object = getattr(import_module(module), inside)
     globals()[name] = found
     return found

@@ -1,5 +1,6 @@
 """Reading an object as a file: seekable, in ranges, with read-ahead."""
 
+import codecs
 import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -116,8 +117,8 @@ def open_reader(
 
 
 def check_mode(mode: str, kinds: str, *, encoding: str | None, errors: str | None, newline: str | None) -> bool:
-    """Whether ``mode`` is a binary one. :class:`InvalidError` for one that does not begin with one of ``kinds``, or names for
-    bytes what is for text only."""
+    """Whether ``mode`` is a binary one. :class:`InvalidError` for one that does not begin with one of ``kinds``, for what is of
+    text only with bytes, and for encodings that there are not."""
     kind, rest = mode[:1], mode[1:]
     if not kind or kind not in kinds or rest not in ("", "b", "t"):
         known = ", ".join(repr(kind + end) for kind in kinds for end in ("", "b"))
@@ -128,4 +129,11 @@ def check_mode(mode: str, kinds: str, *, encoding: str | None, errors: str | Non
         raise InvalidError(
             f"mode {mode!r} reads and writes bytes, which have no encoding, errors or newline; leave them out"
         )
+    try:
+        codecs.lookup(encoding or "utf-8")
+        codecs.lookup_error(errors or "strict")
+    except LookupError as error:
+        raise InvalidError(f"{error}; give one that Python knows") from None
+    if newline not in (None, "", "\n", "\r", "\r\n"):
+        raise InvalidError(f"newline is {newline!r}; give None, '', '\\n', '\\r' or '\\r\\n'")
     return binary

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Literal, TypeAlias, overload
 
 from graveler.errors import AlreadyExistsError, ObjectNotFoundError
@@ -166,7 +167,11 @@ class WriteableObject(StoredObject):
         self._repository.verbs.branch(self._ref)  # before anybody writes gigabytes for a branch that is not there
         if mode[0] == "x" and self.exists():
             raise AlreadyExistsError("object", self._path)
-        writer = ObjectWriter(self._path, lambda file: self._upload(file, mode, content_type, metadata))
+        writer = ObjectWriter(
+            self._path,
+            NamedTemporaryFile(prefix="graveler-"),  # noqa: SIM115 - the writer closes it
+            lambda file: self._upload(file, mode, content_type, metadata),
+        )
         return writer if binary else TextObjectWriter(writer, encoding or "utf-8", errors, newline)
 
     def delete(self) -> None:

@@ -3,32 +3,32 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from warnings import warn
 
 if TYPE_CHECKING:
+    from tempfile import _TemporaryFileWrapper
+
     from _typeshed import ReadableBuffer
 
 Upload = Callable[[Path], None]
 """Makes the file an object."""
-
-_PIECE: Final = 1 << 16
 
 
 class ObjectWriter(io.BufferedIOBase):
     """The bytes of an object that is to be. Closing uploads and stages it; leaving a ``with`` block by an exception,
     :meth:`discard`, or forgetting the writer does not. Cost: nothing until then.
 
-    If the upload fails, :meth:`close` raises its error and the writer is closed; what was written is gone.
+    ``file`` is the writer's own from now on. If the upload fails, :meth:`close` raises its error and the writer is closed;
+    what was written is gone.
     """
 
-    def __init__(self, path: str, upload: Upload) -> None:
+    def __init__(self, path: str, file: "_TemporaryFileWrapper[bytes]", upload: Upload) -> None:
         super().__init__()
         self._path = path
+        self._file = file
         self._upload = upload
-        self._file = NamedTemporaryFile(prefix="graveler-", buffering=_PIECE)  # noqa: SIM115 - closed when this is
 
     @property
     def name(self) -> str:
