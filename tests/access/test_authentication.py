@@ -257,6 +257,17 @@ def test_the_first_key_is_made_once(access: Access, tables: CountingTables) -> N
     assert access.ensure_first_key() is None, "a lake whose keys were all revoked does not open by itself again"
 
 
+def test_a_lake_is_set_up_once(access: Access) -> None:
+    with pytest.raises(InvalidError):
+        access.set_up("ann", (GIVEN_ID, "short"))
+    made = access.set_up("ann", (GIVEN_ID, GIVEN_SECRET))
+    assert made is not None
+    assert access.authenticate(basic(GIVEN_ID, GIVEN_SECRET), None, HERE) == made.key.identity()
+    assert access.set_up("eve", ("another-key", GIVEN_SECRET)) is None
+    assert access.set_up("eve") is None
+    assert access.keys() == [made.key]
+
+
 def test_of_many_first_starts_one_makes_the_key(tmp_path: Path) -> None:
     with SqliteTables(tmp_path / "tables.sqlite") as tables:
         starts = [Access(tables) for _ in range(8)]

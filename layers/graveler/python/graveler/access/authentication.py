@@ -97,6 +97,14 @@ class Access:
             raise InvalidError("an access key ID and its secret go together; give both, or neither")
         return self._keys.create_first(name, now=self._clock())
 
+    def set_up(self, name: str, chosen: tuple[str, str] | None = None) -> KeyWithSecret | None:
+        """An admin's key for a lake that never had a key, with a ``chosen`` ID and secret or with new ones; None if it had
+        one. At most two table requests. :class:`InvalidError` for an ID or a secret that cannot be used.
+
+        Unlike :meth:`ensure_first_key` it may be asked for by somebody unknown.
+        """
+        return self._keys.create_first(name, chosen, now=self._clock())
+
     def _verify(self, authorization: str, source: str) -> Identity:
         scheme, _, credential = authorization.partition(" ")
         if len(authorization) > _MAX_CREDENTIAL:

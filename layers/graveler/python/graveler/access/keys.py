@@ -81,12 +81,16 @@ class Keys:
         self._tables.put(_address(made.key.key_id), _encode(made), Absent())
         return made
 
-    def create_first(self, name: str, *, now: float) -> KeyWithSecret | None:
-        """Make an admin's key if the lake never had a key; of several callers at once, one gets it. One table read, and one
-        write if there is none."""
-        if self._tables.query(_PARTITION, limit=1).items:
+    def create_first(self, name: str, chosen: tuple[str, str] | None = None, *, now: float) -> KeyWithSecret | None:
+        """Make an admin's key if the lake never had a key, with a ``chosen`` ID and secret or with new ones; of several callers
+        at once, one gets it. One table read, and one write if there is none. :class:`InvalidError` for an ID or a secret
+        that cannot be used."""
+        if self.any():
             return None
-        made = KeyWithSecret(_key(_new_key_id(), name, Role.ADMIN, (), (), now), _new_secret())
+        if chosen is not None:
+            _check_chosen(*chosen)
+        key_id, secret = chosen or (_new_key_id(), _new_secret())
+        made = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
         writes = [
             Put(_address(made.key.key_id), _encode(made), Absent()),
             Put(_FIRST, {"key_id": made.key.key_id}, Absent()),
@@ -103,13 +107,7 @@ class Keys:
         :class:`InvalidError` if one of the two cannot be used; :class:`AlreadyExistsError` if the key has another secret, or
         was revoked.
         """
-        if not _KEY_ID.fullmatch(key_id):
-            raise InvalidError(f"access key ID {key_id!r} must be 3 to 128 letters, digits, or one of . _ -")
-        if not (MIN_CHOSEN_SECRET <= len(secret) <= MAX_SECRET and _SECRET.fullmatch(secret)):
-            raise InvalidError(
-                f"the secret of access key {key_id!r} must have {MIN_CHOSEN_SECRET} to {MAX_SECRET} printable ASCII "
-                "characters without spaces; take 40 random ones"
-            )
+        _check_chosen(key_id, secret)
         made = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
         try:
             self._tables.put(_address(key_id), _encode(made), Absent())
@@ -183,6 +181,16 @@ def _new_key_id() -> str:
 
 def _new_secret() -> str:
     return "".join(choice(_LETTERS) for _ in range(40))
+
+
+def _check_chosen(key_id: str, secret: str) -> None:
+    if not _KEY_ID.fullmatch(key_id):
+        raise InvalidError(f"access key ID {key_id!r} must be 3 to 128 letters, digits, or one of . _ -")
+    if not (MIN_CHOSEN_SECRET <= len(secret) <= MAX_SECRET and _SECRET.fullmatch(secret)):
+        raise InvalidError(
+            f"the secret of access key {key_id!r} must have {MIN_CHOSEN_SECRET} to {MAX_SECRET} printable ASCII "
+            "characters without spaces; take 40 random ones"
+        )
 
 
 def _address(key_id: str) -> Key:

@@ -6,14 +6,17 @@ Of two that declare the same method and path the first counts, so ``unimplemente
 from typing import Final
 
 from graveler.api.resources import (
+    auth,
     branches,
     commits,
+    config,
     imports,
     insight,
     multipart,
     objects,
     refs,
     repositories,
+    setup,
     staging,
     tags,
     unimplemented,
@@ -31,5 +34,8 @@ GROUPS: Final[tuple[Routes, ...]] = (
     multipart.routes,
     imports.routes,
     insight.routes,
+    auth.routes,
+    config.routes,
+    setup.routes,
     unimplemented.routes,
 )

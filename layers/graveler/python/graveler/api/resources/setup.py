@@ -1,0 +1,70 @@
+"""Setting up: the first access key of a lake that never had one. ``graveler serve`` makes it before it answers anybody."""
+
+from msgspec import Struct, field
+
+from graveler.access.authentication import COOKIE
+from graveler.api.call import Call
+from graveler.api.documents import Error
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.resources.auth import CredentialsWithSecret
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Routes
+
+routes = Routes("setup")
+
+
+class LoginConfig(Struct, frozen=True):
+    """How people log in: with access keys, nothing else."""
+
+    rbac: str = field(default="none", name="RBAC")
+    login_url: str = ""
+    login_failed_message: str = "error authenticating request"
+    login_cookie_names: list[str] = field(default_factory=lambda: [COOKIE])
+    logout_url: str = ""
+
+
+class SetupState(Struct, frozen=True):
+    """Whether the lake has had an access key: ``initialized`` or ``not_initialized``."""
+
+    state: str
+    comm_prefs_missing: bool = False
+    login_config: LoginConfig = LoginConfig()
+
+
+class KeyChoice(Struct, frozen=True):
+    """An access key of one's own choice."""
+
+    access_key_id: str
+    secret_access_key: str
+
+
+class Setup(Struct, frozen=True):
+    """The first user. Other fields that clients send are ignored."""
+
+    username: str
+    key: KeyChoice | None = None
+
+
+@routes.get("/setup_lakefs", "getSetupState", None, answers={200: SetupState})
+def get_setup_state(call: Call) -> Response:
+    """Say whether there is anybody who can log in."""
+    return json_response(SetupState("initialized" if call.access.has_keys() else "not_initialized"))
+
+
+@routes.post("/setup_lakefs", "setup", None, answers={200: CredentialsWithSecret, 400: Error, 409: Error})
+def set_up(call: Call, body: Setup) -> Response:
+    """Make the first access key, an admin's; 409 if there ever was one."""
+    if not body.username:
+        raise bad_request("username is empty; say who the first key is for")
+    chosen = None if body.key is None else (body.key.access_key_id, body.key.secret_access_key)
+    made = call.access.set_up(body.username, chosen)
+    if made is None:
+        raise ApiError(409, "lakeFS already initialized: this lake has access keys")
+    call.audit("200")
+    return json_response(CredentialsWithSecret(made.key.key_id, made.secret, made.key.created))
+
+
+@routes.post("/setup_comm_prefs", "setupCommPrefs", None, answers={200: None})
+def set_communication_preferences(call: Call) -> Response:
+    """Take how somebody wants to be written to, and forget it."""
+    return no_content(status=200)
