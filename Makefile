@@ -13,7 +13,7 @@ SEED ?= 20260101
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup demo test test-newest check format bench soak lock clean
+.PHONY: help setup demo test test-newest check openapi format bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -48,11 +48,15 @@ soak: setup  ## the long campaigns: faults, interleavings, processes, merges, hi
 	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} $(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
 	@$(BIN)/python -m tests.mutations
 
+openapi: setup  ## write docs/openapi.json again, from the routes
+	@$(BIN)/python -m graveler.api.openapi docs/openapi.json
+
 check: setup  ## formatting, lint, strict types, import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m graveler.api.openapi --check docs/openapi.json
 
 format: setup  ## mend formatting and what ruff can mend
 	@$(BIN)/ruff format .

@@ -27,4 +27,5 @@ the lake raises becomes a status in ``errors.py``; raise :class:`graveler.api.er
 ``request_key`` (for verbs with a ``request_id``), ``audit_url`` (for each presigned URL; changes are audited by themselves). The
 permission that a route declares is required before the handler runs, for the path's ``{repository}`` and, if it changes anything,
 ``{branch}``; with ``branch_in_body=True`` the handler must do that itself. ``None`` makes a route that needs no credentials.
+`make openapi` writes the OpenAPI document again.
 '''

@@ -1,5 +1,5 @@
-"""What is answered outside the API's base path: pages for people, and the OpenAPI document. Never JSON errors there, since a client
-that asks for another version of the API must not take the answer for one."""
+"""What is answered outside the API's base path: pages for people, and the OpenAPI document. Never JSON errors: a client that asks
+for another version of the API must not take the answer for one of it."""
 
 from pathlib import Path
 

@@ -261,9 +261,9 @@ def get_branch_protection(call: Call, repository: str) -> Response:
 )
 def set_branch_protection(call: Call, repository: str, body: list[ProtectionRule]) -> Response:
     """Replace the patterns of protected branches; with a header `If-Match` only if they are as that ETag said."""
-    condition = call.headers.get("if-match")
+    condition = call.headers.get("if-match", "*").strip()
     patterns = [rule.pattern for rule in body]
-    if_match = None if condition is None else condition.strip().removeprefix("W/").strip('"')
+    if_match = None if condition == "*" else condition.removeprefix("W/").strip('"')
     call.lake.repository(repository).set_protection(patterns, if_match=if_match)
     return no_content()
 

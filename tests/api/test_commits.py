@@ -1,0 +1,239 @@
+"""Commits, histories, merges and differences over the API."""
+
+import pytest
+
+from tests.api.support import Client, segment
+from tests.api.test_branches import BRANCHES, REPO, branch, commit, paths
+
+
+def test_a_commit_is_answered_whole(call: Client) -> None:
+    call.world.lake.repository("repo").upload("main", "a", b"1")
+    before = call("GET", f"{REPO}/commits/main").json()
+    asked = {"message": "m", "metadata": {"k": "ü"}, "date": 1_600_000_000}
+    made = call("POST", f"{BRANCHES}/main/commits", (), asked)
+    assert made.status == 201
+    said = made.json()
+    assert {**said, "id": "", "meta_range_id": ""} == {
+        "id": "",
+        "parents": [before["id"]],
+        "committer": "somebody",
+        "message": "m",
+        "creation_date": 1_600_000_000,
+        "meta_range_id": "",
+        "metadata": {"k": "ü"},
+        "generation": 2,
+        "version": 1,
+    }
+    assert len(said["meta_range_id"]) == 64
+    assert call("GET", f"{REPO}/commits/{said['id'][:12]}").json() == said
+
+
+def test_nothing_to_commit_has_the_text_that_clients_match(call: Client) -> None:
+    answer = call("POST", f"{BRANCHES}/main/commits", (), {"message": "m"})
+    assert answer.status == 400
+    assert answer.message.startswith("commit: no changes")
+    assert call("POST", f"{BRANCHES}/main/commits", (), {"message": "m", "allow_empty": True}).status == 201
+    assert call("POST", f"{BRANCHES}/nothing/commits", (), {"message": "m"}).status == 404
+
+
+def test_a_repeated_request_with_its_key_gives_the_first_answer(call: Client) -> None:
+    key = {"Idempotency-Key": "try-1"}
+    opened = call.world.lake.repository("repo")
+    opened.upload("main", "a", b"1")
+    first = call("POST", f"{BRANCHES}/main/commits", (), {"message": "m"}, key)
+    opened.upload("main", "b", b"2")
+    again = call("POST", f"{BRANCHES}/main/commits", (), {"message": "m"}, key)
+    assert (again.status, again.json()) == (201, first.json())
+    assert paths(call, "main@") == {"a": b"1"}
+    other = call("POST", f"{BRANCHES}/main/commits", (), {"message": "m"}, {"Idempotency-Key": "try-2"})
+    assert other.json()["parents"] == [first.json()["id"]]
+    branch(call, "dev", "main~1")
+    commit(call, "dev", {"c": b"3"})
+    merged = [call("POST", f"{REPO}/refs/dev/merge/main", (), {}, key).json() for _ in range(2)]
+    assert merged[0] == merged[1]
+    assert merged[0]["reference"]
+
+
+@pytest.mark.parametrize("key", ["x" * 201, "line\nbreak"])
+def test_keys_that_cannot_be_kept_are_refused(call: Client, key: str) -> None:
+    body = {"message": "m", "allow_empty": True}
+    assert call("POST", f"{BRANCHES}/main/commits", (), body, {"Idempotency-Key": key}).status == 400
+
+
+def test_a_ready_metarange_can_be_committed(call: Client) -> None:
+    commit(call, "main", {"a": b"1"})
+    opened = call.world.lake.repository("repo")
+    ready = opened.commit_of("main").metarange
+    branch(call, "dev", "main~1")
+    made = call("POST", f"{BRANCHES}/dev/commits", {"source_metarange": ready}, {"message": "ready"})
+    assert made.status == 201
+    assert paths(call, "dev") == {"a": b"1"}
+    nonsense = call("POST", f"{BRANCHES}/dev/commits", {"source_metarange": "../x"}, {"message": "ready"})
+    assert nonsense.status == 400
+
+
+def test_a_log_in_pages_gives_every_commit_once_newest_first(call: Client) -> None:
+    made = [commit(call, "main", {"a": str(n).encode()}) for n in range(5)]
+    log = f"{REPO}/refs/main/commits"
+    whole = [item["id"] for item in call("GET", log).json()["results"]]
+    assert whole[:5] == made[::-1]
+    seen: list[str] = []
+    after = ""
+    while True:
+        page = call("GET", log, {"amount": 2, "after": after}).json()
+        seen += [item["id"] for item in page["results"]]
+        after = page["pagination"]["next_offset"]
+        if not page["pagination"]["has_more"]:
+            break
+    assert seen == whole
+    assert [item["id"] for item in call("GET", log, {"after": made[3]}).json()["results"]] == whole[2:]
+    assert [item["id"] for item in call("GET", log, {"after": "main~1"}).json()["results"]] == whole[2:]
+
+
+def test_a_log_can_be_narrowed(call: Client) -> None:
+    one = commit(call, "main", {"a/1": b"1"})
+    two = commit(call, "main", {"b,c": b"2"})
+    three = commit(call, "main", {"a/2": b"3"})
+    log = f"{REPO}/refs/main/commits"
+
+    def ids(query: object) -> list[str]:
+        return [item["id"] for item in call("GET", log, query).json()["results"]]  # type: ignore[arg-type]
+
+    assert ids({"prefixes": "a/"}) == [three, one]
+    assert ids([("objects", "a/1"), ("objects", "b,c")]) == [two, one]
+    assert ids({"stop_at": two}) == [three, two]
+    assert ids({"limit": "true", "amount": 1}) == [three]
+    assert not call("GET", log, {"limit": "true", "amount": 1}).json()["pagination"]["has_more"]
+    assert ids({"since": "2200-01-01T00:00:00Z"}) == []
+    assert len(ids({"since": "2020-01-01T00:00:00+02:00"})) == 4
+    for query in ({"since": "yesterday"}, {"after": "nothing^^^"}, {"amount": "2000"}):
+        assert call("GET", log, query).status in (400, 404)
+
+
+def test_merge_and_its_base(call: Client) -> None:
+    base = commit(call, "main", {"a": b"1"})
+    branch(call, "dev")
+    source = commit(call, "dev", {"b": b"2"})
+    destination = commit(call, "main", {"c": b"3"})
+    assert call("GET", f"{REPO}/refs/dev/merge/main").json() == {
+        "source_commit_id": source,
+        "destination_commit_id": destination,
+        "base_commit_id": base,
+    }
+    merged = call("POST", f"{REPO}/refs/dev/merge/main", (), {})
+    assert merged.status == 200
+    made = call("GET", f"{REPO}/commits/main").json()
+    assert merged.json() == {"reference": made["id"]}
+    assert made["parents"] == [destination, source]
+    assert made["message"] == "Merge 'dev' into 'main'"
+    again = call("POST", f"{REPO}/refs/dev/merge/main")
+    assert (again.status, "no changes" in again.message) == (400, True)
+
+
+def test_a_squashed_merge_has_one_parent(call: Client) -> None:
+    head = commit(call, "main", {"a": b"1"})
+    branch(call, "dev")
+    commit(call, "dev", {"b": b"2"})
+    assert call("POST", f"{REPO}/refs/dev/merge/main", (), {"squash_merge": True}).status == 200
+    assert call("GET", f"{REPO}/commits/main").json()["parents"] == [head]
+
+
+@pytest.fixture
+def apart(call: Client) -> Client:
+    """Branches ``main`` and ``dev`` that changed ``x/1`` … ``x/3`` differently, and ``same`` alike."""
+    names = ["x/1", "x/2", "x/3"]
+    commit(call, "main", {name: b"base" for name in names})
+    branch(call, "dev")
+    commit(call, "dev", {**{name: b"of dev" for name in names}, "same": b"1", "new": b"2"})
+    commit(call, "main", {**{name: b"main" for name in names}, "same": b"1"})
+    return call
+
+
+def test_a_merge_in_conflict_changes_nothing_and_answers_a_merge_result(apart: Client) -> None:
+    before = paths(apart, "main")
+    answer = apart("POST", f"{REPO}/refs/dev/merge/main", (), {})
+    assert answer.status == 409
+    assert answer.json()["reference"] == ""
+    assert "conflict" in answer.json()["message"]
+    assert paths(apart, "main") == before
+
+
+def test_strategies_decide_conflicts_for_all_paths_or_by_prefix(apart: Client) -> None:
+    for body in ({"strategy": "none"}, {"strategies": [{"prefix": "x/", "strategy": 1}]}):
+        assert apart("POST", f"{REPO}/refs/dev/merge/main", (), body).status == 400
+    body = {"strategy": "source-wins", "strategies": [{"prefix": "x/2", "strategy": "dest-wins"}]}
+    assert apart("POST", f"{REPO}/refs/dev/merge/main", (), body).status == 200
+    merged = paths(apart, "main")
+    assert [merged[f"x/{n}"] for n in (1, 2, 3)] == [b"of dev", b"main", b"of dev"]
+    assert apart("GET", f"{REPO}/commits/main").json()["metadata"] == {".lakefs.merge.strategy": "source-wins"}
+
+
+def test_a_dry_run_lists_every_conflict_in_pages_and_changes_nothing(apart: Client) -> None:
+    preview = f"{REPO}/refs/dev/merge/main/preview"
+    head = apart("GET", f"{BRANCHES}/main").json()
+    page = apart("GET", preview, {"amount": 2}).json()
+    assert page["conflicts"] == 3
+    assert [item["path"] for item in page["results"]] == ["x/1", "x/2"]
+    assert page["pagination"] == {"has_more": True, "next_offset": "x/2", "results": 2, "max_per_page": 1000}
+    rest = apart("GET", preview, {"amount": 2, "after": "x/2"}).json()
+    assert [item["path"] for item in rest["results"]] == ["x/3"]
+    assert {side: rest["results"][0][side]["size_bytes"] for side in ("base", "source", "destination")} == {
+        "base": 4,
+        "source": 6,
+        "destination": 4,
+    }
+    decided = apart("GET", preview, {"strategy": "source-wins"}).json()
+    assert (decided["conflicts"], decided["totals"]["changed"], decided["totals"]["added"]) == (0, 3, 1)
+    assert apart("GET", f"{BRANCHES}/main").json() == head
+
+
+def test_three_dots_show_what_a_merge_would_bring(apart: Client) -> None:
+    diff = f"{REPO}/refs/main/diff/dev"
+    shown = {item["path"]: item["type"] for item in apart("GET", diff).json()["results"]}
+    assert shown == {"new": "added", "x/1": "conflict", "x/2": "conflict", "x/3": "conflict"}
+    plain = apart("GET", f"{REPO}/refs/{segment('main~1')}/diff/dev").json()["results"]
+    assert {item["type"] for item in plain} == {"added", "changed"}
+
+
+def test_two_dots_show_what_turns_left_into_right(apart: Client) -> None:
+    diff = f"{REPO}/refs/dev/diff/main"
+    shown = apart("GET", diff, {"type": "two_dot", "include_right_stats": "True"}).json()["results"]
+    assert [(item["type"], item["path"], item["size_bytes"]) for item in shown] == [
+        ("removed", "new", 1),
+        ("changed", "x/1", 4),
+        ("changed", "x/2", 4),
+        ("changed", "x/3", 4),
+    ]
+    assert "right" not in shown[0]
+    assert set(shown[1]["right"]) == {"checksum", "mtime", "content_type", "metadata"}
+    rolled = apart("GET", diff, {"type": "two_dot", "delimiter": "/", "prefix": "x"}).json()["results"]
+    assert rolled == [{"type": "prefix_changed", "path": "x/", "path_type": "common_prefix"}]
+    assert apart("GET", diff, {"type": "four_dot"}).status == 400
+
+
+def test_a_dollar_on_the_right_includes_what_is_not_committed(call: Client) -> None:
+    commit(call, "main", {"a": b"1"})
+    call.world.lake.repository("repo").upload("main", "b", b"2")
+    shown = call("GET", f"{REPO}/refs/main/diff/{segment('main$')}", {"type": "two_dot"}).json()["results"]
+    assert [item["path"] for item in shown] == ["b"]
+    assert call("GET", f"{REPO}/refs/main~1/diff/{segment('main$')}").status == 400
+
+
+def test_sums_blame_annotations_and_a_check(apart: Client) -> None:
+    total = apart("GET", f"{REPO}/refs/main/diff/dev/summary", {"type": "two_dot"}).json()["total"]
+    assert (total["added"], total["changed"], total["removed"]) == (1, 3, 0)
+    parts = apart("GET", f"{REPO}/refs/main/diff/dev/summary", {"delimiter": "/"}).json()["results"]
+    assert [part["path"] for part in parts] == ["", "x/"]
+    assert apart("GET", f"{REPO}/refs/dev/usage").json() == {"objects": 5, "size_bytes": 20, "results": []}
+    head = apart("GET", f"{REPO}/commits/dev").json()
+    assert apart("GET", f"{REPO}/refs/dev/blame", {"path": "x/1"}).json() == head
+    assert apart("GET", f"{REPO}/refs/dev/blame", {"path": "nothing"}).status == 404
+    assert apart("GET", f"{REPO}/refs/dev/blame").status == 400
+    noted = apart("GET", f"{REPO}/refs/dev/annotate", {"delimiter": "/"}).json()["results"]
+    assert [(item["path"], item["path_type"], item["commit"]["id"]) for item in noted] == [
+        ("new", "object", head["id"]),
+        ("same", "object", head["id"]),
+        ("x/", "common_prefix", head["id"]),
+    ]
+    checked = apart("GET", f"{REPO}/fsck").json()
+    assert (checked["clean"], checked["findings"], checked["counts"]["branches"]) == (True, 0, 2)

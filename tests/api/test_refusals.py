@@ -1,0 +1,141 @@
+"""Who may what, what is not implemented, what goes wrong inside."""
+
+import json
+import logging
+import re
+
+import pytest
+
+from graveler import errors
+from graveler.access.errors import AuthenticationError, NotPermittedError, SourceNotAllowedError, TooManyFailuresError
+from graveler.access.permissions import Role
+from graveler.api.errors import status_and_text
+from graveler.api.resources import GROUPS
+from graveler.api.resources.unimplemented import OPERATIONS
+from graveler.api.routing import Permission, Router
+from graveler.lake.lake import Lake
+from tests.api.support import Client, basic
+
+REPO = "/repositories/repo"
+
+
+def test_no_and_wrong_credentials_are_the_same_401(call: Client) -> None:
+    said = {
+        call("GET", "/repositories", authorization=given).body
+        for given in (None, "Basic nonsense", "Bearer nonsense", "Digest x", "Basic " + "QUtJQTox")
+    }
+    assert said == {b'{"message":"error authenticating request"}'}
+    assert call("GET", "/repositories", authorization=None).status == 401
+
+
+def test_every_route_needs_what_it_declares(call: Client) -> None:
+    checked = 0
+    for route in Router(GROUPS).routes:
+        path = re.sub(r"{\w+}", "repo", route.template)
+        if route.permission is None:
+            continue
+        assert call(route.method, path, authorization=None).status == 401, route.operation
+        if route.permission is not Permission.READ:
+            refused = call(route.method, path, (), {}, authorization=call.world.reader)
+            assert refused.status in (400, 401), route.operation
+            checked += refused.status == 401
+    assert checked > 20
+
+
+def test_a_key_for_some_branches_changes_those_only(call: Client) -> None:
+    key = basic(call.world.access.create_key("limited", Role.WRITER, branches=["exp-*"]))
+    branches = f"{REPO}/branches"
+    assert call("POST", branches, (), {"name": "exp-1", "source": "main"}, authorization=key).status == 201
+    refused = call("POST", branches, (), {"name": "other", "source": "main"}, authorization=key)
+    assert (refused.status, "insufficient permissions" in refused.message) == (401, True)
+    body = {"message": "m", "allow_empty": True}
+    assert call("POST", f"{branches}/exp-1/commits", (), body, authorization=key).status == 201
+    assert call("POST", f"{branches}/main/commits", (), body, authorization=key).status == 401
+    assert call("POST", f"{REPO}/refs/exp-1/merge/main", (), {}, authorization=key).status == 401
+
+
+def test_a_key_for_some_repositories_sees_those_only(call: Client) -> None:
+    call.world.lake.create_repository("other", "mem://other")
+    key = basic(call.world.access.create_key("limited", Role.ADMIN, repositories=["oth*"]))
+    listed = call("GET", "/repositories", authorization=key).json()
+    assert [item["id"] for item in listed["results"]] == ["other"]
+    assert call("GET", REPO, authorization=key).status == 401
+
+
+@pytest.mark.parametrize(("method", "template", "operation"), OPERATIONS)
+def test_what_is_not_there_is_a_501_or_somebody_else_does_it(
+    call: Client, method: str, template: str, operation: str
+) -> None:
+    found = next(r for r in Router(GROUPS).routes if (r.method, r.template) == (method, template))
+    if found.tag != "not implemented":
+        return
+    answer = call(method, re.sub(r"{\w+}", "x", template))
+    assert answer.status == 501
+    assert operation in answer.message
+
+
+def test_runs_of_hooks_are_an_empty_list(call: Client) -> None:
+    assert call("GET", f"{REPO}/actions/runs").json()["results"] == []
+    for path in ("/x", "/x/hooks", "/x/hooks/y/output"):
+        assert call("GET", f"{REPO}/actions/runs{path}").status == 404
+
+
+def test_what_goes_wrong_inside_is_logged_under_an_id_and_not_told(
+    call: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Lake, name: str) -> None:
+        raise ZeroDivisionError("the secret is 42")
+
+    monkeypatch.setattr(Lake, "repository", broken)
+    with caplog.at_level(logging.ERROR, "graveler.api"):
+        answer = call("GET", REPO)
+    assert answer.status == 500
+    assert "42" not in answer.message
+    assert answer.headers["x-request-id"] in answer.message
+    assert "the secret is 42" in caplog.text
+    assert answer.headers["x-request-id"] in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "begins"),
+    [
+        (errors.RepositoryNotFoundError("r"), 404, "repository not found"),
+        (errors.RefNotFoundError("r"), 404, "not found"),
+        (errors.ObjectNotFoundError("p", "r"), 404, "not found"),
+        (errors.AlreadyExistsError("repository", "r"), 409, "error creating repository: not unique"),
+        (errors.AlreadyExistsError("branch", "b"), 409, "branch already exists: not unique"),
+        (errors.AlreadyExistsError("tag", "t"), 409, "tag already exists: not unique"),
+        (errors.AlreadyExistsError("object", "o"), 412, "path already exists"),
+        (errors.MergeConflictError("s", "d", []), 409, "conflict found"),
+        (errors.NoChangesError("none"), 400, "no changes"),
+        (errors.DirtyBranchError("b", "it"), 400, "uncommitted changes (dirty branch)"),
+        (errors.InvalidError("bad"), 400, "bad"),
+        (errors.PreconditionError("not yet"), 412, "precondition failed"),
+        (errors.ForbiddenError("no"), 403, "no"),
+        (errors.BusyError("busy"), 429, "too many tries"),
+        (errors.CorruptError("broken"), 500, "broken"),
+        (errors.UnavailableError("disk"), 503, "disk"),
+        (AuthenticationError(), 401, "error authenticating request"),
+        (NotPermittedError("x"), 401, "insufficient permissions"),
+        (TooManyFailuresError(3), 429, "too many tries"),
+        (SourceNotAllowedError("s3://x"), 403, "address"),
+    ],
+)
+def test_each_error_has_its_status_and_words(error: errors.GravelerError, status: int, begins: str) -> None:
+    found, text = status_and_text(error)
+    assert found == status
+    assert text.startswith(begins)
+    assert str(error) in text
+
+
+def test_each_change_leaves_a_line_in_the_audit_log(call: Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "graveler.audit"):
+        call("GET", f"{REPO}/branches")
+        call("POST", f"{REPO}/branches/main/commits", (), {"message": "m"})
+        call("DELETE", f"{REPO}/branches/main", authorization=call.world.reader)
+    lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == "graveler.audit"]
+    assert [(line["action"], line["outcome"], line["name"], line["ref"]) for line in lines] == [
+        ("commit", "400", "somebody", "main"),
+        ("deleteBranch", "401", "reader", "main"),
+    ]
+    assert {line["repository"] for line in lines} == {"repo"}
