@@ -56,6 +56,12 @@ def test_a_block_that_fails_changes_nothing(repo: Repository, main: Branch, erro
     assert all_branches(repo) == ["main"]
 
 
+def test_what_fails_while_tidying_up_does_not_hide_the_error(repo: Repository, main: Branch) -> None:
+    with pytest.raises(ValueError, match="the reason"), main.transaction("never") as tx:
+        repo.branch(tx.id).delete()
+        raise ValueError("the reason")
+
+
 def test_a_failed_block_may_leave_its_branch_to_look_at(repo: Repository, main: Branch) -> None:
     with (
         pytest.raises(ValueError, match="no"),
