@@ -185,4 +185,6 @@ def test_processes_that_are_killed_lose_nothing(tmp_path: Path) -> None:
     assert counts["done"] >= 20
     assert counts["committed"] >= 3
     assert counts["whole"] >= 10
+    landed = {rest[0].partition("/")[0] for kind, *rest in events(tmp_path) if kind == "done"}
+    assert landed >= {"writer0", "writer1", *SETTERS} or SECONDS < 30
     assert fleet.kills >= 3 or SECONDS < 3
