@@ -8,6 +8,7 @@ from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.objects import Objects
+from graveler.storage.presigned import UrlSigner
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Tables
 from tests.support.instruments import CountingObjects, CountingTables, FaultyObjects, FaultyTables
@@ -15,7 +16,7 @@ from tests.support.instruments import CountingObjects, CountingTables, FaultyObj
 
 @contextmanager
 def _folder_objects(folder: Path) -> Iterator[Objects]:
-    yield FolderObjects(folder / "objects", base_url="http://127.0.0.1:8000/objects", secret=b"secret")
+    yield FolderObjects(folder / "objects", signer=UrlSigner("http://127.0.0.1:8000/objects", b"secret"))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from graveler.errors import InvalidError, UnavailableError
 from graveler.storage import folder_objects
 from graveler.storage.folder_objects import HIDDEN, FolderObjects
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError
+from graveler.storage.presigned import UrlSigner
 from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -47,11 +48,11 @@ def test_the_umask_decides_who_may_read(store: FolderObjects, tmp_path: Path) ->
 
 
 def test_it_can_be_pickled(tmp_path: Path) -> None:
-    store = FolderObjects(tmp_path / "top", "s3://b/p", "http://h/o", b"secret")
+    store = FolderObjects(tmp_path / "top", "s3://b/p", UrlSigner("http://h/o", b"secret"))
     store.put("k", b"x")
     copy = pickle.loads(pickle.dumps(store))
     assert (copy.get("k"), copy.namespace) == (b"x", "s3://b/p")
-    assert copy.verify_presigned(store.presign("k", "GET", 60), "GET") == "k"
+    assert copy.presign("k", "GET", 60).startswith("http://h/o/k?")
 
 
 @pytest.mark.parametrize("key", [HIDDEN, f"{HIDDEN}/writes/x", f"a/{HIDDEN}/b"])

@@ -336,6 +336,17 @@ def test_presigning_knows_only_get_and_put(objects: Objects) -> None:
         objects.presign("k", "GET", 0)
 
 
+def test_presigning_a_part_says_which(objects: Objects) -> None:
+    url = objects.presign_part("a b/ü", "an-upload", 7, 60)
+    assert "partNumber=7" in url
+    assert "uploadId=an-upload" in url
+    for number, lifetime in ((0, 60), (10_001, 60), (1, 0)):
+        with pytest.raises(InvalidError):
+            objects.presign_part("k", "an-upload", number, lifetime)
+    with pytest.raises(InvalidError):
+        objects.presign_part("../k", "an-upload", 1, 60)
+
+
 # Against a dict
 
 COMPONENTS = st.one_of(

@@ -104,6 +104,10 @@ class CountingObjects:
         self._note("presign", key)
         return self._inner.presign(key, method, expires_in)
 
+    def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
+        self._note("presign", key)
+        return self._inner.presign_part(key, upload_id, number, expires_in)
+
     def create_multipart(self, key: str) -> str:
         self._note("create_multipart", key)
         return self._inner.create_multipart(key)
@@ -265,7 +269,9 @@ class FaultyObjects:
         return self._faults.request("head", lambda: self._inner.head(key))
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
-        contents = data if isinstance(data, bytes) else data.read_bytes()  # a file may be gone when a late request arrives
+        contents = (
+            data if isinstance(data, bytes) else data.read_bytes()
+        )  # a file may be gone when a late request arrives
         return self._faults.request("put", lambda: self._inner.put(key, contents, if_absent=if_absent))
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
@@ -284,6 +290,9 @@ class FaultyObjects:
 
     def presign(self, key: str, method: str, expires_in: int) -> str:
         return self._inner.presign(key, method, expires_in)
+
+    def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
+        return self._inner.presign_part(key, upload_id, number, expires_in)
 
     def create_multipart(self, key: str) -> str:
         return self._faults.request("create_multipart", lambda: self._inner.create_multipart(key))

@@ -9,7 +9,9 @@
 """
 
 import math
+from contextlib import suppress
 from pathlib import Path
+from secrets import token_bytes
 from typing import Final
 
 import msgspec
@@ -21,15 +23,19 @@ from graveler.lake.repositories import LAKE
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_object_key
-from graveler.storage.namespaces import open_namespace
+from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectConditionError, Objects
+from graveler.storage.presigned import UrlSigner
 from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables import Absent, ConditionFailedError, Key, Tables
 
 FORMAT_VERSION: Final = 1
 MARKER: Final = "graveler.json"
 SCHEME: Final = "local://"
 _NOTES_BYTES: Final = 256 << 20
 """Record IDs of eight million records."""
+_URL_SECRET: Final = Key("lake", b"url-secret")
+_SECRET_BYTES: Final = 32
 
 
 class _Marker(msgspec.Struct, frozen=True):
@@ -55,8 +61,12 @@ def create_folder_lake(folder: Path, *, clock: Clock | None = None) -> Lake:
     return _lake(folder, tables, clock)
 
 
-def open_folder_lake(folder: Path, *, clock: Clock | None = None) -> Lake:
-    """The lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format."""
+def open_folder_lake(folder: Path, *, clock: Clock | None = None, base_url: str | None = None) -> Lake:
+    """The lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format.
+
+    ``base_url`` is where a server answers presigned URLs, by :func:`url_signer` and :func:`folder_store`; without one there are
+    no such URLs.
+    """
     try:
         marker = msgspec.json.decode((folder / MARKER).read_bytes(), type=_Marker)
     except FileNotFoundError:
@@ -70,19 +80,44 @@ def open_folder_lake(folder: Path, *, clock: Clock | None = None) -> Lake:
             f"the lake in {str(folder)!r} has format {marker.format_version}; this graveler knows formats up to "
             f"{FORMAT_VERSION}: use a newer one"
         )
-    return _lake(folder, SqliteTables(folder / "tables.sqlite", create=False), clock)
+    tables = SqliteTables(folder / "tables.sqlite", create=False)
+    return _lake(folder, tables, clock, None if base_url is None else url_signer(tables, base_url))
 
 
-def _lake(folder: Path, tables: SqliteTables, clock: Clock | None) -> Lake:
-    def open_objects(namespace: str) -> Objects:
-        if not namespace.startswith(SCHEME):
-            return open_namespace(namespace)
-        name = namespace.removeprefix(SCHEME)
-        try:
-            check_object_key(name)
-        except InvalidError:
-            raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
-        return FolderObjects(folder / "objects" / name, namespace)
+def url_signer(tables: Tables, base_url: str) -> UrlSigner:
+    """What makes and checks presigned URLs below ``base_url``, with the lake's secret, which all its processes share.
+    Cost: one table read; a write for the first one."""
+    for _ in range(2):
+        item = tables.get(_URL_SECRET)
+        secret = b"" if item is None else item.get("secret", b"")
+        if item is not None and (not isinstance(secret, bytes) or len(secret) < _SECRET_BYTES):
+            raise CorruptError(f"the lake's secret for presigned URLs ({_URL_SECRET}) is damaged; delete that item")
+        if isinstance(secret, bytes) and secret:
+            return UrlSigner(base_url, secret)
+        with suppress(ConditionFailedError):  # another process was faster, and its secret is read now
+            tables.put(_URL_SECRET, {"secret": token_bytes(_SECRET_BYTES)}, Absent())
+    raise CorruptError(f"the lake's secret for presigned URLs ({_URL_SECRET}) does not stay where it is written")
 
+
+def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None) -> Objects:
+    """The objects of a namespace, for the lake in ``folder``: ``local://<name>`` lies in it, others where they say."""
+    if not namespace.startswith(SCHEME):
+        return open_namespace(namespace, signer)
+    name = namespace.removeprefix(SCHEME)
+    try:
+        check_object_key(name)
+    except InvalidError:
+        raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
+    return FolderObjects(folder / "objects" / name, namespace, signer)
+
+
+def _lake(folder: Path, tables: SqliteTables, clock: Clock | None, signer: UrlSigner | None = None) -> Lake:
     notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf)
-    return Lake(tables, open_objects, clock=clock, notes=notes, close=tables.close)
+    return Lake(
+        tables,
+        lambda namespace: folder_store(folder, namespace, signer),
+        clock=clock,
+        notes=notes,
+        outside=lambda address: locate(address, signer),
+        close=tables.close,
+    )

@@ -36,7 +36,7 @@ from graveler.storage.objects import (
     StoredObject,
     UploadMissingError,
 )
-from graveler.storage.presigned import sign_url, verify_url
+from graveler.storage.presigned import Grant, UrlSigner, no_urls
 
 HIDDEN = ".graveler-tmp"
 """Folder in the root for temporary files, parts of uploads, and locks. No component of a key may be called so."""
@@ -54,22 +54,21 @@ _ABSENT = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISD
 class FolderObjects:
     """Objects as files below ``root``, which need not exist before the first put.
 
-    ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With ``base_url`` and ``secret``,
-    :meth:`presign` makes URLs below ``base_url`` for a server that checks them by :meth:`verify_presigned`.
+    ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With a ``signer``, :meth:`presign` makes URLs
+    for a server that checks them by the same one.
     """
 
-    def __init__(self, root: Path, namespace: str = "", base_url: str | None = None, secret: bytes = b"") -> None:
+    def __init__(self, root: Path, namespace: str = "", signer: UrlSigner | None = None) -> None:
         self._root = Path(root).absolute()
         self._namespace = namespace.rstrip("/") or "file://" + str(self._root).rstrip("/")
-        self._base_url = base_url
-        self._secret = secret
+        self._signer = signer
         self._hidden = self._root / HIDDEN
         # Folders whose own name this process knows to be durable, with device and inode.
         self._settled: dict[Path, tuple[int, int]] = {}
         self._swept_by = 0
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FolderObjects, (self._root, self._namespace, self._base_url, self._secret)
+        return FolderObjects, (self._root, self._namespace, self._signer)
 
     def __repr__(self) -> str:
         return f"FolderObjects({str(self._root)!r}, {self._namespace!r})"
@@ -104,6 +103,13 @@ class FolderObjects:
                 left -= len(piece)
                 yield piece
 
+    def open_object(self, key: str) -> tuple[StoredObject, FileIO]:
+        """The object as a file, which the caller closes, and what it is. Cost: one open."""
+        path = self._path(key)
+        with self._explained("reading", key):
+            file = self._file(path, key)
+            return _described(key, os.fstat(file.fileno())), file
+
     def head(self, key: str) -> StoredObject:
         """Size, ETag and time."""
         path = self._path(key)
@@ -127,11 +133,15 @@ class FolderObjects:
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
         """Write an object, durably. Cost: one file written and synced, and its folder; a new folder costs a sync more."""
+        return self.put_pieces(key, [data] if isinstance(data, bytes) else _pieces_of_file(data), if_absent=if_absent)
+
+    def put_pieces(self, key: str, pieces: Iterable[bytes], *, if_absent: bool = False) -> StoredObject:
+        """As :meth:`put`, of bytes that arrive little by little. If ``pieces`` raises, nothing is written."""
         path = self._path(key)
         self._sweep_once()
         if if_absent and path.is_file():
             self._refuse_taken(key, path)
-        temporary, status = self._write_temporary(key, [data] if isinstance(data, bytes) else _pieces_of_file(data))
+        temporary, status = self._write_temporary(key, pieces)
         return self._publish(key, path, temporary, status, if_absent)
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
@@ -170,22 +180,13 @@ class FolderObjects:
     # Presigned URLs
 
     def presign(self, key: str, method: str, expires_in: int) -> str:
-        """A URL for ``GET`` or ``PUT`` of this key; UnavailableError without ``base_url`` and ``secret``."""
-        self._path(key)
-        if expires_in < 1:
-            raise InvalidError(f"a presigned URL for {expires_in} seconds; ask for 1 or more")
-        base_url, secret = self._signing()
-        return sign_url(base_url, secret, self._namespace, key, method, int(time.time()) + expires_in)
+        """A URL for ``GET`` or ``PUT`` of this key; UnavailableError without a signer."""
+        return self._sign(Grant(self._namespace, key), method, expires_in)
 
-    def verify_presigned(self, url: str, method: str, now: float | None = None) -> str:
-        """The key that a requested ``url`` of :meth:`presign` allows ``method`` on; ForbiddenError if it does not.
-
-        ``url`` still quoted, with or without scheme and host; ``now`` in Unix seconds.
-        """
-        base_url, secret = self._signing()
-        key = verify_url(url, base_url, secret, self._namespace, method, time.time() if now is None else now)
-        self._path(key)
-        return key
+    def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
+        """A URL for ``PUT`` of one part; UnavailableError without a signer."""
+        check_part_number(number)
+        return self._sign(Grant(self._namespace, key, upload_id, number), "PUT", expires_in)
 
     # Uploads in parts
 
@@ -201,9 +202,13 @@ class FolderObjects:
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
         """Write one part, durably."""
+        return self.put_part_pieces(key, upload_id, number, [data])
+
+    def put_part_pieces(self, key: str, upload_id: str, number: int, pieces: Iterable[bytes]) -> str:
+        """As :meth:`put_part`, of bytes that arrive little by little. If ``pieces`` raises, nothing is written."""
         check_part_number(number)
         folder = self._upload(key, upload_id)
-        temporary, status = self._write_temporary(key, [data])
+        temporary, status = self._write_temporary(key, pieces)
         with self._explained("writing a part of", key), _removed_after(temporary):
             try:
                 temporary.rename(folder / str(number))
@@ -270,19 +275,21 @@ class FolderObjects:
     @contextmanager
     def _open(self, key: str) -> Iterator[FileIO]:
         path = self._path(key)
-        with self._explained("reading", key):
-            try:
-                # Not to wait for a writer, should somebody have put a named pipe there.
-                descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError as error:
-                if error.errno in _ABSENT:
-                    raise ObjectMissingError(self._namespace, key) from None
-                raise
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                os.close(descriptor)
-                raise ObjectMissingError(self._namespace, key)
-            with FileIO(descriptor) as file:
-                yield file
+        with self._explained("reading", key), self._file(path, key) as file:
+            yield file
+
+    def _file(self, path: Path, key: str) -> FileIO:
+        try:
+            # Not to wait for a writer, should somebody have put a named pipe there.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                raise ObjectMissingError(self._namespace, key) from None
+            raise
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise ObjectMissingError(self._namespace, key)
+        return FileIO(descriptor)
 
     def _walk(
         self, folder: Path, above: str, begin: str, after: str, inside: tuple[tuple[int, int], ...]
@@ -474,12 +481,11 @@ class FolderObjects:
             raise UploadMissingError(self._namespace, key, upload_id)
         return folder
 
-    def _signing(self) -> tuple[str, bytes]:
-        if self._base_url is None or not self._secret:
-            raise UnavailableError(
-                f"{self._namespace} is a folder: presigned URLs need a server in front of it; start `graveler serve`"
-            )
-        return self._base_url, self._secret
+    def _sign(self, grant: Grant, method: str, expires_in: int) -> str:
+        self._path(grant.key)
+        if self._signer is None:
+            raise no_urls(self._namespace)
+        return self._signer.sign(grant, method, expires_in)
 
 
 def _described(key: str, status: os.stat_result) -> StoredObject:

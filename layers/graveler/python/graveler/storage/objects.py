@@ -97,6 +97,11 @@ class Objects(Protocol):
         """A URL with which anybody may ``GET`` or ``PUT`` this key for ``expires_in`` seconds. No request."""
         ...
 
+    def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
+        """A URL with which anybody may ``PUT`` part ``number`` of this upload for ``expires_in`` seconds; its answer's header
+        ``ETag`` is the part's, in quotes. Does not look whether there is such an upload. No request."""
+        ...
+
     def create_multipart(self, key: str) -> str:
         """Begin an upload in parts; returns its upload ID."""
         ...

@@ -1,52 +1,107 @@
 """URLs that let anybody read or write one key for a while, as S3's presigned ones do: signed by HMAC-SHA256.
 
-The signature covers method, namespace, expiry and key, so that a URL for one object opens no other.
+The signature covers method, namespace, key, time, lifetime and, for a part of an upload, upload ID and part number: a URL for
+one object or part opens no other. Time and lifetime have S3's names, because clients read them to see when to ask anew.
 """
 
 import hmac
+import re
+import time
+from calendar import timegm
 from hashlib import sha256
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from graveler.errors import ForbiddenError, InvalidError
+from msgspec import Struct
 
-METHODS = ("GET", "PUT")
-_EXPIRES = "X-Graveler-Expires"
-_SIGNATURE = "X-Graveler-Signature"
+from graveler.errors import ForbiddenError, InvalidError, UnavailableError
 
+METHODS: Final = ("GET", "PUT")
 
-def sign_url(base_url: str, secret: bytes, namespace: str, key: str, method: str, expires_at: int) -> str:
-    """URL below ``base_url`` that allows ``method`` on ``key`` until ``expires_at`` (Unix seconds)."""
-    if method not in METHODS:
-        raise InvalidError(f"a presigned URL is for GET or PUT, not for {method!r}")
-    signature = _signature(secret, namespace, key, method, str(expires_at))
-    return f"{base_url.rstrip('/')}/{quote(key)}?{_EXPIRES}={expires_at}&{_SIGNATURE}={signature}"
-
-
-def verify_url(url: str, base_url: str, secret: bytes, namespace: str, method: str, now: float) -> str:
-    """The key that ``url`` allows ``method`` on at the time ``now``; ForbiddenError if it allows nothing.
-
-    ``url`` is as it was requested, still quoted; scheme and host may be left out of it, and are not compared.
-    """
-    base = urlsplit(base_url.rstrip("/"))
-    try:
-        asked = urlsplit(url)
-    except ValueError as error:
-        raise ForbiddenError(f"{url[:200]!r} is no URL: {error}") from None
-    if not asked.path.startswith(base.path + "/"):
-        raise ForbiddenError(f"the URL does not lie below {base.path}/")
-    key = unquote(asked.path[len(base.path) + 1 :])
-    query = parse_qs(asked.query)
-    expires, signature = query.get(_EXPIRES, [""]), query.get(_SIGNATURE, [""])
-    expected = _signature(secret, namespace, key, method, expires[0])
-    # Signature first: what the query says about expiry means nothing before it is known to be ours.
-    if len(expires) != 1 or len(signature) != 1 or not hmac.compare_digest(expected.encode(), signature[0].encode()):
-        raise ForbiddenError(f"the URL is not signed for {method} of {key!r}; ask for a new one")
-    if now >= int(expires[0]):
-        raise ForbiddenError(f"the URL for {method} of {key!r} has expired; ask for a new one")
-    return key
+_DATE: Final = "X-Amz-Date"
+_LIFETIME: Final = "X-Amz-Expires"
+_NAMESPACE: Final = "X-Graveler-Namespace"
+_SIGNATURE: Final = "X-Graveler-Signature"
+_UPLOAD: Final = "uploadId"
+_PART: Final = "partNumber"
+_NAMES: Final = frozenset((_DATE, _LIFETIME, _NAMESPACE, _SIGNATURE, _UPLOAD, _PART))
+_DATE_FORM: Final = "%Y%m%dT%H%M%SZ"
+_WRITTEN_DATE: Final = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
+_MAX_LIFETIME: Final = 7 * 24 * 3600
+"""Seconds; S3's own limit."""
 
 
-def _signature(secret: bytes, namespace: str, key: str, method: str, expires: str) -> str:
-    # No field but the key, which is last, can hold a newline: no two requests have the same text.
-    text = f"graveler-1\n{method}\n{expires}\n{quote(namespace)}\n{key}"
-    return hmac.new(secret, text.encode("utf-8", "surrogateescape"), sha256).hexdigest()
+class Grant(Struct, frozen=True):
+    """What a URL opens: a key of a namespace, or a part of an upload of it (``part`` is 0 otherwise)."""
+
+    namespace: str
+    key: str
+    upload_id: str = ""
+    part: int = 0
+
+
+class UrlSigner(Struct, frozen=True):
+    """Makes and checks the URLs below ``base_url``, with a secret that everybody has who checks them."""
+
+    base_url: str
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return f"UrlSigner({self.base_url!r}, …)"
+
+    def sign(self, grant: Grant, method: str, expires_in: int, now: float | None = None) -> str:
+        """URL that allows ``method`` on what ``grant`` says for so many seconds from ``now`` (Unix seconds)."""
+        if method not in METHODS:
+            raise InvalidError(f"a presigned URL is for GET or PUT, not for {method!r}")
+        if not 1 <= expires_in <= _MAX_LIFETIME:
+            raise InvalidError(f"a presigned URL for {expires_in} seconds; ask for 1 to {_MAX_LIFETIME:,}")
+        date = time.strftime(_DATE_FORM, time.gmtime(now))
+        part = str(grant.part) if grant.part else ""
+        query = f"{_DATE}={date}&{_LIFETIME}={expires_in}&{_NAMESPACE}={quote(grant.namespace, safe='')}"
+        if part:
+            query += f"&{_PART}={part}&{_UPLOAD}={quote(grant.upload_id, safe='')}"
+        signature = self._signature(method, date, str(expires_in), grant.namespace, grant.upload_id, part, grant.key)
+        return f"{self.base_url.rstrip('/')}/{quote(grant.key)}?{query}&{_SIGNATURE}={signature}"
+
+    def verify(self, url: str, method: str, now: float | None = None) -> Grant:
+        """What ``url`` allows ``method`` on at the time ``now`` (Unix seconds); :class:`ForbiddenError` if it allows nothing.
+
+        ``url`` is as it was requested, still quoted; scheme and host may be left out of it, and are not compared.
+        """
+        base = urlsplit(self.base_url.rstrip("/"))
+        try:
+            asked = urlsplit(url)
+        except ValueError as error:
+            raise ForbiddenError(f"{url[:200]!r} is no URL: {error}") from None
+        if not asked.path.startswith(base.path + "/"):
+            raise ForbiddenError(f"the URL does not lie below {base.path}/")
+        key = unquote(asked.path[len(base.path) + 1 :], errors="surrogateescape")
+        pairs = [pair for pair in parse_qsl(asked.query, keep_blank_values=True) if pair[0] in _NAMES]
+        query = dict(pairs)
+        date, lifetime, part = query.get(_DATE, ""), query.get(_LIFETIME, ""), query.get(_PART, "")
+        namespace, upload_id, signature = query.get(_NAMESPACE, ""), query.get(_UPLOAD, ""), query.get(_SIGNATURE, "")
+        expected = self._signature(method, date, lifetime, namespace, upload_id, part, key)
+        # Signature first: what the query says means nothing before it is known to be ours.
+        given = signature.encode("utf-8", "surrogateescape")
+        if len(query) != len(pairs) or not hmac.compare_digest(expected.encode(), given):
+            raise ForbiddenError(f"the URL is not signed for {method} of {key[:200]!r}; ask for a new one")
+        if not _WRITTEN_DATE.fullmatch(date):
+            raise ForbiddenError(f"the URL for {key[:200]!r} has no time; ask for a new one")
+        if (time.time() if now is None else now) >= timegm(time.strptime(date, _DATE_FORM)) + int(lifetime):
+            raise ForbiddenError(f"the URL for {method} of {key[:200]!r} has expired; ask for a new one")
+        return Grant(namespace, key, upload_id, int(part or 0))
+
+    def _signature(
+        self, method: str, date: str, lifetime: str, namespace: str, upload_id: str, part: str, key: str
+    ) -> str:
+        # No field but the key, which is last, can hold a newline: no two requests have the same text.
+        fields = (method, date, lifetime, quote(namespace), quote(upload_id), part)
+        text = "\n".join(("graveler-2", *fields, key))
+        return hmac.new(self.secret, text.encode("utf-8", "surrogateescape"), sha256).hexdigest()
+
+
+def no_urls(namespace: str) -> UnavailableError:
+    """The error of a store without a server in front of it."""
+    return UnavailableError(
+        f"{namespace} is a folder: presigned URLs need a server in front of it; start `graveler serve`"
+    )
