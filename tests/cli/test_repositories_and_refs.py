@@ -33,6 +33,9 @@ def test_a_repository_from_its_creation_to_its_end(lake: Path) -> None:
         "created": made["created"],
         "uid": made["uid"],
         "format_version": 1,
+        "read_only": False,
+        "protected": [],
+        "metadata": {},
     }
     assert [line["name"] for line in done("repo", "list", "--json").lines] == ["lake", "other"]
     assert [line["name"] for line in done("repo", "list", "--prefix", "o", "--json").lines] == ["other"]
@@ -59,7 +62,7 @@ def test_branches(lake: Path) -> None:
     put("main", "x", "1")
     first = commit("main", "One")
     made = done("branch", "create", "lakefs://lake/dev", "--json").json
-    assert made == {"name": "dev", "commit_id": first}
+    assert made == {"name": "dev", "commit_id": first, "hidden": False}
     older = done("branch", "create", "lakefs://lake/old", "--source", "lakefs://lake/main~1", "--json").json
     assert older["commit_id"] != first
     assert [line["name"] for line in done("branch", "list", "lake", "--json").lines] == ["dev", "main", "old"]
@@ -100,3 +103,11 @@ def test_tags(lake: Path) -> None:
     assert run("tag", "create", "lakefs://lake/a..b", "main").code == 2
     assert done("tag", "delete", "lakefs://lake/v1/rc", "--json").json == {"deleted": "v1/rc", "commit_id": head}
     assert run("tag", "delete", "lakefs://lake/v1/rc").code == 3
+
+
+def test_hidden_branches_are_listed_when_asked_for(lake: Path) -> None:
+    assert done("branch", "create", "lakefs://lake/secret", "--hidden", "--json").json["hidden"] is True
+    assert [line["name"] for line in done("branch", "list", "lake", "--json").lines] == ["main"]
+    both = done("branch", "list", "lake", "--all", "--json").lines
+    assert [(line["name"], line["hidden"]) for line in both] == [("main", False), ("secret", True)]
+    assert "secret  (hidden)" in done("branch", "list", "lake", "--all").out

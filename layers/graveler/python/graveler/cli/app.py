@@ -1,6 +1,6 @@
 """The command tree: which verbs there are, in which order the help shows them, and how a command line is run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,6 +11,7 @@ from graveler import __version__
 from graveler.cli.exits import EXIT_CODES, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
 from graveler.cli.verbs import (
     changes,
+    copies,
     demonstration,
     exports,
     history,
@@ -22,6 +23,7 @@ from graveler.cli.verbs import (
     refs,
     repositories,
     resets,
+    settings,
     sizes,
     transfers,
     upkeep,
@@ -120,6 +122,14 @@ def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -
 
 
 _add(_START, demonstration.demo, repositories.init)
+_SETTINGS: Final[Mapping[str, Callable[..., None]]] = {
+    "metadata": settings.metadata,
+    "protect": settings.protect,
+    "unprotect": settings.unprotect,
+    "read-only": settings.read_only,
+}
+for _name, _verb in _SETTINGS.items():
+    repositories.app.command(_name)(_verb)
 app.add_typer(repositories.app, name="repo", rich_help_panel=_BRANCHES)
 app.add_typer(refs.branches, name="branch", rich_help_panel=_BRANCHES)
 app.add_typer(refs.tags, name="tag", rich_help_panel=_BRANCHES)
@@ -132,6 +142,8 @@ _add(
     objects.ls,
     objects.stat,
     sizes.du,
+    copies.cp,
+    copies.mv,
     objects.rm,
 )
 _add(

@@ -36,15 +36,15 @@ Metadata = Annotated[
 Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")]
 
 
-def parse_metadata(pairs: list[str] | None) -> dict[str, str]:
-    """``KEY=VALUE`` of each ``--meta``. :class:`InvalidError` for one without ``=``, without key, or given twice."""
+def parse_metadata(pairs: list[str] | None, option: str = "--meta") -> dict[str, str]:
+    """``KEY=VALUE`` of each ``option``. :class:`InvalidError` for one without ``=``, without key, or given twice."""
     found: dict[str, str] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise InvalidError(f"--meta {pair!r} is not of the form KEY=VALUE")
+            raise InvalidError(f"{option} {pair!r} is not of the form KEY=VALUE")
         if key in found:
-            raise InvalidError(f"--meta gives {key!r} twice; give each key once")
+            raise InvalidError(f"{option} gives {key!r} twice; give each key once")
         found[key] = value
     return found
 

@@ -91,7 +91,15 @@ def repository_json(repository: "Repository") -> Json:
         "created": repository.created,
         "uid": repository.uid,
         "format_version": repository.format_version,
+        "read_only": repository.settings.read_only,
+        "protected": list(repository.settings.protected),
+        "metadata": dict(repository.settings.metadata),
     }
+
+
+def branch_json(branch: "Branch") -> Json:
+    """A branch."""
+    return {"name": branch.name, "commit_id": branch.commit_id, "hidden": branch.hidden}
 
 
 def ref_json(ref: "Branch | Tag") -> Json:

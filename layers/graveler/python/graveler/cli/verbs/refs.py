@@ -9,7 +9,7 @@ from graveler.cli.paging import items
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
-from graveler.cli.values import SHORT, ref_json
+from graveler.cli.values import SHORT, branch_json, ref_json
 from graveler.errors import PreconditionError
 
 branches = typer.Typer(help="Create, list and delete branches.")
@@ -29,6 +29,7 @@ def create_branch(
             "--source", "-s", metavar="REF", help="Where it begins. [default: the repository's default branch]"
         ),
     ] = None,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Leave it out of listings without --all.")] = False,
     lake: LakeFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -39,22 +40,26 @@ def create_branch(
       graveler branch create lakefs://quickstart/experiment
       graveler branch create lakefs://quickstart/fix --source v1~2
 
-    JSON: one document {name, commit_id}.
+    JSON: one document {name, commit_id, hidden}.
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
     start = parse_ref_of(uri.repository, source) if source else repository.repository.default_branch
-    made = repository.create_branch(uri.ref, start, by=user_name())
+    made = repository.create_branch(uri.ref, start, by=user_name(), hidden=hidden)
     screen = output()
     if as_json:
-        screen.json(ref_json(made))
+        screen.json(branch_json(made))
         return
     screen.line(f"created branch {screen.paint(made.name, 'bold')} at {screen.paint(made.commit_id[:SHORT], 'yellow')}")
 
 
 @branches.command("list")
 def list_branches(
-    repository: Repository, prefix: Prefix = "", lake: LakeFolder = None, as_json: AsJson = False
+    repository: Repository,
+    prefix: Prefix = "",
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Hidden ones too.")] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
 ) -> None:
     """List branches and the commits that they point at.
 
@@ -63,16 +68,18 @@ def list_branches(
       graveler branch list quickstart
       graveler branch list lakefs://quickstart --prefix feature-
 
-    JSON: a line {name, commit_id} for each.
+    JSON: a line {name, commit_id, hidden} for each.
     """
     opened = open_repository(lake, parse_repository(repository))
     screen = output()
-    for branch in items(lambda after: opened.branches(prefix, after, 1000)):
+    for branch in items(lambda after: opened.branches(prefix, after, 1000, show_hidden=all_)):
         if as_json:
-            screen.json(ref_json(branch))
+            screen.json(branch_json(branch))
         else:
-            default = screen.paint("  (default)", "dim") if branch.name == opened.repository.default_branch else ""
-            screen.line(f"{screen.paint(branch.commit_id[:SHORT], 'yellow')}  {branch.name}{default}")
+            note = "  (default)" if branch.name == opened.repository.default_branch else ""
+            note += "  (hidden)" if branch.hidden else ""
+            shown = f"{branch.name}{screen.paint(note, 'dim')}" if note else branch.name
+            screen.line(f"{screen.paint(branch.commit_id[:SHORT], 'yellow')}  {shown}")
 
 
 @branches.command("delete")

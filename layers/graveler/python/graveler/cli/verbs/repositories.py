@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from graveler.cli.options import AsJson, LakeFolder, Prefix, Yes
+from graveler.cli.options import AsJson, LakeFolder, Metadata, Prefix, Yes, parse_metadata
 from graveler.cli.paging import items
 from graveler.cli.places import HIDDEN, find_lake, open_lake, open_repository, user_name, working_folder
 from graveler.cli.terminal import confirm, output
@@ -16,6 +16,9 @@ from graveler.errors import PreconditionError
 app = typer.Typer(help="Create, list, show and delete repositories.")
 
 Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
+
+
+Force = Annotated[bool, typer.Option("--force", help="Also if the repository is read-only.")]
 
 
 def init(
@@ -57,6 +60,8 @@ def create(
         ),
     ] = None,
     default_branch: Annotated[str, typer.Option("--default-branch", metavar="NAME", help="Its first branch.")] = "main",
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change that is not forced.")] = False,
+    meta: Metadata = None,
     lake: LakeFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,13 +70,20 @@ def create(
     \b
     Examples:
       graveler repo create quickstart
-      graveler repo create archive --namespace file:///mnt/archive
+      graveler repo create archive --namespace file:///mnt/archive --meta owner=me
 
-    JSON: one document {name, namespace, default_branch, created, uid, format_version}.
+    \b
+    JSON: one document {name, namespace, default_branch, created, uid,
+      format_version, read_only, protected, metadata}.
     """
     name = parse_repository(name)
     made = open_lake(lake).create_repository(
-        name, namespace or f"local://{name}", default_branch=default_branch, by=user_name()
+        name,
+        namespace or f"local://{name}",
+        default_branch=default_branch,
+        by=user_name(),
+        read_only=read_only,
+        metadata=parse_metadata(meta),
     )
     screen = output()
     if as_json:
@@ -125,11 +137,16 @@ def show(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
             "created": moment(repository.created),
             "lake": str(find_lake(lake)),
         }
+        | ({"read-only": "yes"} if repository.settings.read_only else {})
+        | ({"protected": ", ".join(repository.settings.protected)} if repository.settings.protected else {})
+        | {f"meta {key}": value for key, value in repository.settings.metadata.items()}
     )
 
 
 @app.command()
-def delete(name: Name, yes: Yes = False, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def delete(
+    name: Name, yes: Yes = False, force: Force = False, lake: LakeFolder = None, as_json: AsJson = False
+) -> None:
     """Forget a repository: its branches, tags and uncommitted changes. Its objects stay where they are.
 
     Asks on a terminal; anywhere else it needs --yes.
@@ -150,7 +167,7 @@ def delete(name: Name, yes: Yes = False, lake: LakeFolder = None, as_json: AsJso
         if not answer:
             why = "not confirmed" if answer is False else f"deleting repository {name!r} needs --yes without a terminal"
             raise PreconditionError(f"{why}; nothing was deleted")
-    opened.delete_repository(name)
+    opened.delete_repository(name, force=force)
     screen = output()
     if as_json:
         screen.json({"deleted": name})

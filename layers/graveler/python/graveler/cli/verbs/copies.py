@@ -1,0 +1,141 @@
+"""Copying and moving objects inside the lake."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from graveler.cli.interrupts import staging
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.places import open_repository
+from graveler.cli.terminal import output
+from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
+from graveler.cli.values import count, entry_json
+from graveler.errors import InvalidError, NotFoundError
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+
+One = TypeVar("One")
+
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF/PATH")]
+Target = Annotated[str, typer.Argument(metavar="TARGET", help="lakefs://REPOSITORY/BRANCH/PATH")]
+Recursive = Annotated[
+    bool, typer.Option("--recursive", "-r", help="All objects below a folder; both end with a slash, or are empty.")
+]
+
+
+def cp(
+    source: Source, target: Target, recursive: Recursive = False, lake: LakeFolder = None, as_json: AsJson = False
+) -> None:
+    """Copy objects of any ref to a branch of the same repository, without their bytes.
+
+    Both have the same physical object, which is never changed. It is an uncommitted change until you commit. A target that is
+    empty or ends with a slash is a folder: the object keeps its name there.
+
+    \b
+    Examples:
+      graveler cp lakefs://quickstart/main/a.csv lakefs://quickstart/main/b.csv
+      graveler cp lakefs://quickstart/v1/a.csv lakefs://quickstart/main/old/
+      graveler cp -r lakefs://quickstart/v1/data/ lakefs://quickstart/main/data-v1/
+
+    JSON: a line {from, path, size, checksum, mtime, content_type, metadata, address} for each.
+    """
+    at, to = _places(source, target, recursive=recursive)
+    repository = open_repository(lake, at.repository)
+    branch = repository.branch(to.ref).name
+    screen = output()
+    copied = 0
+    with staging(str(RefURI(to.repository, branch))):
+        if recursive:
+            entries = _some(repository.copy_prefix(branch, at.path, to.path, source_ref=at.ref), at)
+        else:
+            entries = iter([repository.copy(branch, at.path, to.path, source_ref=at.ref)])
+        for entry in entries:
+            copied += 1
+            if as_json:
+                old = at.path + entry.path.removeprefix(to.path) if recursive else at.path
+                screen.json({"from": old, **entry_json(entry)})
+    if not as_json:
+        screen.line(f"copied {count(copied, 'object')} to {screen.safe(str(to))}")
+
+
+def mv(
+    source: Source,
+    target: Target,
+    recursive: Recursive = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be moved.")] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give objects of a branch other paths. Older commits keep them; it is an uncommitted change until you commit.
+
+    What is interrupted leaves each object at its old path, at its new one, or both; run it again to finish.
+
+    \b
+    Examples:
+      graveler mv lakefs://quickstart/main/a.csv lakefs://quickstart/main/b.csv
+      graveler mv -r --dry-run lakefs://quickstart/main/tmp/ lakefs://quickstart/main/data/
+
+    JSON: a line {from, path, moved} for each; moved is false in a dry run.
+    """
+    at, to = _places(source, target, recursive=recursive)
+    if at.ref != to.ref:
+        raise InvalidError(
+            f"objects move inside one branch, and {at.ref!r} and {to.ref!r} are two: copy them with `graveler cp`"
+        )
+    repository = open_repository(lake, at.repository)
+    branch = repository.branch(to.ref).name
+    screen = output()
+    moved = 0
+    with staging(str(RefURI(to.repository, branch))):
+        for old, new in _moves(repository, branch, at, to, recursive=recursive, dry_run=dry_run):
+            moved += 1
+            if as_json:
+                screen.json({"from": old, "path": new, "moved": not dry_run})
+            elif dry_run:
+                screen.line(f"would move {screen.safe(old)} to {screen.safe(new)}")
+    if not as_json:
+        screen.line(f"{'would move' if dry_run else 'moved'} {count(moved, 'object')} to {screen.safe(str(to))}")
+
+
+def _moves(
+    repository: "OpenRepository", branch: str, at: ObjectURI, to: ObjectURI, *, recursive: bool, dry_run: bool
+) -> Iterator[tuple[str, str]]:
+    """Old and new paths; unless it is a dry run, each is moved when it is given."""
+    if not recursive:
+        if dry_run:
+            repository.stat(branch, at.path)
+        else:
+            repository.move(branch, at.path, to.path)
+        yield at.path, to.path
+        return
+    if dry_run:
+        for entry in _some(repository.objects(branch, at.path), at):
+            yield entry.path, to.path + entry.path.removeprefix(at.path)
+        return
+    for old, entry in _some(repository.move_prefix(branch, at.path, to.path), at):
+        yield old, entry.path
+
+
+def _places(source: str, target: str, *, recursive: bool) -> tuple[ObjectURI, ObjectURI]:
+    at = parse_prefix(source) if recursive else parse_object(source)
+    to = parse_prefix(target)
+    if at.repository != to.repository:
+        raise InvalidError(f"{source!r} and {target!r} are of two repositories; get the objects, and put them there")
+    if recursive:
+        for path in (at.path, to.path):
+            if path and not path.endswith("/"):
+                raise InvalidError(f"-r takes folders, and {path!r} does not end with '/': write {path + '/'!r}")
+    elif not to.path or to.path.endswith("/"):
+        to = parse_object(f"{RefURI(to.repository, to.ref)}/{to.path}{at.path.rpartition('/')[2]}")
+    return at, to
+
+
+def _some(found: Iterator[One], at: ObjectURI) -> Iterator[One]:
+    """What was found. :class:`NotFoundError` if that is nothing."""
+    first = next(found, None)
+    if first is None:
+        raise NotFoundError(f"no object of {at.ref!r} lies below {at.path!r}; see `graveler ls {at}`")
+    return chain([first], found)
