@@ -18,7 +18,7 @@ from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Key
 from tests.access.support import HERE, THERE, HandClock, basic, header_of
-from tests.support.instruments import CountingTables
+from tests.support.instruments import CountingTables, FaultyTables, fail_nth
 
 GIVEN_ID, GIVEN_SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
@@ -299,6 +299,24 @@ def test_a_given_first_key_is_there_after_every_start(access: Access) -> None:
     with pytest.raises(AlreadyExistsError, match="revoked"):
         access.ensure_first_key(GIVEN_ID, GIVEN_SECRET)
     assert access.ensure_first_key("another-key", GIVEN_SECRET) is not None
+
+
+@pytest.mark.parametrize("ordinal", range(4))
+def test_a_request_that_arrives_twice_counts_once(clock: HandClock, ordinal: int) -> None:
+    """Adapters send a request again whose answer was lost."""
+
+    def repeating() -> Access:
+        return Access(FaultyTables(tables, fail_nth(ordinal, "repeat")), clock)
+
+    tables = MemoryTables()
+    first = repeating().ensure_first_key()
+    assert first is not None
+    second = repeating().create_key("ann", Role.READER)
+    for made in (first, second):
+        assert repeating().authenticate(header_of(made), None, HERE).key_id == made.key.key_id
+        assert repeating().login(made.key.key_id, made.secret, HERE).token
+        assert repeating().revoke(made.key.key_id) == made.key
+    assert repeating().keys() == []
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,12 @@ class Keys:
     ) -> KeyWithSecret:
         """Make a key and its secret. One table write. :class:`InvalidError` for an empty name or pattern."""
         made = KeyWithSecret(_key(_new_key_id(), name, role, repositories, branches, now), _new_secret())
-        self._tables.put(_address(made.key.key_id), _encode(made), Absent())
+        item = _encode(made)
+        try:
+            self._tables.put(_address(made.key.key_id), item, Absent())
+        except ConditionFailedError as error:
+            if not _ours(error, item):
+                raise
         return made
 
     def create_first(self, name: str, chosen: tuple[str, str] | None = None, *, now: float) -> KeyWithSecret | None:
@@ -91,14 +96,15 @@ class Keys:
             _check_chosen(*chosen)
         key_id, secret = chosen or (_new_key_id(), _new_secret())
         made = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
+        item = _encode(made)
         writes = [
-            Put(_address(made.key.key_id), _encode(made), Absent()),
+            Put(_address(made.key.key_id), item, Absent()),
             Put(_FIRST, {"key_id": made.key.key_id}, Absent()),
         ]
         try:
             self._tables.transact(writes)
-        except ConditionFailedError:
-            return None
+        except ConditionFailedError as error:
+            return made if _ours(error, item) else None
         return made
 
     def adopt(self, key_id: str, secret: str, name: str, *, now: float) -> KeyWithSecret | None:
@@ -160,8 +166,9 @@ class Keys:
         item: Item = {"name": key.name, "role": key.role.value, "created": key.created, "revoked": int(now)}
         try:
             self._tables.put(_address(key_id), item, Matches({"revoked": None}))
-        except ConditionFailedError:  # somebody else was quicker
-            raise KeyNotFoundError(key_id) from None
+        except ConditionFailedError as error:
+            if not _ours(error, item):  # somebody else was quicker
+                raise KeyNotFoundError(key_id) from None
         return key
 
     def _item(self, key_id: str) -> Item | None:
@@ -173,6 +180,11 @@ class _Stored(Struct, frozen=True):
     key: AccessKey
     salt: bytes
     digest: bytes
+
+
+def _ours(error: ConditionFailedError, item: Item) -> bool:
+    """Whether a conditional write failed for what it wrote itself: some adapters send a request again whose answer was lost."""
+    return error.failures.get(0) == item
 
 
 def _new_key_id() -> str:
