@@ -142,10 +142,10 @@ def test_a_squashed_merge_has_one_parent(call: Client) -> None:
 def apart(call: Client) -> Client:
     """Branches ``main`` and ``dev`` that changed ``x/1`` … ``x/3`` differently, and ``same`` alike."""
     names = ["x/1", "x/2", "x/3"]
-    commit(call, "main", {name: b"base" for name in names})
+    commit(call, "main", dict.fromkeys(names, b"base"))
     branch(call, "dev")
-    commit(call, "dev", {**{name: b"of dev" for name in names}, "same": b"1", "new": b"2"})
-    commit(call, "main", {**{name: b"main" for name in names}, "same": b"1"})
+    commit(call, "dev", {**dict.fromkeys(names, b"of dev"), "same": b"1", "new": b"2"})
+    commit(call, "main", {**dict.fromkeys(names, b"main"), "same": b"1"})
     return call
 
 
@@ -161,8 +161,8 @@ def test_a_merge_in_conflict_changes_nothing_and_answers_a_merge_result(apart: C
 def test_strategies_decide_conflicts_for_all_paths_or_by_prefix(apart: Client) -> None:
     for body in ({"strategy": "none"}, {"strategies": [{"prefix": "x/", "strategy": 1}]}):
         assert apart("POST", f"{REPO}/refs/dev/merge/main", (), body).status == 400
-    body = {"strategy": "source-wins", "strategies": [{"prefix": "x/2", "strategy": "dest-wins"}]}
-    assert apart("POST", f"{REPO}/refs/dev/merge/main", (), body).status == 200
+    decided = {"strategy": "source-wins", "strategies": [{"prefix": "x/2", "strategy": "dest-wins"}]}
+    assert apart("POST", f"{REPO}/refs/dev/merge/main", (), decided).status == 200
     merged = paths(apart, "main")
     assert [merged[f"x/{n}"] for n in (1, 2, 3)] == [b"of dev", b"main", b"of dev"]
     assert apart("GET", f"{REPO}/commits/main").json()["metadata"] == {".lakefs.merge.strategy": "source-wins"}

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +64,14 @@ class Call:
         if len(key) > MAX_KEY or not key.isprintable():
             raise bad_request(f"header Idempotency-Key must be at most {MAX_KEY} printable characters")
         return f"{self.identity.key_id}/{self.operation}/{key}"
+
+    def fingerprint(self) -> str:
+        """Tells requests apart that ask for different things: a digest of path, query and body."""
+        digest = sha256()
+        for part in (self._event.get("rawPath", ""), self._event.get("rawQueryString", "")):
+            digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+        digest.update(self.body_bytes())
+        return digest.hexdigest()
 
     def body_bytes(self) -> bytes:
         """The body as it was sent."""

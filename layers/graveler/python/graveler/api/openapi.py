@@ -1,6 +1,6 @@
 """The OpenAPI document, made from the routes, so that it cannot say anything else than they do.
 
-``python -m graveler.api.openapi FILE`` writes it to a file; with ``--check`` it only says whether the file is what it would write.
+``python -m graveler.api.openapi FILE`` writes it to a file; with ``--check`` it only says whether the file is up to date.
 """
 
 import re
@@ -30,7 +30,8 @@ _WITH_CREDENTIALS: Final = {401: Error, **_ALWAYS}
 @lru_cache(maxsize=1)
 def openapi_json() -> bytes:
     """The document as JSON, indented. Made once in a process."""
-    return msgspec.json.format(msgspec.json.encode(document(Router(GROUPS).routes), order="deterministic"), indent=1) + b"\n"
+    compact = msgspec.json.encode(document(Router(GROUPS).routes), order="deterministic")
+    return msgspec.json.format(compact, indent=1) + b"\n"
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ A route's parameters are a subclass of :class:`Query`. What clients send is take
 absent, booleans come in any spelling, a parameter may repeat where its type is a tuple. Unknown parameters are ignored.
 """
 
-from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, Final, TypeVar
 from urllib.parse import unquote_plus
 
@@ -36,7 +35,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         super().__init_subclass__(**options)
         kinds: dict[str, Any] = {}
         for base in reversed(cls.__mro__):
-            kinds.update(get_annotations(base))
+            kinds.update(getattr(base, "__annotations__", {}))
         cls._booleans = frozenset(name for name, kind in kinds.items() if kind is bool)
         cls._lists = frozenset(name for name, kind in kinds.items() if getattr(kind, "__origin__", None) is tuple)
 

@@ -1,7 +1,6 @@
 """Answers, before they become events."""
 
 from collections.abc import Mapping
-from http.cookies import SimpleCookie
 from typing import Any, Final
 
 import msgspec
@@ -64,11 +63,6 @@ def error_response(status: int, message: str, headers: Mapping[str, str] | None 
 
 
 def cookie(name: str, value: str, *, max_age: int, secure: bool) -> str:
-    """A ``Set-Cookie`` that scripts cannot read and other sites do not send. ``max_age`` in seconds."""
-    made: SimpleCookie = SimpleCookie()
-    made[name] = value
-    morsel = made[name]
-    morsel["path"], morsel["max-age"], morsel["samesite"], morsel["httponly"] = "/", str(max_age), "Lax", "1"
-    if secure:
-        morsel["secure"] = "1"
-    return made[name].OutputString()
+    """A ``Set-Cookie`` that scripts cannot read and other sites do not send. ``value`` is plain ASCII without ``;``, ``max_age`` is
+    in seconds."""
+    return f"{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")

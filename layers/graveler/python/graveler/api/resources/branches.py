@@ -8,6 +8,7 @@ from graveler.api.call import Call
 from graveler.api.differences import DiffList, diff_list, uncommitted_diff
 from graveler.api.documents import Commit, Error, Ref, RefList, commit_document, pagination, ref_document, results
 from graveler.api.errors import ApiError, bad_request
+from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
@@ -96,10 +97,20 @@ def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response
 def create_branch(call: Call, repository: str, body: BranchCreation) -> Response:
     """Point a new branch at a commit; the answer is the commit's ID, as bare text."""
     call.identity.require(Permission.WRITE, repository, body.name)
-    branch = call.lake.repository(repository).create_branch(
-        body.name, body.source, by=call.committer, hidden=bool(body.hidden), force=bool(body.force)
-    )
-    return text_response(branch.commit_id, 201, "text/plain")
+    opened = call.lake.repository(repository)
+
+    def make() -> Response:
+        made = opened.create_branch(
+            body.name, body.source, by=call.committer, hidden=bool(body.hidden), force=bool(body.force)
+        )
+        return text_response(made.commit_id, 201, "text/plain")
+
+    def made_before() -> Response | None:
+        there = opened.branch(body.name)
+        same = there.hidden == bool(body.hidden) and there.commit_id == opened.commit_of(body.source).id
+        return text_response(there.commit_id, 201, "text/plain") if same else None
+
+    return once(call, make, made_before)
 
 
 @routes.get(
@@ -162,7 +173,8 @@ def hard_reset_branch(call: Call, repository: str, branch: str, query: HardReset
 )
 def undo_branch(call: Call, repository: str, branch: str) -> Response:
     """Move a branch back to where it was before what moved it last."""
-    return json_response(ref_document(call.lake.repository(repository).undo(branch, by=call.committer)))
+    opened = call.lake.repository(repository)
+    return once(call, lambda: json_response(ref_document(opened.undo(branch, by=call.committer))), lambda: None)
 
 
 @routes.post(

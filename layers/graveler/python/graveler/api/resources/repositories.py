@@ -17,6 +17,7 @@ from graveler.api.documents import (
     repository_document,
 )
 from graveler.api.errors import ApiError, bad_request
+from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery, Query
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
@@ -117,14 +118,25 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
             f"storage namespace {body.storage_namespace[:200]!r} must match {call.settings.namespace_pattern}"
         )
     call.identity.require(Permission.ADMIN, body.name)
-    opened = call.lake.create_repository(
-        body.name,
-        body.storage_namespace,
-        default_branch=body.default_branch or "main",
-        by=call.committer,
-        read_only=bool(body.read_only),
-    )
-    return json_response(repository_document(opened.repository), 201)
+
+    default_branch = body.default_branch or "main"
+
+    def make() -> Response:
+        opened = call.lake.create_repository(
+            body.name,
+            body.storage_namespace,
+            default_branch=default_branch,
+            by=call.committer,
+            read_only=bool(body.read_only),
+        )
+        return json_response(repository_document(opened.repository), 201)
+
+    def made_before() -> Response | None:
+        there = call.lake.repository(body.name).repository
+        same = (there.namespace, there.default_branch) == (body.storage_namespace.rstrip("/"), default_branch)
+        return json_response(repository_document(there), 201) if same else None
+
+    return once(call, make, made_before)
 
 
 @routes.get("/repositories/{repository}", "getRepository", Permission.READ, answers={200: Repository, 404: Error})

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from graveler.api.call import Call
 from graveler.api.documents import Error, Ref, RefList, pagination, ref_document, results
+from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
@@ -34,8 +35,17 @@ def list_tags(call: Call, repository: str, query: PageQuery) -> Response:
 )
 def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
     """Name a commit."""
-    tag = call.lake.repository(repository).create_tag(body.id, body.ref, by=call.committer, force=bool(body.force))
-    return json_response(ref_document(tag), 201)
+    opened = call.lake.repository(repository)
+
+    def make() -> Response:
+        made = opened.create_tag(body.id, body.ref, by=call.committer, force=bool(body.force))
+        return json_response(ref_document(made), 201)
+
+    def made_before() -> Response | None:
+        there = opened.tag(body.id)
+        return json_response(ref_document(there), 201) if there.commit_id == opened.commit_of(body.ref).id else None
+
+    return once(call, make, made_before)
 
 
 @routes.get("/repositories/{repository}/tags/{tag}", "getTag", Permission.READ, answers={200: Ref, 404: Error})

@@ -1,0 +1,57 @@
+"""A request that is repeated under its key gives the first answer.
+
+Commits, merges and the like are known to the lake by their request id. For what else creates something, the answer is kept in the
+table under the client's key, for good: a small item for each request that has one. It is preceded by an item that says that the
+request began, so that a try whose answer was lost is told from a name that somebody else took: if the retry finds the name taken,
+an earlier try under this key had begun, and what is there is what was asked for, then that try made it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from typing import Final
+
+from graveler.api.call import Call
+from graveler.api.errors import bad_request
+from graveler.api.response import Response
+from graveler.errors import AlreadyExistsError
+from graveler.storage.tables import Absent, ConditionFailedError, Item, Key
+
+PARTITION: Final = "requests"
+
+
+def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Response | None]) -> Response:
+    """What ``make`` answers, or has answered under the request's key before. ``made_before`` answers from what is there if it is
+    what was asked for, else None. Without a key no request; with one, one table read and two writes, or one read for a repetition.
+    400 for a key that another request has had."""
+    if not call.request_key:
+        return make()
+    tables = call.lake.tables
+    key = Key(PARTITION, sha256(call.request_key.encode()).digest())
+    begun = tables.get(key)
+    asked = call.fingerprint()
+    if begun is not None:
+        if begun.get("asked") != asked:
+            raise bad_request("header Idempotency-Key: another request had this key; make a new one for each request")
+        if (answer := _kept(begun)) is not None:
+            return answer
+    if begun is None:
+        with suppress(ConditionFailedError):  # the same request at the same time: one of the two makes it
+            tables.put(key, {"asked": asked}, Absent())
+    try:
+        response = make()
+    except AlreadyExistsError:
+        found = None if begun is None else made_before()
+        if found is None:
+            raise
+        response = found
+    kept = response.body if isinstance(response.body, str) else response.body.decode()
+    tables.put(key, {"asked": asked, "status": response.status, "type": response.headers["content-type"], "body": kept})
+    return response
+
+
+def _kept(item: Item) -> Response | None:
+    status, kind, body = item.get("status"), item.get("type"), item.get("body")
+    if isinstance(status, int) and isinstance(kind, str) and isinstance(body, str):
+        return Response(status, {"content-type": kind}, body)
+    return None
