@@ -23,12 +23,13 @@ from graveler.errors import (
     InvalidError,
     MergeConflictError,
     NoChangesError,
+    NotFoundError,
     ObjectNotFoundError,
     RefNotFoundError,
 )
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import Change, Commit, CommitID, CommonPrefix, MergeStrategy, ObjectEntry, Page
+from graveler.model import Branch, Change, Commit, CommitID, CommonPrefix, MergeStrategy, ObjectEntry, Page
 from tests.lake import oracles
 from tests.lake.support import TINY, FakeClock, World, write_files
 
@@ -72,6 +73,17 @@ class Model:
         self.heads: dict[str, str] = {"main": first.id}
         self.staged: dict[str, dict[str, Value | None]] = {"main": {}}
         self.tags: dict[str, str] = {}
+        self.moves: dict[str, list[tuple[str | None, str | None]]] = {"main": [(None, first.id)]}
+        """The reference log of each branch's name: from where to where, the newest first."""
+
+    def point(self, branch: str, commit: str | None) -> None:
+        """Move, create or (None) delete a branch."""
+        self.moves.setdefault(branch, []).insert(0, (self.heads.get(branch), commit))
+        if commit is None:
+            del self.heads[branch], self.staged[branch]
+        else:
+            self.heads[branch] = commit
+            self.staged[branch] = {}
 
     def committed(self, branch: str) -> State:
         return self.states[self.heads[branch]]
@@ -89,8 +101,7 @@ class Model:
         self.states[commit.id] = state
         self.parents[commit.id] = parents
         self.order.append(commit.id)
-        self.heads[branch] = commit.id
-        self.staged[branch] = {}
+        self.point(branch, commit.id)
 
     def walk(self, start: str, steps: str) -> str | None:
         """Follow ``~`` and ``^`` with one digit each."""
@@ -153,6 +164,55 @@ class RepositoryMachine(RuleBasedStateMachine):
         self.repository.delete(branch, paths)
         self.model.staged[branch].update(dict.fromkeys(paths))
 
+    @rule(pick=picks, path=st.sampled_from(PATHS), number=st.integers(0, 2))
+    def link_if_absent(self, pick: int, path: str, number: int) -> None:
+        branch = self.branch(pick)
+        entry = ObjectEntry(path, f"mem://other/{number}", number, f"{number:032x}", 5)
+        if path in self.model.current(branch):
+            with pytest.raises(AlreadyExistsError):
+                self.repository.link(branch, entry, if_absent=True)
+        else:
+            self.repository.link(branch, entry, if_absent=True)
+            self.model.staged[branch][path] = value_of(self.repository, entry)
+
+    @rule(pick=picks, ref=picks, into=picks, source=st.sampled_from(PATHS), destination=st.sampled_from(PATHS))
+    def copy(self, pick: int, ref: int, into: int, source: str, destination: str) -> None:
+        text, state, _ = self.reference(pick, ref)
+        branch = self.branch(into)
+        if state is None or source not in state:
+            with pytest.raises(RefNotFoundError if state is None else ObjectNotFoundError):
+                self.repository.copy(branch, source, destination, source_ref=text)
+        else:
+            self.repository.copy(branch, source, destination, source_ref=text)
+            self.model.staged[branch][destination] = state[source]
+
+    @rule(pick=picks, source=st.sampled_from(PATHS), destination=st.sampled_from(PATHS))
+    def move(self, pick: int, source: str, destination: str) -> None:
+        branch = self.branch(pick)
+        state = self.model.current(branch)
+        if source == destination or source not in state:
+            with pytest.raises(InvalidError if source == destination else ObjectNotFoundError):
+                self.repository.move(branch, source, destination)
+        else:
+            self.repository.move(branch, source, destination)
+            self.model.staged[branch].update({destination: state[source], source: None})
+
+    @rule(pick=picks, path=st.sampled_from(PATHS), prefix=st.sampled_from(PREFIXES), kind=st.integers(0, 5))
+    def reset(self, pick: int, path: str, prefix: str, kind: int) -> None:
+        branch = self.branch(pick)
+        staged = self.model.staged[branch]
+        self.clock.time += 1
+        if kind == 0:
+            self.repository.reset(branch)
+            staged.clear()
+        elif kind < 3:
+            self.repository.reset(branch, path=path)
+            staged.pop(path, None)
+        else:
+            self.repository.reset(branch, prefix=prefix)
+            for key in [key for key in staged if key.startswith(prefix)]:
+                del staged[key]
+
     @rule(pick=picks, empty=st.booleans())
     def commit(self, pick: int, empty: bool) -> None:
         branch = self.branch(pick)
@@ -177,9 +237,9 @@ class RepositoryMachine(RuleBasedStateMachine):
             with pytest.raises(AlreadyExistsError):
                 self.repository.create_branch(name, text)
         else:
+            self.clock.time += 1  # rows of the reference log are in the order of time
             assert self.repository.create_branch(name, text).commit_id == commit
-            self.model.heads[name] = commit
-            self.model.staged[name] = {}
+            self.model.point(name, commit)
 
     @rule(name=st.sampled_from(BRANCHES))
     def delete_branch(self, name: str) -> None:
@@ -190,8 +250,61 @@ class RepositoryMachine(RuleBasedStateMachine):
             with pytest.raises(RefNotFoundError):
                 self.repository.delete_branch(name)
         else:
+            self.clock.time += 1
             self.repository.delete_branch(name)
-            del self.model.heads[name], self.model.staged[name]
+            self.model.point(name, None)
+
+    @rule(old=st.sampled_from(BRANCHES), new=st.sampled_from(BRANCHES))
+    def rename_branch(self, old: str, new: str) -> None:
+        if old == "main":
+            with pytest.raises(ForbiddenError):
+                self.repository.rename_branch(old, new)
+        elif old not in self.model.heads:
+            with pytest.raises(RefNotFoundError):
+                self.repository.rename_branch(old, new)
+        elif new in self.model.heads:
+            with pytest.raises(AlreadyExistsError):
+                self.repository.rename_branch(old, new)
+        else:
+            self.clock.time += 1
+            head, staged = self.model.heads[old], self.model.staged[old]
+            assert self.repository.rename_branch(old, new).commit_id == head
+            self.model.point(old, None)
+            self.model.point(new, head)
+            self.model.staged[new] = staged
+
+    @rule(pick=picks, ref=picks, into=picks)
+    def hard_reset(self, pick: int, ref: int, into: int) -> None:
+        text, _, commit = self.reference(pick, ref)
+        branch = self.branch(into)
+        self.clock.time += 1
+        if commit is None:
+            with pytest.raises(RefNotFoundError):
+                self.repository.hard_reset(branch, text)
+        else:
+            self.move_to(branch, commit, lambda: self.repository.hard_reset(branch, text))
+
+    @rule(pick=picks)
+    def undo(self, pick: int) -> None:
+        branch = self.branch(pick)
+        now = self.model.heads[branch]
+        before = next((old for old, new in self.model.moves[branch] if new == now and old != now), None)
+        self.clock.time += 1
+        if before is None:
+            with pytest.raises(NotFoundError):
+                self.repository.undo(branch)
+        else:
+            self.move_to(branch, before, lambda: self.repository.undo(branch))
+
+    def move_to(self, branch: str, commit: str, verb: Callable[[], Branch]) -> None:
+        if self.model.heads[branch] == commit:
+            verb()
+        elif self.model.dirty(branch):
+            with pytest.raises(DirtyBranchError):
+                verb()
+        else:
+            assert verb().commit_id == commit
+            self.model.point(branch, commit)
 
     @rule(pick=picks, name=st.sampled_from(TAGS), ref=picks)
     def create_tag(self, pick: int, name: str, ref: int) -> None:
@@ -252,6 +365,46 @@ class RepositoryMachine(RuleBasedStateMachine):
                     assert (None if entry is None else value_of(self.repository, entry)) == known
             return
         self.model.add(merged(), branch, state, (head, source))
+
+    @rule(pick=picks, ref=picks, into=picks, back=st.booleans(), parent=st.integers(0, 2))
+    def replay(self, pick: int, ref: int, into: int, back: bool, parent: int) -> None:
+        """Revert, or pick, a commit."""
+        text, _, commit = self.reference(pick, ref)
+        branch = self.branch(into)
+        head = self.model.heads[branch]
+        self.clock.time += 1
+
+        def replayed() -> Commit:
+            verb = self.repository.revert if back else self.repository.cherry_pick
+            return verb(branch, text, parent_number=parent)
+
+        if commit is None:
+            with pytest.raises(RefNotFoundError):
+                replayed()
+            return
+        parents = self.model.parents[commit]
+        if parent > len(parents) or (parent == 0 and len(parents) > 1):
+            with pytest.raises(InvalidError):
+                replayed()
+            return
+        if self.model.dirty(branch):
+            with pytest.raises(DirtyBranchError):
+                replayed()
+            return
+        self.model.staged[branch] = {}
+        states = self.model.states
+        old = states[parents[max(parent - 1, 0)]] if parents else {}
+        base, source = (states[commit], old) if back else (old, states[commit])
+        state, conflicts = oracles.three_way(base, source, states[head])
+        if conflicts:
+            with pytest.raises(MergeConflictError) as caught:
+                replayed()
+            assert [conflict.path for conflict in caught.value.conflicts] == conflicts
+        elif state == states[head]:
+            with pytest.raises(NoChangesError):
+                replayed()
+        else:
+            self.model.add(replayed(), branch, state, (head,))
 
     @rule(pick=picks, number=st.integers(0, len(FOLDERS) - 1), destination=st.sampled_from(["", "data/", "a/", "new/"]))
     def take_folder(self, pick: int, number: int, destination: str) -> None:
@@ -413,6 +566,11 @@ class RepositoryMachine(RuleBasedStateMachine):
     def refs_are_the_same(self) -> None:
         assert {b.name: b.commit_id for b in self.repository.branches().results} == self.model.heads
         assert {t.name: t.commit_id for t in self.repository.tags().results} == self.model.tags
+
+    @rule(name=st.sampled_from(BRANCHES))
+    def reflog(self, name: str) -> None:
+        moves = [(row.old, row.new) for row in self.repository.reflog(name, 1000) if row.old != row.new]
+        assert moves == self.model.moves.get(name, [])
 
 
 class FolderMachine(RepositoryMachine):
