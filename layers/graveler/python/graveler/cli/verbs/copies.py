@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.interrupts import staging
 from graveler.cli.options import AsJson, LakeFolder
 from graveler.cli.places import open_repository
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 One = TypeVar("One")
 
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF/PATH")]
-Target = Annotated[str, typer.Argument(metavar="TARGET", help="lakefs://REPOSITORY/BRANCH/PATH")]
+Source = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF/PATH", autocompletion=completion.branches)
+]
+Target = Annotated[
+    str, typer.Argument(metavar="TARGET", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.branches)
+]
 Recursive = Annotated[
     bool, typer.Option("--recursive", "-r", help="All objects below a folder; both end with a slash, or are empty.")
 ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.content import checked_stream
 from graveler.cli.interrupts import staging
 from graveler.cli.options import AsJson, LakeFolder
@@ -22,11 +23,20 @@ if TYPE_CHECKING:
 
 _PAGE = 1000
 
-Object = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH")]
+Object = Annotated[
+    str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH", autocompletion=completion.branches)
+]
 
 
 def ls(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/ and the beginning of paths.")],
+    uri: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI",
+            help="lakefs://REPOSITORY/REF/ and the beginning of paths.",
+            autocompletion=completion.branches,
+        ),
+    ],
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="All objects, not only up to the next slash.")
     ] = False,
@@ -124,7 +134,9 @@ def cat(uri: Object, lake: LakeFolder = None) -> None:
 
 
 def rm(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH")],
+    uri: Annotated[
+        str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.branches)
+    ],
     recursive: Annotated[
         bool,
         typer.Option(

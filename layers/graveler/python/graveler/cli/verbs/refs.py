@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeFolder, Prefix, Yes
 from graveler.cli.paging import items
 from graveler.cli.places import open_repository, user_name
@@ -15,8 +16,13 @@ from graveler.errors import PreconditionError
 branches = typer.Typer(help="Create, list and delete branches.")
 tags = typer.Typer(help="Create, list and delete tags.")
 
-Repository = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
-BranchURI = Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")]
+Repository = Annotated[
+    str,
+    typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
+]
+BranchURI = Annotated[
+    str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
+]
 TagURI = Annotated[str, typer.Argument(metavar="TAG", help="lakefs://REPOSITORY/TAG")]
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeFolder, Metadata, Prefix, Yes, parse_metadata
 from graveler.cli.paging import items
 from graveler.cli.places import HIDDEN, find_lake, open_lake, open_repository, user_name, working_folder
@@ -15,7 +16,10 @@ from graveler.errors import PreconditionError
 
 app = typer.Typer(help="Create, list, show and delete repositories.")
 
-Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
+]
 
 
 Force = Annotated[bool, typer.Option("--force", help="Also if the repository is read-only.")]
