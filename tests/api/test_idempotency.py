@@ -50,12 +50,14 @@ def test_of_a_lost_answer_the_retry_gives_it(
 
 
 def test_a_key_that_began_before_somebody_took_the_name_proves_nothing_else(call: Client) -> None:
-    assert call("POST", BRANCHES, (), {"name": "x", "source": "nothing"}, KEY).status == 404
+    body = {"name": "x", "source": "soon"}
+    assert call("POST", BRANCHES, (), body, KEY).status == 404
     opened = call.world.lake.repository("repo")
     opened.upload("main", "a", b"1")
     opened.commit("main", "m")
+    opened.create_branch("soon", "main")
     opened.create_branch("x", "main~1")
-    assert call("POST", BRANCHES, (), {"name": "x", "source": "main"}, KEY).status == 409
+    assert call("POST", BRANCHES, (), body, KEY).status == 409
 
 
 def test_keys_count_for_their_access_key_and_operation_only(call: Client) -> None:

@@ -21,9 +21,10 @@ PARTITION: Final = "requests"
 
 
 def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Response | None]) -> Response:
-    """What ``make`` answers, or has answered under the request's key before. ``made_before`` answers from what is there if it is
-    what was asked for, else None. Without a key no request; with one, one table read and two writes, or one read for a repetition.
-    400 for a key that another request has had."""
+    """What ``make`` answers, or has answered under the request's key before.
+
+    ``made_before`` answers from what is there if it is what was asked for, else None. Cost: without a key nothing; with one, one
+    table read and two writes, or one read for a repetition. 400 for a key that another request has had."""
     if not call.request_key:
         return make()
     tables = call.lake.tables

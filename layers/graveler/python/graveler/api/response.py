@@ -63,6 +63,7 @@ def error_response(status: int, message: str, headers: Mapping[str, str] | None 
 
 
 def cookie(name: str, value: str, *, max_age: int, secure: bool) -> str:
-    """A ``Set-Cookie`` that scripts cannot read and other sites do not send. ``value`` is plain ASCII without ``;``, ``max_age`` is
-    in seconds."""
+    """A ``Set-Cookie`` that scripts cannot read and other sites do not send.
+
+    ``value`` is plain ASCII without ``;``, ``max_age`` is in seconds."""
     return f"{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")
