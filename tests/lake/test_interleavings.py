@@ -49,16 +49,16 @@ def test_schedules_that_failed_once(seed: int, casts: int) -> None:
 
 
 def without_check_after_put(patch: pytest.MonkeyPatch) -> None:
-    def stage(self: Stager, branch: str, records: Sequence[StagedRecord]) -> None:
-        self.expect(branch)
+    def stage(self: Stager, branch: str, records: Sequence[StagedRecord], *, force: bool = False) -> None:
+        self.expect(branch, force=force)
         self._staged.put_many(self._open[branch], records)
 
     patch.setattr(Stager, "stage", stage)
 
 
 def taking_late_items_back(patch: pytest.MonkeyPatch) -> None:
-    def stage(self: Stager, branch: str, records: Sequence[StagedRecord]) -> None:
-        self.expect(branch)
+    def stage(self: Stager, branch: str, records: Sequence[StagedRecord], *, force: bool = False) -> None:
+        self.expect(branch, force=force)
         while True:
             token = self._open[branch]
             self._staged.put_many(token, records)
