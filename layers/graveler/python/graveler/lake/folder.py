@@ -16,7 +16,14 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import AlreadyExistsError, CorruptError, InvalidError, NotFoundError, UnavailableError
+from graveler.errors import (
+    AlreadyExistsError,
+    CorruptError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import LAKE
@@ -28,6 +35,7 @@ from graveler.storage.objects import ObjectConditionError, Objects
 from graveler.storage.presigned import UrlSigner
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Absent, ConditionFailedError, Key, Tables
+from graveler.tree.files import processors
 
 FORMAT_VERSION: Final = 1
 MARKER: Final = "graveler.json"
@@ -118,6 +126,16 @@ def _lake(folder: Path, tables: SqliteTables, clock: Clock | None, signer: UrlSi
         lambda namespace: folder_store(folder, namespace, signer),
         clock=clock,
         notes=notes,
-        outside=lambda address: locate(address, signer),
+        workers=processors(),
+        outside=lambda address: _outside(folder, address, signer),
         close=tables.close,
     )
+
+
+def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Objects, str]:
+    """The object at an address outside of the repository that names it. The lake's own folder is no such place: whoever may write
+    to one repository could link the table, or another one's objects, and read them. :class:`ForbiddenError`."""
+    objects, key = locate(address, signer)
+    if Path(f"/{key}").resolve().is_relative_to(folder.resolve()):
+        raise ForbiddenError(f"{address!r} lies in the lake's own folder, which is not to be read from outside of it")
+    return objects, key

@@ -1,0 +1,53 @@
+"""The lake in a folder: what lies in it can be read through its repositories only."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graveler.errors import ForbiddenError
+from graveler.lake.folder import create_folder_lake
+from graveler.model import ObjectEntry
+
+
+def plain(path: Path, link: Path) -> str:
+    return str(path)
+
+
+def by_link(path: Path, link: Path) -> str:
+    link.symlink_to(path)
+    return str(link)
+
+
+def by_link_to_the_folder(path: Path, link: Path) -> str:
+    link.symlink_to(path.parent)
+    return str(link / path.name)
+
+
+def through_proc(path: Path, link: Path) -> str:
+    return f"/proc/self/root{path}"
+
+
+@pytest.mark.parametrize("spelled", [plain, by_link, by_link_to_the_folder, through_proc])
+@pytest.mark.parametrize("name", ["tables.sqlite", "objects/secret/_graveler/repository", "graveler.json"])
+def test_what_lies_in_the_lake_s_folder_is_not_read_by_its_address(
+    tmp_path: Path, name: str, spelled: Callable[[Path, Path], str]
+) -> None:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        lake.create_repository("secret", "local://secret")
+        mine = lake.create_repository("mine", "local://mine")
+        file = tmp_path / "lake" / name
+        assert file.is_file()
+        address = "file://" + spelled(file, tmp_path / "link")
+        mine.link("main", ObjectEntry("a", address, 1, "x", 1))
+        with pytest.raises(ForbiddenError, match="own folder"):
+            mine.read("main", "a")
+
+
+def test_what_lies_beside_the_lake_is_read(tmp_path: Path) -> None:
+    (tmp_path / "lake-not").mkdir()
+    (tmp_path / "lake-not/a").write_bytes(b"bytes")
+    with create_folder_lake(tmp_path / "lake") as lake:
+        mine = lake.create_repository("mine", "local://mine")
+        mine.link("main", ObjectEntry("a", f"file://{tmp_path}/lake-not/a", 5, "x", 1))
+        assert mine.read("main", "a") == b"bytes"
