@@ -23,6 +23,7 @@ from graveler.cli.verbs import (
     refs,
     repositories,
     resets,
+    serve,
     settings,
     sizes,
     transfers,
@@ -121,7 +122,7 @@ def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -
         app.command(names[at] if names else verb.__name__, rich_help_panel=section)(verb)
 
 
-_add(_START, demonstration.demo, repositories.init)
+_add(_START, demonstration.demo, repositories.init, serve.serve)
 _SETTINGS: Final[Mapping[str, Callable[..., None]]] = {
     "metadata": settings.metadata,
     "protect": settings.protect,

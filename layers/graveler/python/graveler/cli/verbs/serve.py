@@ -1,0 +1,139 @@
+"""The HTTP server of a lake in a folder."""
+
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.places import HIDDEN, LAKE, find_lake, user_name, working_folder
+from graveler.cli.terminal import Screen, output
+from graveler.errors import InvalidError, NotFoundError
+
+if TYPE_CHECKING:
+    from graveler.access.keys import KeyWithSecret
+
+KEY_ID: Final = "GRAVELER_ACCESS_KEY_ID"
+SECRET: Final = "GRAVELER_SECRET_ACCESS_KEY"
+
+
+def serve(
+    lake: LakeFolder = None,
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")] = 8000,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that answer requests.")] = 2,
+    data_url: Annotated[
+        str | None,
+        typer.Option(
+            "--data-url", metavar="URL", help="What presigned URLs begin with. [default: localhost and the port]"
+        ),
+    ] = None,
+    access_log: Annotated[
+        bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stderr for each request.")
+    ] = False,
+    audit_log: Annotated[
+        Path | None, typer.Option("--audit-log", metavar="FILE", help="Where audit lines go. [default: stderr]")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the lake over HTTP, for lakectl, the lakefs Python packages, Spark and whatever speaks their API.
+
+    A lake that is named and not there is made. The first start makes an access key and shows it, once; with
+    GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY set, that is the key. SIGTERM or Ctrl-C lets requests under way finish.
+
+    \b
+    Examples:
+      graveler serve
+      graveler serve --lake /data/lake --port 0 --workers 4
+
+    \b
+    JSON: one document when it is ready, {url, data_url, lake, workers,
+      access_key_id, secret_access_key}; the last two are null unless made now.
+    """
+    from graveler.access.authentication import Access
+    from graveler.lake.folder import open_folder_lake
+    from graveler.server.serve import choose_port
+    from graveler.server.serve import serve as run
+    from graveler.server.settings import ServerSettings
+
+    screen = output()
+    folder, made = _lake(lake)
+    if made and not as_json:
+        screen.line(f"made an empty lake in {screen.safe(str(folder))}")
+    given = os.environ.get(KEY_ID), os.environ.get(SECRET)
+    with open_folder_lake(folder) as opened:
+        key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin")
+    shown = None if given[0] else key
+    chosen = choose_port(host, port)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
+    with TemporaryDirectory(prefix="graveler-serve-") as metrics:
+        settings = ServerSettings(
+            lake=folder.absolute(),
+            metrics=Path(metrics),
+            host=host,
+            port=chosen,
+            workers=workers,
+            data_url=data_url or _data_url(host, chosen),
+            log_requests=access_log,
+            audit_log=None if audit_log is None else audit_log.absolute(),
+        )
+
+        def ready() -> None:
+            if as_json:
+                screen.json(
+                    {
+                        "url": url,
+                        "data_url": settings.data_url,
+                        "lake": str(settings.lake),
+                        "workers": workers,
+                        "access_key_id": shown.key.key_id if shown else None,
+                        "secret_access_key": shown.secret if shown else None,
+                    }
+                )
+            else:
+                _welcome(screen, url, folder, workers, shown)
+            sys.stdout.flush()
+
+        run(settings, ready)
+    if not as_json:
+        screen.line("stopped")
+
+
+def _lake(named: Path | None) -> tuple[Path, bool]:
+    """The lake's folder, and whether it was made just now."""
+    from graveler.lake.folder import create_folder_lake
+    from graveler.places import lake_in
+
+    try:
+        folder = find_lake(named)
+    except NotFoundError:
+        folder = working_folder() / HIDDEN
+    if lake_in(folder) is not None:
+        return folder, False
+    if named is None and os.environ.get(LAKE) is None and folder.exists():
+        raise InvalidError(f"{str(folder)!r} is there and is no lake; name one with --lake FOLDER")
+    create_folder_lake(folder).close()
+    return folder, True
+
+
+def _data_url(host: str, port: int) -> str:
+    """Another host name than the API's for the same machine: clients do not send credentials on to another host."""
+    if host in ("127.0.0.1", "0.0.0.0", "::", "::1"):
+        return f"http://localhost:{port}"
+    if host == "localhost":
+        return f"http://127.0.0.1:{port}"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _welcome(screen: Screen, url: str, folder: Path, workers: int, key: "KeyWithSecret | None") -> None:
+    processes = f"{workers} worker{'' if workers == 1 else 's'}"
+    screen.line(f"serving {screen.safe(str(folder))} at {screen.paint(url, 'bold')} with {processes}; Ctrl-C stops")
+    if key is None:
+        return
+    screen.line("The first access key, shown only now. For lakectl, lakefs and lakefs-spec, type:")
+    screen.line(f"  export LAKECTL_SERVER_ENDPOINT_URL={url}")
+    screen.line(f"  export LAKECTL_CREDENTIALS_ACCESS_KEY_ID={key.key.key_id}")
+    screen.line(f"  export LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY={key.secret}")

@@ -1,0 +1,31 @@
+"""Answers as the server sends them."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+Headers = list[tuple[str, str]]
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class Answer(msgspec.Struct):
+    """A status, headers and a body, or the pieces of one. ``operation`` is its name in logs and metrics."""
+
+    status: int
+    headers: Headers
+    body: bytes | Iterable[bytes] = b""
+    operation: str = ""
+
+
+class RequestError(Exception):
+    """A request that is refused before anybody looks at what it asks; ``status`` is HTTP's."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status, self.message = status, message
+        super().__init__(message)
+
+
+def json_error(status: int, message: str, operation: str = "") -> Answer:
+    """An error as the API's clients read it."""
+    return Answer(status, [("content-type", "application/json")], _ENCODER.encode({"message": message}), operation)

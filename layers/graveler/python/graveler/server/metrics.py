@@ -1,0 +1,113 @@
+"""Figures for Prometheus: requests by operation and status, and how long they took.
+
+Each worker counts for itself and writes its counts to a file of its own, a second later at most; whoever is asked adds all files
+up. So a scrape finds the same figures whichever worker answers, and a worker that died keeps its share.
+"""
+
+import os
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Final
+
+import msgspec
+
+BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper bounds of the histogram, in seconds."""
+
+_WRITE_EVERY: Final = 1.0
+
+
+class _Counts(msgspec.Struct):
+    requests: dict[str, int] = {}
+    """By ``operation status``."""
+    buckets: dict[str, list[int]] = {}
+    """By operation; the last is for what took longer than all bounds."""
+    seconds: dict[str, float] = {}
+
+
+class Metrics:
+    """The figures of one worker, and those of all in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = folder / f"{os.getpid()}.json"
+        self._lock = Lock()
+        self._counts = _Counts()
+        self._changed = False
+        self._stopping = Event()
+        self._writer = Thread(target=self._write_often, name="metrics", daemon=True)
+        self._writer.start()
+
+    def note(self, operation: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        place = sum(seconds > bound for bound in BUCKETS)
+        key = f"{operation or 'other'} {status}"
+        with self._lock:
+            counts = self._counts
+            counts.requests[key] = counts.requests.get(key, 0) + 1
+            buckets = counts.buckets.setdefault(operation or "other", [0] * (len(BUCKETS) + 1))
+            buckets[place] += 1
+            counts.seconds[operation or "other"] = counts.seconds.get(operation or "other", 0.0) + seconds
+            self._changed = True
+
+    def text(self) -> str:
+        """All workers' figures in Prometheus' text format. Cost: one small file for each worker is read."""
+        self._write()
+        total = _Counts({}, {}, {})
+        for file in sorted(self._folder.glob("*.json")):
+            _add(total, msgspec.json.decode(file.read_bytes(), type=_Counts))
+        return _rendered(total)
+
+    def close(self) -> None:
+        """Write down the last figures."""
+        self._stopping.set()
+        self._writer.join()
+        self._write()
+
+    def _write_often(self) -> None:
+        while not self._stopping.wait(_WRITE_EVERY):
+            self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            if not self._changed:
+                return
+            data = msgspec.json.encode(self._counts)
+            self._changed = False
+            temporary = self._file.with_suffix(".writing")
+            try:
+                temporary.write_bytes(data)
+                temporary.rename(self._file)
+            except FileNotFoundError:  # the server is going down, and its folder is gone
+                return
+
+
+def _add(total: _Counts, more: _Counts) -> None:
+    for key, count in more.requests.items():
+        total.requests[key] = total.requests.get(key, 0) + count
+    for operation, counts in more.buckets.items():
+        before = total.buckets.get(operation, [0] * len(counts))
+        total.buckets[operation] = [a + b for a, b in zip(before, counts, strict=True)]
+    for operation, seconds in more.seconds.items():
+        total.seconds[operation] = total.seconds.get(operation, 0.0) + seconds
+
+
+def _rendered(counts: _Counts) -> str:
+    lines = ["# HELP graveler_requests_total Requests answered.", "# TYPE graveler_requests_total counter"]
+    for key, count in sorted(counts.requests.items()):
+        operation, _, status = key.rpartition(" ")
+        lines.append(f"graveler_requests_total{_labels(operation=operation, status=status)} {count}")
+    name = "graveler_request_duration_seconds"
+    lines += [f"# HELP {name} From the request's head to the answer's.", f"# TYPE {name} histogram"]
+    for operation, buckets in sorted(counts.buckets.items()):
+        running = 0
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), buckets, strict=True):
+            running += count
+            lines.append(f"{name}_bucket{_labels(operation=operation, le=bound)} {running}")
+        lines.append(f"{name}_sum{_labels(operation=operation)} {counts.seconds.get(operation, 0.0):.6f}")
+        lines.append(f"{name}_count{_labels(operation=operation)} {running}")
+    return "\n".join((*lines, ""))
+
+
+def _labels(**labels: str) -> str:
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"

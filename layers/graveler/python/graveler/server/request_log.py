@@ -1,0 +1,51 @@
+"""A line of JSON for each request, and where the audit log goes."""
+
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_ENCODER: Final = msgspec.json.Encoder()
+_STDERR: Final = 2
+
+
+class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. ``time`` in Unix seconds when it was answered, ``ms`` from its head to its answer's last piece. ``query`` is
+    empty for presigned URLs, whose query is their secret."""
+
+    log: str = "request"
+    time: float
+    method: str
+    path: str
+    query: str
+    status: int
+    ms: float
+    operation: str
+    source: str
+    agent: str
+    request_id: str
+    worker: int
+
+
+def write_line(line: RequestLine) -> None:
+    """Write it to stderr, in one piece, so that workers' lines do not mix."""
+    os.write(_STDERR, _ENCODER.encode(line) + b"\n")
+
+
+def now() -> float:
+    """Unix seconds, to milliseconds."""
+    return round(time.time(), 3)
+
+
+def open_audit_log(file: Path | None) -> None:
+    """Send the audit log (:mod:`graveler.access.audit`) to a file, which is appended to, or to stderr."""
+    handler: logging.Handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("graveler.audit")
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

@@ -1,0 +1,92 @@
+"""Running the worker processes until somebody stops them."""
+
+import http.client
+import multiprocessing
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from threading import Event, Thread
+from typing import Final
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server import Server
+
+from graveler.errors import UnavailableError
+from graveler.server.gateway import HEALTH
+from graveler.server.settings import ServerSettings
+from graveler.server.worker import build_gateway
+
+STOP_SECONDS: Final = 30
+"""How long requests under way may take after the server was told to stop."""
+
+_HEAD_SECONDS: Final = 30
+"""How long a client may take for a request's head, or between two requests."""
+
+_ASK_EVERY: Final = 0.05
+
+
+def choose_port(host: str, port: int) -> int:
+    """The port to listen on: ``port``, or a free one for 0. :class:`UnavailableError` if it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
+            # Workers share the port, which others of this user could do as well: nobody may be there yet.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            probe.listen(1)
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --port, 0 for a free one"
+        ) from None
+
+
+def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
+    """Answer requests until SIGTERM or SIGINT, then finish those under way. ``settings.port`` is not 0.
+
+    ``ready`` is called in another thread once the first worker answers. To be called in the main thread of a process of its own.
+    """
+    # Forked workers would inherit the threads' locks in whatever state they are.
+    multiprocessing.set_start_method("spawn", force=True)
+    server = Server(
+        "graveler",
+        address=settings.host,
+        port=settings.port,
+        interface=Interfaces.WSGI,
+        workers=settings.workers,
+        blocking_threads=settings.threads,
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000),
+        websockets=False,
+        log_level=LogLevels.error,
+        workers_kill_timeout=STOP_SECONDS,
+    )
+    stopping = Event()
+
+    def announce() -> None:
+        while not stopping.wait(_ASK_EVERY):
+            if _answers(settings.host, settings.port):
+                server.respawn_failed_workers = True
+                ready()
+                return
+
+    waiting = Thread(target=announce, name="readiness", daemon=True)
+    waiting.start()
+    try:
+        server.serve(target_loader=partial(build_gateway, settings), wrap_loader=False)
+    finally:
+        stopping.set()
+        waiting.join()
+
+
+def _answers(host: str, port: int) -> bool:
+    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    with closing(http.client.HTTPConnection(local, port, timeout=10)) as connection:
+        try:
+            connection.request("GET", HEALTH[0])
+            return connection.getresponse().status == 204
+        except (OSError, http.client.HTTPException):
+            return False

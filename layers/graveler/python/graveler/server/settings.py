@@ -1,0 +1,29 @@
+"""What the one who starts the server decides."""
+
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+OBJECTS_PATH: Final = "/objects"
+"""Presigned URLs lie below it."""
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True):
+    """``threads`` of a worker is how many requests it works on at once. ``data_url`` begins the presigned URLs. A JSON body may have
+    ``max_json_bytes``, an upload ``max_upload_bytes``; a body beyond ``spool_bytes`` lies in a temporary file meanwhile.
+    ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file ``audit_log``, or to stderr.
+    ``metrics`` is a folder of this run's own."""
+
+    lake: Path
+    metrics: Path
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 2
+    threads: int = 64
+    data_url: str = "http://localhost:8000"
+    max_json_bytes: int = 16 << 20
+    max_upload_bytes: int = 5 << 30
+    spool_bytes: int = 4 << 20
+    log_requests: bool = False
+    audit_log: Path | None = None

@@ -1,0 +1,34 @@
+"""A worker process: opens the lake and builds what answers requests."""
+
+import os
+from multiprocessing.util import Finalize
+
+from graveler.access.authentication import Access
+from graveler.api.application import Application
+from graveler.api.settings import Settings
+from graveler.lake.folder import folder_store, open_folder_lake, url_signer
+from graveler.server.data_plane import DataPlane
+from graveler.server.gateway import Gateway
+from graveler.server.metrics import Metrics
+from graveler.server.request_log import open_audit_log
+from graveler.server.settings import OBJECTS_PATH, ServerSettings
+
+
+def build_gateway(settings: ServerSettings) -> Gateway:
+    """What answers the requests of this process. What it opens is closed when the process ends."""
+    open_audit_log(settings.audit_log)
+    base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
+    lake = open_folder_lake(settings.lake, base_url=base_url)
+    signer = url_signer(lake.tables, base_url)
+    application = Application(lake, Access(lake.tables), Settings())
+    metrics = Metrics(settings.metrics)
+    places = max(1, settings.threads * 3 // 4)
+    data_plane = DataPlane(signer, lambda namespace: folder_store(settings.lake, namespace), places)
+
+    def close() -> None:
+        metrics.close()
+        application.close()
+        lake.close()
+
+    Finalize(None, close, exitpriority=1)
+    return Gateway(application, data_plane, metrics, settings, os.getpid())
