@@ -96,6 +96,10 @@ class RefNotFoundError(NotFoundError):
         super().__init__(f"ref {ref!r} not found: {why}")
 
 
+class ParentNotFoundError(RefNotFoundError):
+    """A commit has fewer parents than a ref expression counts."""
+
+
 class ObjectNotFoundError(NotFoundError):
     """No object has this path in the ref that was read."""
 

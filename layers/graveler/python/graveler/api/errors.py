@@ -19,6 +19,7 @@ from graveler.errors import (
     MergeConflictError,
     NoChangesError,
     NotFoundError,
+    ParentNotFoundError,
     PreconditionError,
     RefNotFoundError,
     RepositoryNotFoundError,
@@ -63,6 +64,7 @@ def _says(status: int, words: str) -> Callable[[GravelerError], tuple[int, str]]
 _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[int, str]]], ...]] = (
     # The first that an error is an instance of counts, so narrower ones come first.
     (RepositoryNotFoundError, _says(404, "repository not found")),
+    (ParentNotFoundError, _says(400, "invalid ref")),
     (RefNotFoundError, _says(404, "not found")),
     (NotFoundError, _says(404, "not found")),
     (AlreadyExistsError, _taken),

@@ -15,7 +15,7 @@ from typing import Final, Literal, NoReturn
 
 from msgspec import Struct
 
-from graveler.errors import AmbiguousRefError, InvalidError, RefNotFoundError
+from graveler.errors import AmbiguousRefError, InvalidError, ParentNotFoundError, RefNotFoundError
 from graveler.history.commits import ID_DIGITS, MIN_PREFIX_DIGITS, CommitStore, is_commit_id, is_hex
 from graveler.history.graph import first_parent_ancestor
 from graveler.history.names import broken_tag_rule, is_branch
@@ -94,8 +94,9 @@ def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -
     addition, unless in memory, one for each further 32 steps along first parents begun, and one for each ``^N`` from 2 on.
     The commit that is meant is not read.
 
-    Raises :class:`RefNotFoundError` and says what is missing, :class:`AmbiguousRefError` for a prefix of several commits,
-    :class:`InvalidError` for what is no expression, and what :meth:`CommitStore.get` raises for damaged records.
+    Raises :class:`RefNotFoundError` and says what is missing (:class:`ParentNotFoundError` if it is a parent),
+    :class:`AmbiguousRefError` for a prefix of several commits, :class:`InvalidError` for what is no expression, and what
+    :meth:`CommitStore.get` raises for damaged records.
     """
     text = expression if isinstance(expression, str) else str(expression)
     if isinstance(expression, str):
@@ -115,7 +116,7 @@ def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -
         parents = commits.get(commit_id).parents
         if len(parents) < step.number:
             count = f"{len(parents)} parent{'s' if len(parents) != 1 else ''}"
-            raise RefNotFoundError(text, f"{done} is commit {commit_id[:16]}, which has {count}")
+            raise ParentNotFoundError(text, f"{done} is commit {commit_id[:16]}, which has {count}")
         commit_id = parents[step.number - 1]
         done += f"^{step.number}"
     return Resolved(_walk(text, commits, done, commit_id, straight))

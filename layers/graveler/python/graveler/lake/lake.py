@@ -89,8 +89,8 @@ class Lake:
         read_only: bool = False,
         metadata: Mapping[str, str] | None = None,
     ) -> OpenRepository:
-        """Make a repository with one branch, which points at a first, empty commit. ``read_only`` and ``metadata`` are settings
-        that it begins with.
+        """Make a repository with one branch, which points at a first, empty commit without a committer. ``by`` is noted in the
+        reference log; ``read_only`` and ``metadata`` are settings that it begins with.
 
         Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError` for the name;
         :class:`InvalidError` for names, parameters, and a namespace that belongs to another repository; :class:`BusyError`
@@ -109,7 +109,7 @@ class Lake:
         objects = self._open_objects(repository.namespace)
         self._repositories.claim(repository, objects, now)
         operation = token_hex(16)
-        commit = new_commit([], MetarangeName(""), by, FIRST_MESSAGE, int(now), {}, operation)
+        commit = new_commit([], MetarangeName(""), "", FIRST_MESSAGE, int(now), {}, operation)
         refs, commits = Refs(self.tables, repository.uid), CommitStore(self.tables, repository.uid)
         branch = BranchState(default_branch, commit.id, new_token())
         event = Event(int(now * 1e9), "create repository", operation, by)

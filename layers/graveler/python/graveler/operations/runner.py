@@ -179,9 +179,9 @@ class Runner:
         )
         beats.start()
         try:
-            report.check()
             result, error, state = "", "", OperationState.COMPLETED
             try:
+                report.check()
                 result = self._kinds[operation.kind](repository, operation.id, operation.request, report)
             except CancelledError:
                 error, state = CANCELLED, OperationState.CANCELLED
