@@ -9,5 +9,5 @@ from tests.api.support import Client, EventClient, make_world
 def call() -> Client:
     """A client of an API with one repository, ``repo``, and an admin's credentials."""
     world = make_world()
-    world.lake.create_repository("repo", "mem://repo")
+    world.lake.create_repository("repo", "local://repo")
     return EventClient(world)

@@ -3,15 +3,21 @@
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from http.client import HTTPConnection
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
+import msgspec
 from msgspec import Struct
 
 from graveler.access.authentication import Access
 from graveler.access.keys import KeyWithSecret
 from graveler.access.permissions import Role
 from graveler.api.application import Application
+from graveler.api.errors import ApiError
+from graveler.api.openapi import implied_answers
+from graveler.api.resources import GROUPS
+from graveler.api.routing import Router
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.storage.memory_objects import MemoryObjects
@@ -93,8 +99,71 @@ class EventClient:
         said = {name.lower(): value for name, value in (headers or {}).items()}
         if authorization is not None:
             said["authorization"] = authorization or self.world.admin
-        event = make_event(method, BASE + path if path.startswith("/") else path[1:], query, body, said)
-        return as_answer(self.world.application(event))
+        raw_path = BASE + path if path.startswith("/") else path[1:]
+        answer = as_answer(self.world.application(make_event(method, raw_path, query, body, said)))
+        check_documented(method, raw_path, answer)
+        return answer
+
+
+class HttpClient:
+    """Speaks HTTP to a server, sending paths and queries exactly as they are given. ``world`` shares the server's lake."""
+
+    def __init__(self, world: "World", host: str, port: int) -> None:
+        self.world = world
+        self._connection = HTTPConnection(host, port, timeout=30)
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        query: QueryItems = (),
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        authorization: str | None = "",
+    ) -> Answer:
+        said = dict(headers or {})
+        if authorization is not None:
+            said["Authorization"] = authorization or self.world.admin
+        raw_path = BASE + path if path.startswith("/") else path[1:]
+        asked = raw_query(query)
+        data = body.encode() if isinstance(body, str) else body
+        if data is not None and not isinstance(data, bytes):
+            data = json.dumps(data).encode()
+        self._connection.request(method, f"{raw_path}?{asked}" if asked else raw_path, data, said)
+        response = self._connection.getresponse()
+        names = {name.lower(): value for name, value in response.getheaders()}
+        answer = Answer(response.status, names, response.read(), response.headers.get_all("set-cookie") or ())
+        check_documented(method, raw_path, answer)
+        return answer
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+ROUTER = Router(GROUPS)
+
+
+def check_documented(method: str, raw_path: str, answer: Answer) -> None:
+    """Each answer must be one that its route documents, with a body that reads strictly as the document named there."""
+    if not raw_path.startswith(BASE + "/") or answer.status == 500:
+        return
+    try:
+        route, _ = ROUTER.find(method, raw_path.removeprefix(BASE))
+    except ApiError:
+        assert answer.status in (400, 404, 405), answer
+        return
+    documented = {**implied_answers(route), **route.answers}
+    assert answer.status in documented, f"{route.operation} answered {answer.status}, which it does not document"
+    kind = documented[answer.status]
+    if kind is None or method == "HEAD":
+        assert answer.body == b"", answer
+    elif kind is str:
+        assert answer.headers["content-type"].startswith("text/plain")
+    elif kind is not bytes:
+        assert answer.headers["content-type"] == "application/json"
+        read = msgspec.json.decode(answer.body, type=kind)
+        assert msgspec.to_builtins(read) == json.loads(answer.body), f"{route.operation} answers fields that it hides"
 
 
 def make_event(
@@ -139,7 +208,7 @@ def make_world(settings: Settings | None = None) -> World:
     tables, stores = MemoryTables(), dict[str, MemoryObjects]()
     lake = Lake(tables, lambda namespace: stores.setdefault(namespace, MemoryObjects(namespace)))
     access = Access(tables)
-    settings = settings or Settings(namespace_prefix="mem://")
+    settings = settings or Settings()
     return World(
         lake,
         access,

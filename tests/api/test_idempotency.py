@@ -13,7 +13,7 @@ KEY = {"Idempotency-Key": "one"}
 CREATIONS = [
     (BRANCHES, {"name": "x", "source": "main"}),
     ("/repositories/repo/tags", {"id": "x", "ref": "main"}),
-    ("/repositories", {"name": "xyz", "storage_namespace": "mem://xyz/"}),
+    ("/repositories", {"name": "xyz", "storage_namespace": "local://xyz/"}),
 ]
 
 

@@ -44,7 +44,7 @@ def listed(call: Client, ref: str = "main", **query: object) -> list[str]:
 def store(call: Client, address: str, data: bytes) -> str:
     """Put bytes where a presigned URL would, and return their ETag."""
     repository = call.world.lake.repository("repo")
-    repository._objects.put(address.removeprefix("mem://repo/"), data)
+    repository._objects.put(address.removeprefix("local://repo/"), data)
     return md5(data).hexdigest()
 
 
@@ -266,7 +266,7 @@ def test_links_that_cannot_be_true_are_refused(call: Client) -> None:
     assert link(call, "a", address, '""').status == 400
     assert link(call, "a", address, "x", -1).status == 400
     assert link(call, "a", "", "x").status == 400
-    assert link(call, "a", "mem://repo/data/x/y", "x").status == 400
+    assert link(call, "a", "local://repo/data/x/y", "x").status == 400
     assert link(call, "a", address[:-1] + "!", "x").status == 400
     assert backing(call, "a", branch="none").status == 404
     assert backing(call, "").status == 400

@@ -55,7 +55,7 @@ def test_a_key_for_some_branches_changes_those_only(call: Client) -> None:
 
 
 def test_a_key_for_some_repositories_sees_those_only(call: Client) -> None:
-    call.world.lake.create_repository("other", "mem://other")
+    call.world.lake.create_repository("other", "local://other")
     key = basic(call.world.access.create_key("limited", Role.ADMIN, repositories=["oth*"]))
     listed = call("GET", "/repositories", authorization=key).json()
     assert [item["id"] for item in listed["results"]] == ["other"]

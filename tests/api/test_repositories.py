@@ -8,7 +8,7 @@ REPO = "/repositories/repo"
 
 
 def creation(name: str, **more: object) -> dict[str, object]:
-    return {"name": name, "storage_namespace": f"mem://{name}", **more}
+    return {"name": name, "storage_namespace": f"local://{name}", **more}
 
 
 def test_create_get_and_delete(call: Client) -> None:
@@ -19,7 +19,7 @@ def test_create_get_and_delete(call: Client) -> None:
         "id": "lake-2",
         "creation_date": 0,
         "default_branch": "trunk",
-        "storage_namespace": "mem://lake-2",
+        "storage_namespace": "local://lake-2",
         "storage_id": "",
         "read_only": False,
     }
@@ -52,8 +52,8 @@ def test_the_first_commit_is_the_one_that_clients_know(call: Client) -> None:
     ("body", "status", "words"),
     [
         (creation("repo"), 409, "error creating repository: not unique"),
-        ({"name": "repo", "storage_namespace": "mem://repo"}, 409, "not unique"),
-        ({"name": "other", "storage_namespace": "mem://repo"}, 400, "already belongs"),
+        ({"name": "repo", "storage_namespace": "local://repo"}, 409, "not unique"),
+        ({"name": "other", "storage_namespace": "local://repo"}, 400, "already belongs"),
         (creation("R"), 400, "repository"),
         (creation("x_y"), 400, "'_'"),
         (creation("abc", storage_id="second"), 400, "storage_id"),

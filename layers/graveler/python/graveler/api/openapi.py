@@ -82,7 +82,7 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
         "responses": {
             str(status): _response(status, kind, schema_of)
-            for status, kind in sorted({**_implied(route), **route.answers}.items())
+            for status, kind in sorted({**implied_answers(route), **route.answers}.items())
         },
     }
     if route.permission is None:
@@ -98,8 +98,8 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
     return operation
 
 
-def _implied(route: Route) -> dict[int, Any]:
-    """What any request may be answered with."""
+def implied_answers(route: Route) -> dict[int, Any]:
+    """What any request may be answered with, besides what its route declares."""
     return dict(_ALWAYS if route.permission is None else _WITH_CREDENTIALS)
 
 

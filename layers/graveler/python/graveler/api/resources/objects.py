@@ -142,7 +142,12 @@ class StatsOfMany(Struct, frozen=True):
     errors: list[ObjectError]
 
 
-@routes.get(_OBJECTS, "getObject", Permission.READ, answers={200: bytes, 206: bytes, 302: None, 404: Error, 416: Error})
+@routes.get(
+    _OBJECTS,
+    "getObject",
+    Permission.READ,
+    answers={200: bytes, 206: bytes, 302: None, 304: None, 404: Error, 416: Error},
+)
 def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Read an object's bytes, all or a range; large ones by a redirect to a URL of the object store."""
     found = call.lake.repository(repository)
@@ -168,7 +173,9 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
     return Response(206, headers, b"".join(found.bytes_of(entry, part.start, part.length)))
 
 
-@routes.route("HEAD", _OBJECTS, "headObject", Permission.READ, answers={200: None, 206: None, 404: None, 416: None})
+@routes.route(
+    "HEAD", _OBJECTS, "headObject", Permission.READ, answers={200: None, 206: None, 304: None, 404: None, 416: None}
+)
 def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Say what a read would say, without the bytes."""
     entry = call.lake.repository(repository).stat(ref, query.path)
