@@ -132,7 +132,7 @@ def complete_upload(
         branch,
         query.path,
         upload,
-        [(part.part_number, part.etag) for part in body.parts],
+        [(part.part_number, part.etag.strip('"')) for part in body.parts],
         content_type=body.content_type or DEFAULT_CONTENT_TYPE,
         metadata=body.user_metadata,
     )
