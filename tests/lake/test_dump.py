@@ -716,3 +716,27 @@ def test_a_damaged_item_is_replaced_and_each_record_is_read_once() -> None:
     rebuilt = rebuild_commits(world.tables, uid, objects)
     assert world.tables.get(key) == before
     assert objects.calls == {"list": 1, "get": rebuilt.commits}
+
+
+def test_a_reset_of_some_paths_at_any_moment_of_a_dump_loses_nothing_of_the_others() -> None:
+    """It puts what a dead commit had sealed, and is to stay, into the open token: maybe after the dump has read that."""
+    for moment in range(200):
+        world = story()
+        reached = False
+
+        def schedule(_: str, number: int, at: int = moment, world: World = world) -> Fault:
+            nonlocal reached
+            if number == at:
+                reached = True
+                world.main.reset("main", path="s/one")
+            return None
+
+        manifest = take(world, schedule)
+        if not reached:
+            break
+        repository, _, _ = into(world, manifest.id)
+        found = texts(repository)
+        found.pop("s/one", None)
+        assert found == texts(world.main), moment
+    else:
+        raise AssertionError("a dump makes fewer requests")

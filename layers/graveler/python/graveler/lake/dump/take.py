@@ -9,7 +9,8 @@ mark: *staged changes first, then refs, then commits*.
    longer: then some are gone, and are in a commit which was published before.
 3. Read the refs again: these are the ones that are dumped. A token that a branch still has was read in step 2, and nothing is
    removed under it. One that is gone was published (its changes are in the history of the head that is read here), reset, or
-   deleted with its branch: what was read of it is left out, since bringing it back could hide newer changes.
+   deleted with its branch: what was read of it is left out, since bringing it back could hide newer changes. A reset of some
+   paths has put what it kept into the open token, maybe after that was read: then the branch's tokens are read again.
 4. See that the record of each head is in the object store. It was put there before the branch was moved.
 
 (Refs first, and a commit between the two readings takes changes out of staging into a head that the dump does not have.)
@@ -182,7 +183,8 @@ class _Reader:
             progress("staged", done, len(branches))
 
     def _accounted(self, before: Sequence[_Branch], after: Sequence[_Branch]) -> bool:
-        """Is it known of every token and branch that vanished what became of it, and whose each token is?"""
+        """Is it known of every token and branch that vanished what became of it, and whose each token is? Tokens of a branch that
+        lost one to a reset are to be read again."""
         have = {token for branch in after for token in branch.tokens}
         if len(have) < sum(len(branch.tokens) for branch in after):
             return False
@@ -193,6 +195,8 @@ class _Reader:
                 undecided = outcome is None or outcome.state is TokenState.SEALED
                 if token not in have and undecided:
                     return False
+                if outcome is not None and outcome.state is TokenState.RESET:
+                    self._scanned.difference_update(branch.tokens)
                 last = token == branch.open and branch.line.name not in names
                 if last and (outcome is None or outcome.state is not TokenState.DELETED):
                     return False
