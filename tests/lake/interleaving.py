@@ -13,6 +13,7 @@ To add a verb: write an operation (a method of :class:`Client`) that notes its w
 
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from random import seed as seed_global
@@ -24,19 +25,27 @@ from graveler.errors import (
     GravelerError,
     MergeConflictError,
     NoChangesError,
+    NotFoundError,
     ObjectNotFoundError,
     PreconditionError,
+    RefNotFoundError,
     UnavailableError,
 )
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MergeStrategy, ObjectEntry
+from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.tables import ConditionFailedError
-from tests.lake.support import Died, World
+from tests.lake.support import NAME, NAMESPACE, Died, World
 from tests.support.instruments import Fault
 
 KEYS = ("a", "b", "i/c")
 """Few, so that clients meet. Imports replace what is under ``i/``."""
+
+ASIDE = ("aside", "elsewhere")
+"""The names between which a branch changes. What is written to it has a history of its own."""
 
 
 @dataclass
@@ -100,6 +109,7 @@ class Scheduler:
         self.world = World()
         self.world.clock.on_sleep = self.hand_over
         self.history = History()
+        self.aside = History()
         self.clients: list[Client] = []
         self.ticks = 0
         self.value = 0
@@ -208,7 +218,7 @@ class Client:
                     self._repository = None
                 except ConditionFailedError:
                     raise  # not for users
-                except (BusyError, MergeConflictError, PreconditionError, UnavailableError):
+                except (BusyError, MergeConflictError, PreconditionError, RefNotFoundError, UnavailableError):
                     if self.doomed:
                         self._repository = None
                 self.doomed = False
@@ -311,6 +321,93 @@ class Client:
         self.commits.append((message, again))
         self._judge(self.scheduler.world.repository(), again.id, began)
 
+    def pick(self, message: str) -> None:
+        """Change a key on a branch of one's own, and pick that commit."""
+        value = self.scheduler.fresh()
+        key = self._key()
+        self.repository.create_branch(message, "main")
+        self.repository.link(message, entry(key, value))
+        made = self.repository.commit(message, f"{message} elsewhere")
+        write = self._note(key, value)
+        self.unclear.add(message)
+        self.commits.append(
+            (message, self.repository.cherry_pick("main", made.id, message=message, request_id=message))
+        )
+        write.end = self.scheduler.tick()
+
+    def hard_reset(self, message: str) -> None:
+        """To the register, it writes each key as the commit has it."""
+        fresh = self.scheduler.world.repository()
+        commits = fresh.log("main", amount=4, first_parent=True).results
+        target = self.scheduler.random.choice(commits).id
+        self._move(message, [target], lambda: self.repository.hard_reset("main", target, by=message))
+
+    def undo(self, message: str) -> None:
+        fresh = self.scheduler.world.repository()
+        self._move(
+            message,
+            [commit.id for commit in fresh.log("main", amount=100, first_parent=True).results]
+            + [row.new for row in fresh.reflog("main", 1000) if row.new is not None],
+            lambda: self.repository.undo("main", by=message),
+        )
+
+    def _move(self, message: str, targets: Sequence[CommitID], verb: Callable[[], object]) -> None:
+        """While it works, any of the targets may be where the branch goes; afterwards its reference log says which one it was."""
+        fresh = self.scheduler.world.repository()
+        writes: dict[CommitID, list[Write]] = {}
+        for target in targets:
+            found = contents(fresh, target)
+            writes.setdefault(target, [self._note(key, found.get(key)) for key in KEYS])
+        acknowledged = False
+        try:
+            verb()
+            acknowledged = True
+        except NotFoundError:
+            pass  # nothing to undo
+        finally:
+            rows = self.scheduler.world.repository().reflog("main", 1000)
+            went = {row.new for row in rows if row.event.by == message}
+            for target, noted in writes.items():
+                for write in noted:
+                    if target not in went:
+                        self.scheduler.history.writes.remove(write)
+                    elif acknowledged:
+                        write.end = self.scheduler.tick()
+
+    def dump(self, _: str) -> None:
+        """What was acknowledged when a dump began is in it, and nothing else."""
+        world = self.scheduler.world
+        began = self.scheduler.tick()
+        manifest = world.lake(self._request).dump(NAME)
+        copies = MemoryObjects(NAMESPACE, world.clock.now)
+        for stored in world.objects().list():
+            copies.put(stored.key, world.objects().get(stored.key))
+        elsewhere = Lake(MemoryTables(), lambda _: copies, clock=world.clock)
+        elsewhere.restore(NAMESPACE, manifest.id, NAME)
+        self._judge(elsewhere.repository(NAME), "main", began)
+
+    def put_aside(self, _: str) -> None:
+        """Write to the branch that changes its name."""
+        value = self.scheduler.fresh()
+        write = Write("a", value, self.scheduler.tick())
+        self.scheduler.aside.writes.append(write)
+        self.repository.link(self.scheduler.random.choice(ASIDE), entry("a", value))
+        write.end = self.scheduler.tick()
+
+    def commit_aside(self, message: str) -> None:
+        self.repository.commit(self.scheduler.random.choice(ASIDE), message)
+
+    def read_aside(self, _: str) -> None:
+        began = self.scheduler.tick()
+        self.scheduler.aside.judge(
+            "a", contents(self.repository, self.scheduler.random.choice(ASIDE)).get("a"), began, self.name
+        )
+
+    def rename(self, _: str) -> None:
+        old, new = self.scheduler.random.sample(ASIDE, 2)
+        with suppress(AlreadyExistsError):
+            self.repository.rename_branch(old, new)
+
     def merge(self, message: str) -> None:
         value = self.scheduler.fresh()
         key = self._key()
@@ -351,6 +448,11 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "merger": ("merge",),
     "importer": ("take",),
     "reader": ("read", "list"),
+    "picker": ("pick", "put", "read"),
+    "mover": ("hard_reset", "undo", "commit", "read"),
+    "dumper": ("dump",),
+    "renamer": ("rename", "rename", "read_aside"),
+    "aside": ("put_aside", "put_aside", "commit_aside", "read_aside"),
 }
 
 CASTS: list[tuple[str, ...]] = [
@@ -369,6 +471,16 @@ CASTS: list[tuple[str, ...]] = [
     ("resetter", "resetter", "committer", "writer"),
     ("resetter", "creator", "committer", "committer"),
     ("resetter", "writer", "committer", "merger"),
+    ("picker", "committer"),
+    ("picker", "picker", "writer", "committer"),
+    ("mover", "writer", "committer"),
+    ("mover", "mover", "committer"),
+    ("mover", "writer", "committer", "importer"),
+    ("dumper", "writer", "committer"),
+    ("dumper", "creator", "committer", "committer"),
+    ("dumper", "resetter", "writer", "committer"),
+    ("renamer", "aside", "aside"),
+    ("renamer", "renamer", "aside", "aside"),
 ]
 """Which clients meet; the seed picks one."""
 
@@ -380,6 +492,7 @@ def explore(seed: int, casts: Sequence[tuple[str, ...]] = CASTS) -> Scheduler:
     scheduler = Scheduler(seed)
     world = scheduler.world
     world.main.create_branch("side", "main")
+    world.main.create_branch(ASIDE[0], "main")
     for number, kind in enumerate(scheduler.random.choice(casts)):
         operations = [scheduler.random.choice(OPERATIONS[kind]) for _ in range(LENGTH)]
         Client(scheduler, f"{kind}{number}", operations)
@@ -388,7 +501,7 @@ def explore(seed: int, casts: Sequence[tuple[str, ...]] = CASTS) -> Scheduler:
     except AssertionError as error:
         raise AssertionError(f"seed {seed}: {error}") from None
     scheduler.history.judge_creations()
-    problems = list(scheduler.history.wrong)
+    problems = scheduler.history.wrong + scheduler.aside.wrong
     problems += final_problems(scheduler)
     assert not problems, f"seed {seed}: " + "; ".join(problems)
     return scheduler
@@ -404,6 +517,11 @@ def final_problems(scheduler: Scheduler) -> list[str]:
     found = contents(fresh, "main")
     for key in KEYS:
         history.judge(key, found.get(key), scheduler.tick(), "the end")
+    there = [branch.name for branch in fresh.branches().results if branch.name in ASIDE]
+    if len(there) == 1:
+        scheduler.aside.judge("a", contents(fresh, there[0]).get("a"), scheduler.tick(), "the end, aside")
+    else:
+        history.wrong.append(f"the branch that changes its name is there {len(there)} times")
     try:
         fresh.commit("main", "the end")
     except NoChangesError:
@@ -414,10 +532,12 @@ def final_problems(scheduler: Scheduler) -> list[str]:
         history.wrong.append(f"{contents(fresh, 'main@')} after the last commit, {found} before")
     if fresh._branches.state("main").sealed:
         history.wrong.append("sealed tokens are left")
-    wrong = list(history.wrong)
+    wrong = history.wrong + scheduler.aside.wrong
     # History: each acknowledged commit once, linear along first parents, made by somebody.
     line = fresh.log("main", amount=10_000, first_parent=True).results
-    ids: list[CommitID] = [c.id for c in line]
+    ids = {commit.id for commit in line}
+    if {"hard_reset", "undo"} & {operation for client in scheduler.clients for operation in client.operations}:
+        ids |= {row.new for row in fresh.reflog("main", 10_000) if row.new is not None}  # more than the line has
     said = [c.message for c in line]
     for client in scheduler.clients:
         for message, commit in client.commits:
