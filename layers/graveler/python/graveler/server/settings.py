@@ -10,7 +10,7 @@ OBJECTS_PATH: Final = "/objects"
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """``threads`` of a worker is how many requests it works on at once. ``data_url`` begins the presigned URLs. A JSON body may have
+    """``threads``: how many requests a worker works on at once. ``data_url`` begins the presigned URLs. A JSON body may have
     ``max_json_bytes``, an upload ``max_upload_bytes``; a body beyond ``spool_bytes`` lies in a temporary file meanwhile.
     ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file ``audit_log``, or to stderr.
     ``metrics`` is a folder of this run's own."""

@@ -1,0 +1,1 @@
+"""The local server: events, presigned URLs, real processes."""

@@ -1,0 +1,137 @@
+"""Requests without a server, and servers of their own processes."""
+
+import http.client
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes, urlsplit
+
+KEY_ID = "AKIAJTESTTESTTESTTQ"
+SECRET = "s" * 40
+
+
+def environ(
+    method: str = "GET", target: str = "/", body: bytes = b"", headers: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """A request as the server hands it over."""
+    path, _, query = target.partition("?")
+    made: dict[str, Any] = {
+        "REQUEST_METHOD": method,
+        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+        "QUERY_STRING": query,
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "wsgi.input": io.BytesIO(body),
+    }
+    if body or method in ("PUT", "POST"):
+        made["CONTENT_LENGTH"] = str(len(body))
+    for name, value in (headers or {}).items():
+        variable = name.upper().replace("-", "_")
+        made[variable if variable in ("CONTENT_LENGTH", "CONTENT_TYPE") else f"HTTP_{variable}"] = value
+    return made
+
+
+@dataclass
+class Answered:
+    """An answer that came over HTTP."""
+
+    status: int
+    reason: str
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+@dataclass
+class Running:
+    """A server that accepts requests."""
+
+    process: subprocess.Popen[str]
+    url: str
+    data_url: str
+    lake: Path
+    errors: Path
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        port = urlsplit(self.url).port
+        assert port is not None
+        return port
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        authorised: bool = True,
+    ) -> Answered:
+        """One request on a connection of its own. ``target`` may be a whole URL, whose host is not looked at."""
+        if target.startswith("http://"):
+            target = target[target.index("/", len("http://")) :]
+        sent = dict(headers or {})
+        if authorised:
+            sent["authorization"] = basic()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, target, body, sent)
+            answer = connection.getresponse()
+            named = {name.lower(): value for name, value in answer.getheaders()}
+            return Answered(answer.status, answer.reason, named, answer.read())
+        finally:
+            connection.close()
+
+    def ask_json(self, method: str, target: str, document: object) -> Answered:
+        """One request with a JSON body."""
+        return self.ask(method, target, json.dumps(document).encode(), {"content-type": "application/json"})
+
+    def connect(self) -> socket.socket:
+        """A bare connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+
+def basic() -> str:
+    """The header of the server's key."""
+    from base64 import b64encode
+
+    return "Basic " + b64encode(f"{KEY_ID}:{SECRET}".encode()).decode()
+
+
+@contextmanager
+def running(folder: Path, *options: str, workers: int = 2, key: bool = True) -> Iterator[Running]:
+    """A server on a new lake in ``folder``, which is stopped afterwards."""
+    chosen = {"GRAVELER_ACCESS_KEY_ID": KEY_ID, "GRAVELER_SECRET_ACCESS_KEY": SECRET} if key else {}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAVELER_")} | chosen
+    errors = folder / "stderr"
+    command = [sys.executable, "-m", "graveler.cli", "serve", "--lake", str(folder / "lake"), "--port", "0", "--json"]
+    with errors.open("w") as stderr:
+        process = subprocess.Popen(
+            [*command, "--workers", str(workers), *options],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env=environment,
+        )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, f"the server did not start:\n{errors.read_text()}"
+        said = json.loads(line)
+        yield Running(process, said["url"], said["data_url"], folder / "lake", errors)
+    finally:
+        process.terminate()
+        process.wait(60)
+        process.stdout.close()
