@@ -25,6 +25,9 @@ STOP_SECONDS: Final = 30
 _HEAD_SECONDS: Final = 30
 """How long a client may take for a request's head, or between two requests."""
 
+_CONNECTIONS: Final = 8192
+"""Connections that a worker keeps; idle ones cost little. Those beyond wait until others are closed."""
+
 _ASK_EVERY: Final = 0.05
 
 
@@ -58,6 +61,8 @@ def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
         interface=Interfaces.WSGI,
         workers=settings.workers,
         blocking_threads=settings.threads,
+        backlog=_CONNECTIONS,
+        backpressure=_CONNECTIONS,
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000),
         websockets=False,

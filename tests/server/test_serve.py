@@ -1,0 +1,236 @@
+"""Real servers: several processes on one lake, asked over HTTP."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+
+from graveler.lake.folder import open_folder_lake
+from tests.server.support import Running, basic, running
+
+API = "/api/v1/repositories"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("serve"), "--access-log") as running_server:
+        made = running_server.ask_json("POST", API, {"name": "rep", "storage_namespace": "local://rep"})
+        assert made.status == 201, made.body
+        yield running_server
+
+
+def upload_url(server: Running, path: str) -> str:
+    answer = server.ask("GET", f"{API}/rep/branches/main/staging/backing?path={path}&presign=true")
+    assert answer.status == 200, answer.body
+    return str(answer.json()["presigned_url"])
+
+
+def test_health_is_told_to_everybody(server: Running) -> None:
+    for path in ("/healthcheck", "/api/v1/healthcheck"):
+        assert server.ask("GET", path, authorised=False).status == 204
+
+
+def test_clients_read_the_reason(server: Running) -> None:
+    made = server.ask_json("POST", API, {"name": "rep", "storage_namespace": "local://rep"})
+    assert (made.status, made.reason) == (409, "Conflict")
+    assert server.ask("GET", f"{API}/rep", authorised=False).status == 401
+
+
+def test_bytes_take_the_way_of_presigned_urls(server: Running) -> None:
+    data = bytes(range(256)) * 8192
+    url = upload_url(server, "big")
+    assert url.startswith("http://localhost:")
+    put = server.ask("PUT", url, data)
+    assert (put.status, put.headers["etag"]) == (200, f'"{md5(data).hexdigest()}"')
+    key = re.search(r"/objects/([^?]*)", url)
+    assert key is not None
+    staging = {"physical_address": f"local://rep/{key[1]}"}
+    linked = server.ask_json(
+        "PUT",
+        f"{API}/rep/branches/main/staging/backing?path=big",
+        {"staging": staging, "checksum": md5(data).hexdigest(), "size_bytes": len(data)},
+    )
+    assert linked.status == 200, linked.body
+    redirect = server.ask("GET", f"{API}/rep/refs/main/objects?path=big&presign=true")
+    assert redirect.status == 302
+    assert server.ask("GET", redirect.headers["location"]).body == data  # credentials that come along do no harm
+    part = server.ask("GET", redirect.headers["location"], headers={"range": "bytes=0-0"}, authorised=False)
+    assert (part.status, part.headers["content-range"], part.body) == (206, f"bytes 0-0/{len(data)}", data[:1])
+    head = server.ask("HEAD", redirect.headers["location"], authorised=False)
+    assert (head.status, head.headers["content-length"], head.body) == (200, str(len(data)), b"")
+
+
+def test_every_worker_knows_the_secret_of_the_urls(server: Running) -> None:
+    url = upload_url(server, "shared")
+    assert {server.ask("PUT", url, b"x", authorised=False).status for _ in range(12)} == {200}
+
+
+def test_a_client_that_goes_away_leaves_nothing(server: Running) -> None:
+    url = upload_url(server, "cut")
+    target = url[url.index("/objects/") :]
+    with server.connect() as connection:
+        connection.sendall(
+            f"PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n".encode() + b"x" * 70_000
+        )
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(65536):  # until the server has given up
+            pass
+    assert server.ask("GET", f"{API}/rep/refs/main/objects/stat?path=cut").status == 404
+    folder = server.lake / "objects" / "rep"
+    assert [path for path in (folder / ".graveler-tmp" / "writes").glob("*") if path.is_file()] == []
+
+
+def test_slow_clients_keep_nobody_waiting(server: Running) -> None:
+    url = upload_url(server, "slow")
+    target = url[url.index("/objects/") :]
+    slow = [server.connect() for _ in range(100)]
+    try:
+        for number, connection in enumerate(slow):
+            if number % 2:
+                connection.sendall(b"GET /api/v1/repo")
+            else:
+                connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nx".encode())
+        assert server.ask("GET", f"{API}/rep").status == 200
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_a_thousand_connections(server: Running) -> None:
+    request = f"GET {API}/rep HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\n\r\n".encode()
+    connections = [server.connect() for _ in range(1000)]
+    try:
+        for connection in connections:
+            connection.sendall(request)
+        assert {connection.recv(12) for connection in connections} == {b"HTTP/1.1 200"}
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+@pytest.mark.parametrize("target", ["//api//v1", "/api/v1/repositories//branches", "/%2e%2e/%00", "/api/v1/\xff"])
+def test_strange_paths_are_no_trouble(server: Running, target: str) -> None:
+    with server.connect() as connection:
+        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\n\r\n".encode("latin-1"))
+        status = int(connection.recv(65536).split(b" ", 2)[1])
+    assert 400 <= status < 500
+
+
+def test_bodies_beyond_the_limit_are_refused(server: Running) -> None:
+    with server.connect() as connection:
+        connection.sendall(
+            f"POST {API} HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {1 << 30}\r\n\r\n".encode()
+        )
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 413 Payload Too Large")
+    assert b'{"message":' in answer
+
+
+def test_figures_are_those_of_all_workers(server: Running) -> None:
+    for _ in range(20):
+        server.ask("GET", f"{API}/rep")
+    text = server.ask("GET", "/metrics", authorised=False).body.decode()
+    assert re.search(r'graveler_requests_total{operation="getRepository",status="200"} \d+', text)
+    assert re.search(r'graveler_request_duration_seconds_bucket{operation="getRepository",le="\+Inf"} \d+', text)
+
+
+def test_the_log_has_a_line_for_each_request_and_no_signature(server: Running) -> None:
+    server.ask("GET", f"{API}/rep?x=1", headers={"user-agent": "the-test"})
+    lines = [json.loads(line) for line in server.errors.read_text().splitlines()]
+    mine = [line for line in lines if line.get("agent") == "the-test"]
+    assert [(line["path"], line["query"], line["status"]) for line in mine] == [(f"{API}/rep", "x=1", 200)]
+    assert any(line.get("action") == "createRepository" for line in lines)
+    assert "Signature" not in server.errors.read_text()
+
+
+def test_it_finishes_what_is_under_way(tmp_path: Path) -> None:
+    with running(tmp_path, workers=1) as server:
+        server.ask_json("POST", API, {"name": "rep", "storage_namespace": "local://rep"})
+        url = upload_url(server, "late")
+        target = url[url.index("/objects/") :]
+        with server.connect() as connection:
+            connection.sendall(
+                f"PUT {target} HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n".encode()
+            )
+            assert connection.recv(100).startswith(b"HTTP/1.1 100")  # it reads the body now
+            server.process.send_signal(signal.SIGTERM)
+            connection.sendall(b"data")
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+        assert server.process.wait(30) == 0
+
+
+def test_a_stop_under_load_loses_no_answer(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        server.ask_json("POST", API, {"name": "rep", "storage_namespace": "local://rep"})
+        under_load = threading.Barrier(9)
+
+        def create(number: int) -> list[str]:
+            made = []
+            for count in range(1000):
+                if count == 5:
+                    under_load.wait(30)
+                name = f"b-{number}-{count}"
+                try:
+                    answer = server.ask_json("POST", f"{API}/rep/branches", {"name": name, "source": "main"})
+                except OSError:  # it does not listen any more
+                    break
+                assert answer.status == 201, answer.body
+                made.append(name)
+            return made
+
+        with ThreadPoolExecutor(8) as pool:
+            clients = [pool.submit(create, number) for number in range(8)]
+            under_load.wait(30)
+            server.process.send_signal(signal.SIGTERM)
+            answered = {name for client in clients for name in client.result()}
+        assert server.process.wait(30) == 0
+        with open_folder_lake(server.lake) as lake:
+            there: set[str] = set()
+            after = ""
+            while True:
+                page = lake.repository("rep").branches(after=after, amount=1000)
+                there.update(branch.name for branch in page.results)
+                if page.next_after is None:
+                    break
+                after = page.next_after
+        assert answered <= there
+
+
+def test_the_first_start_shows_a_key_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "graveler.cli", "serve", "--lake", str(tmp_path / "lake"), "--port", "0"]
+    shown = []
+    for _ in range(2):
+        process = subprocess.Popen([*command, "--workers", "1"], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("serving"):
+                process.send_signal(signal.SIGINT)
+        process.stdout.close()
+        assert process.wait(30) == 0
+        assert lines[-1] == "stopped\n"
+        shown.append("".join(lines))
+    assert shown[0].startswith("made an empty lake in")
+    assert re.search(r"LAKECTL_CREDENTIALS_ACCESS_KEY_ID=AKIA[IJ][A-Z0-9]{14}Q\n", shown[0])
+    assert re.search(r"LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY=\S{40}\n", shown[0])
+    assert "ACCESS_KEY" not in shown[1]
+
+
+def test_a_port_that_is_taken_is_said_to_be(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        command = [sys.executable, "-m", "graveler.cli", "serve", "--lake", str(tmp_path / "lake"), "--port", port]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 9
+    assert f"cannot listen on 127.0.0.1 port {port}" in done.stderr
