@@ -18,6 +18,7 @@ from hashlib import md5
 from itertools import count, pairwise
 from pathlib import Path
 from shutil import copytree
+from time import time
 from typing import Final, Literal, Protocol, get_args
 
 from graveler.errors import (
@@ -209,7 +210,7 @@ class FolderScene:
     """On SQLite and folders."""
 
     def __init__(self, folder: Path) -> None:
-        self.clock = TickingClock()
+        self.clock = TickingClock(time())  # files have the machine's time
         self.folder = folder
         self.outside = folder / "outside"
         self.outside.mkdir(parents=True, exist_ok=True)

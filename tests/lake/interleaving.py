@@ -200,6 +200,7 @@ class Client:
         self.commits: list[tuple[str, Commit]] = []
         self.unclear: set[str] = set()
         self._repository: OpenRepository | None = None
+        self._foresee: Callable[[], None] | None = None
         scheduler.clients.append(self)
 
     def start(self) -> None:
@@ -236,6 +237,8 @@ class Client:
         if self.doomed:
             raise Died
         self.scheduler.hand_over()
+        if self._foresee is not None:
+            self._foresee()
         return self.scheduler.fault(self)
 
     def _key(self) -> str:
@@ -340,24 +343,30 @@ class Client:
         fresh = self.scheduler.world.repository()
         commits = fresh.log("main", amount=4, first_parent=True).results
         target = self.scheduler.random.choice(commits).id
-        self._move(message, [target], lambda: self.repository.hard_reset("main", target, by=message))
+        self._move(message, lambda: [target], lambda: self.repository.hard_reset("main", target, by=message))
 
     def undo(self, message: str) -> None:
         fresh = self.scheduler.world.repository()
-        self._move(
-            message,
-            [commit.id for commit in fresh.log("main", amount=100, first_parent=True).results]
-            + [row.new for row in fresh.reflog("main", 1000) if row.new is not None],
-            lambda: self.repository.undo("main", by=message),
-        )
 
-    def _move(self, message: str, targets: Sequence[CommitID], verb: Callable[[], object]) -> None:
-        """While it works, any of the targets may be where the branch goes; afterwards its reference log says which one it was."""
+        def targets() -> list[CommitID]:
+            return [row.new for row in fresh.reflog("main", 1000) if row.new is not None]
+
+        self._move(message, targets, lambda: self.repository.undo("main", by=message))
+
+    def _move(self, message: str, targets: Callable[[], Sequence[CommitID]], verb: Callable[[], object]) -> None:
+        """While it works, any of the targets may be where the branch goes, also those that are made before its last request;
+        afterwards its reference log says which one it was."""
         fresh = self.scheduler.world.repository()
         writes: dict[CommitID, list[Write]] = {}
-        for target in targets:
-            found = contents(fresh, target)
-            writes.setdefault(target, [self._note(key, found.get(key)) for key in KEYS])
+
+        def foresee() -> None:
+            for target in targets():
+                if target not in writes:
+                    found = contents(fresh, target)
+                    writes[target] = [self._note(key, found.get(key)) for key in KEYS]
+
+        foresee()
+        self._foresee = foresee
         acknowledged = False
         try:
             verb()
@@ -365,8 +374,8 @@ class Client:
         except NotFoundError:
             pass  # nothing to undo
         finally:
-            rows = self.scheduler.world.repository().reflog("main", 1000)
-            went = {row.new for row in rows if row.event.by == message}
+            self._foresee = None
+            went = {row.new for row in fresh.reflog("main", 1000) if row.event.by == message}
             for target, noted in writes.items():
                 for write in noted:
                     if target not in went:
