@@ -43,7 +43,8 @@ class Lake:
 
     ``tables`` is also where the rooms above keep items of their own. ``cache`` keeps copies of immutable files near; ``notes``
     what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
-    where RocksDB may write meanwhile, best in memory. ``close`` lets go of what the adapters hold; a lake is a context manager
+    where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
+    objects in other processes are the same ones. ``close`` lets go of what the adapters hold; a lake is a context manager
     that calls it."""
 
     def __init__(
@@ -55,6 +56,7 @@ class Lake:
         cache: FileCache | None = None,
         notes: FileCache | None = None,
         scratch: Path | None = None,
+        workers: int = 1,
         outside: Callable[[str], tuple[Objects, str]] = locate,
         close: Callable[[], None] = lambda: None,
     ) -> None:
@@ -64,6 +66,7 @@ class Lake:
         self._cache = cache
         self._notes = notes or cache
         self._scratch = scratch
+        self._workers = workers
         self._outside = outside
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
@@ -221,7 +224,7 @@ class Lake:
         objects = self._open_objects(known.repository.namespace)
         files = ImmutableFiles(objects, self._cache, GRACE, self._clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
-        store = TreeStore(files, scratch=self._scratch, notes=notes)
+        store = TreeStore(files, scratch=self._scratch, notes=notes, workers=self._workers)
         opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside)
         with self._lock:
             self._opened[uid] = opened

@@ -12,7 +12,7 @@ from graveler.lake.branches import Branches
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.rules import Intent
 from graveler.model import Commit, Conflict, MergePreview, MergeStrategies, MergeStrategy, SplitParameters
-from graveler.tree.merge import StrategyOf, TreeConflict, merge, preview
+from graveler.tree.merge import TreeConflict, merge, preview
 from graveler.tree.record import RecordCodec
 from graveler.tree.summary import TotalsCounter
 from graveler.tree.tree import Tree, Trees
@@ -121,14 +121,16 @@ class Merger:
         return self._trees.load(commit.metarange)
 
 
-def strategy_by_key(strategies: MergeStrategies) -> StrategyOf:
+class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process
     """The strategy for each key: that of the longest prefix, else the default."""
-    ordered = sorted(((prefix.encode(), chosen) for prefix, chosen in strategies.by_prefix), key=lambda p: -len(p[0]))
 
-    def strategy(key: bytes) -> MergeStrategy:
-        return next((chosen for prefix, chosen in ordered if key.startswith(prefix)), strategies.default)
+    def __init__(self, strategies: MergeStrategies) -> None:
+        pairs = ((prefix.encode(), chosen) for prefix, chosen in strategies.by_prefix)
+        self._ordered = sorted(pairs, key=lambda pair: -len(pair[0]))
+        self._default = strategies.default
 
-    return strategy
+    def __call__(self, key: bytes) -> MergeStrategy:
+        return next((chosen for prefix, chosen in self._ordered if key.startswith(prefix)), self._default)
 
 
 def as_conflict(codec: RecordCodec, conflict: TreeConflict) -> Conflict:

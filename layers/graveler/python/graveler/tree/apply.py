@@ -3,16 +3,23 @@
 Reads the ranges that a change touches, and those that it takes to get in step again (``writer``); takes the others by reference.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
+from graveler.tree.files import ENOUGH, TASK, TreeStore
 from graveler.tree.ids import ID_BYTES
 from graveler.tree.record import identity, record_ids
 from graveler.tree.tree import Tree
 from graveler.tree.writer import BATCH, TreeWriter, batches
+
+if TYPE_CHECKING:
+    from graveler.tree.crew import Crew
 
 Change = tuple[bytes, bytes | None]
 """A key and the packed bytes that it gets, or None to remove it."""
@@ -28,8 +35,89 @@ def apply(tree: Tree, changes: Iterable[Change], split: SplitParameters) -> Tree
     is none. Cost: reads t ranges, writes those that come out different. The metarange is not written yet.
     """
     writer = TreeWriter(tree.store, split, known=(tree,))
+    if tree.store.workers > 1:
+        shares = _shares(tree, _ascending(changes))
+        first, records = [], 0
+        while records < ENOUGH and (share := next(shares, None)) is not None:
+            first.append(share)
+            records += share.records
+        shares = chain(first, shares)
+        if records >= ENOUGH and (crew := tree.store.crew()) is not None:
+            return _apply_in_parallel(writer, crew, tree, shares, split)
+        changes = chain.from_iterable(share.changes for share in shares)
     apply_between(writer, tree, changes, (None, None))
     return writer.finish()
+
+
+class _Share(msgspec.Struct, frozen=True):
+    """The changes of an interval of keys, which come after the last one's. ``records`` says how much work it is."""
+
+    interval: Interval
+    changes: list[Change]
+    records: int
+
+
+def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
+    """Cut changes into shares of some :data:`TASK` records, after the last key of a range where that can be."""
+    after: bytes | None = None
+    mine: list[Change] = []
+    records = 0
+    upto: bytes | None = b""
+    """Last key of the range that the last change belongs to; None behind all ranges."""
+    for change in changes:
+        key = change[0]
+        if upto is not None and (key > upto or not mine):
+            if records >= TASK:
+                yield _Share((after, upto), mine, records)
+                after, mine, records = upto, [], 0
+            number = bisect_left(tree.lasts, key)
+            upto = None if number == len(tree) else tree.lasts[number]
+            records += 0 if upto is None else tree.info(number).count
+        elif len(mine) >= TASK:  # very many in one place: so be it, a seam
+            last = mine[-1][0]
+            yield _Share((after, last), mine, records)
+            after, mine, records = last, [], 0
+        mine.append(change)
+        records += 1
+    if mine:
+        yield _Share((after, upto), mine, records)
+
+
+def _apply_in_parallel(
+    writer: TreeWriter, crew: "Crew", tree: Tree, shares: Iterable[_Share], split: SplitParameters
+) -> Tree:
+    """Each share by one worker; a join makes the parts one (law F1). Holds the changes of some shares."""
+    upto: bytes | None = None
+
+    def tasks() -> Iterator[tuple[object, ...]]:
+        nonlocal upto
+        for share in shares:
+            after, upto = share.interval
+            first = 0 if after is None else bisect_right(tree.lasts, after)
+            stop = len(tree) if upto is None else bisect_left(tree.lasts, upto) + 1
+            part = tree.lasts[first:stop], tree.packed[first:stop]
+            yield tree.store, part, share.changes, share.interval, split
+
+    for lasts, packed in crew.run(_apply_share, tasks()):
+        writer.take(Tree(tree.store, lasts, packed))
+    if upto is not None:
+        writer.copy(tree, upto, None)
+    return writer.finish()
+
+
+def _apply_share(
+    store: TreeStore,
+    part: tuple[list[bytes], list[bytes]],
+    changes: list[Change],
+    interval: Interval,
+    split: SplitParameters,
+) -> tuple[list[bytes], list[bytes]]:
+    """What a worker does."""
+    tree = Tree(store, *part)
+    writer = TreeWriter(store, split, known=(tree,))
+    apply_between(writer, tree, changes, interval)
+    done = writer.finish()
+    return done.lasts, done.packed
 
 
 def reapply(

@@ -25,6 +25,7 @@ class Cursor:
         "keys",
         "number",
         "packed",
+        "records_read",
         "tree",
     )
 
@@ -34,6 +35,8 @@ class Cursor:
         self.keys: list[bytes] = []
         self.packed: list[bytes] = []
         self.at = 0
+        self.records_read = 0
+        """By this cursor, until now."""
         self._table: Table | None = None
         self._block = 0
         """The next block to read of the opened range."""
@@ -96,6 +99,7 @@ class Cursor:
             except MalformedTableError as error:
                 raise self.tree.damaged(self.number, error) from None
             self._block += 1
+            self.records_read += len(self.keys)
             self._before = self._after
             if self._after >= 0:
                 self._after += len(self.keys)

@@ -5,10 +5,15 @@ identity. Addresses and times do not count: the same bytes stored twice are no d
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from graveler.tree.cursor import Cursor
 from graveler.tree.record import identity
+from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from graveler.tree.crew import Crew
 
 Difference = tuple[bytes, bytes | None, bytes | None]
 """A key with its packed bytes on the left and on the right; None is "absent"."""
@@ -17,12 +22,18 @@ Difference = tuple[bytes, bytes | None, bytes | None]
 def diff(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> Iterator[Difference]:
     """The differences with ``start <= key < end``, in key order. Opens the ranges that differ, and no others; streaming."""
     a, b = Cursor(left, start), Cursor(right, start)
+    sharing = left.store.workers > 1
     while True:
         # Both stand before the same key, also where ``start`` lies inside a range: before that, nothing was passed over unopened.
         if a.unopened and b.unopened and (run := equal_ids(a, b)):
             a.skip_ranges(run)
             b.skip_ranges(run)
             continue
+        if sharing and a.at_start and worth_sharing((a, b)):
+            if (crew := left.store.crew()) is not None:
+                yield from _diff_in_parallel(crew, a, b, end)
+                return
+            sharing = False
         inside = end is None or not a.unopened or a.info.first < end
         if inside and (run := equal_blocks(a, b)):
             a.skip_blocks(run)
@@ -62,6 +73,22 @@ def diff(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) 
             b.load()
             yield smallest, None, b.packed[b.at]
             b.advance(1)
+
+
+def _diff_in_parallel(crew: "Crew", a: Cursor, b: Cursor, end: bytes | None) -> Iterator[Difference]:
+    """The differences behind a common cut, each stretch by one worker. Holds those of some stretches."""
+    tasks = (
+        (cut_out(a.tree, of_a), cut_out(b.tree, of_b), end)
+        for of_a, of_b in stretches((a.tree, b.tree), (a.number, b.number))
+        if end is None or of_a[0] == len(a.tree) or a.tree.info(of_a[0]).first < end
+    )
+    for found in crew.run(_diff_stretch, tasks):
+        yield from found
+
+
+def _diff_stretch(left: Tree, right: Tree, end: bytes | None) -> list[Difference]:
+    """What a worker does."""
+    return list(diff(left, right, end=end))
 
 
 def equal_ids(a: Cursor, b: Cursor) -> int:

@@ -3,19 +3,27 @@
 Two kinds of files, addressed by name: ``ranges`` and ``metaranges``. Names pin contents, so nothing here ever goes stale.
 """
 
+import os
+import sys
 from collections import OrderedDict
-from os import W_OK, access
 from pathlib import Path
 from tempfile import gettempdir
 from threading import Lock
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from graveler.errors import DamagedFileError, NotFoundError
 from graveler.tree.ids import MemoryNotes, Notes, RecordIDs
 from graveler.tree.sstable import BlockCache, MalformedTableError, Table
 
+if TYPE_CHECKING:
+    from graveler.tree.crew import Crew
+
 RANGES: Final = "ranges"
 METARANGES: Final = "metaranges"
+ENOUGH: Final = 200_000
+"""Records to look at from which on it pays to ask for help: half a second's work."""
+TASK: Final = 50_000
+"""Records of one task, or somewhat more."""
 
 
 class TreeFiles(Protocol):
@@ -36,7 +44,8 @@ class TreeStore:
     blocks that were looked into.
 
     ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where record IDs are
-    remembered; in this process's memory if nothing is given.
+    remembered; in this process's memory if nothing is given. ``workers`` is how many processes may work for this one where
+    very many ranges are concerned (``crew``); give more than 1 only for ``files`` whose pickled copies read and write the same.
     """
 
     def __init__(
@@ -46,6 +55,7 @@ class TreeStore:
         scratch: Path | None = None,
         max_open_bytes: int = 128 << 20,
         notes: Notes | None = None,
+        workers: int = 1,
     ) -> None:
         self._files = files
         self._scratch = scratch or default_scratch()
@@ -54,10 +64,23 @@ class TreeStore:
         self._open_bytes = 0
         self._blocks = BlockCache()
         self._lock = Lock()
+        self.workers = workers
+        self._can_send: bool | None = None
         self.ids = RecordIDs(MemoryNotes() if notes is None else notes)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self._files, self._scratch, self._max_open_bytes, self.ids.notes)
+
+    def crew(self) -> "Crew | None":
+        """The processes that may help, or None. Starts some when first asked."""
+        if self.workers <= 1:
+            return None
+        from graveler.tree.crew import crew  # most programs never need it
+
+        found = crew(self.workers)
+        if self._can_send is None:
+            self._can_send = found.can(self)
+        return found if self._can_send else None
 
     @property
     def scratch(self) -> Path:
@@ -104,4 +127,16 @@ def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int, notes: Notes)
 def default_scratch() -> Path:
     """A folder in memory if this system has one to write to, else the one for temporary files."""
     memory = Path("/dev/shm")
-    return memory if memory.is_dir() and access(memory, W_OK) else Path(gettempdir())
+    return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(gettempdir())
+
+
+def processors() -> int:
+    """How many workers are worth having: the processors that this process may use, eight at most; ``GRAVELER_WORKERS`` says
+    otherwise. 1 is none."""
+    asked = os.environ.get("GRAVELER_WORKERS", "")
+    if asked.isdecimal():
+        return max(1, int(asked))
+    if not sys.executable or os.name == "nt":  # there, one cannot wait for a pipe
+        return 1
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(available or 1, 8)

@@ -15,6 +15,7 @@ they were, the other side's are taken by reference, so changes in different plac
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,8 +23,12 @@ from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import Difference, common_records, diff, equal_blocks, equal_ids
 from graveler.tree.record import identity
+from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter
+
+if TYPE_CHECKING:
+    from graveler.tree.crew import Crew
 
 
 class TreeConflict(msgspec.Struct, frozen=True):
@@ -64,8 +69,17 @@ def merge(
     there is no tree. The metarange is not written yet.
     """
     writer = TreeWriter(destination.store, split, known=(destination, source))
-    conflicts = tuple(_Merge(base, source, destination, _strategy_of(strategy), writer).run())
+    conflicts = tuple(_Merge(base, source, destination, split, strategy, writer).run())
     return MergeResult(None, conflicts) if conflicts else MergeResult(writer.finish())
+
+
+def _merge_stretch(
+    trees: list[Tree], split: SplitParameters, strategy: MergeStrategy | StrategyOf
+) -> tuple[list[bytes], list[bytes], tuple[TreeConflict, ...]]:
+    """What a worker does."""
+    base, source, destination = trees
+    result = merge(base, source, destination, split, strategy)
+    return ([], [], result.conflicts) if result.tree is None else (result.tree.lasts, result.tree.packed, ())
 
 
 def preview(
@@ -96,16 +110,33 @@ class _Merge:
     """The walk over the three trees. ``writer`` gets the result; after the first conflict nothing more is written."""
 
     def __init__(
-        self, base: Tree, source: Tree, destination: Tree, strategy_of: StrategyOf, writer: TreeWriter
+        self,
+        base: Tree,
+        source: Tree,
+        destination: Tree,
+        split: SplitParameters,
+        strategy: MergeStrategy | StrategyOf,
+        writer: TreeWriter,
     ) -> None:
         self.base, self.source, self.destination = Cursor(base), Cursor(source), Cursor(destination)
-        self.strategy_of = strategy_of
+        self.split = split
+        self.strategy = strategy
+        self.strategy_of = _strategy_of(strategy)
         self.writer: TreeWriter | None = writer
 
     def run(self) -> Iterator[TreeConflict]:
         base, source, destination = self.base, self.source, self.destination
+        sharing = destination.tree.store.workers > 1
         while True:
-            if self._whole_ranges() or self._whole_blocks():
+            if self._whole_ranges():
+                continue
+            if sharing and source.at_start and worth_sharing((base, source, destination)):
+                crew = destination.tree.store.crew()
+                if crew is not None and crew.can(self.strategy):
+                    yield from self._in_parallel(crew)
+                    return
+                sharing = False
+            if self._whole_blocks():
                 continue
             keys = [key for key in (base.key, source.key, destination.key) if key is not None]
             if not keys:
@@ -114,6 +145,21 @@ class _Merge:
             if conflict is not None:
                 self.writer = None
                 yield conflict
+
+    def _in_parallel(self, crew: "Crew") -> Iterator[TreeConflict]:
+        """Merge what comes behind a common cut, each stretch by one worker; a join makes the parts one (law F1)."""
+        cursors = self.base, self.source, self.destination
+        trees = [cursor.tree for cursor in cursors]
+        tasks = (
+            ([cut_out(tree, part) for tree, part in zip(trees, stretch, strict=True)], self.split, self.strategy)
+            for stretch in stretches(trees, [cursor.number for cursor in cursors])
+        )
+        for lasts, packed, conflicts in crew.run(_merge_stretch, tasks):
+            if conflicts:
+                self.writer = None
+            if self.writer is not None:
+                self.writer.take(Tree(self.destination.tree.store, lasts, packed))
+            yield from conflicts
 
     def _whole_ranges(self) -> bool:
         """Decide what can be decided without opening anything; False if nothing can."""

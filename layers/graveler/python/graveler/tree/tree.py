@@ -76,6 +76,9 @@ class Tree:
         self.lasts: list[bytes] = list(lasts)
         self.packed: list[bytes] = list(packed)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Tree, (self.store, self.lasts, self.packed)
+
     @classmethod
     def load(cls, store: TreeStore, name: MetarangeName) -> "Tree":
         """The tree that a metarange file describes. One object read, none for the empty tree. 0.4 µs a range.

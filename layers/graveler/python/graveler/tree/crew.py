@@ -1,0 +1,210 @@
+"""Worker processes for work on many ranges: intervals of the key space are independent, so each core takes some.
+
+Workers are started when there is enough to do, are shared by all threads of the process, and end when nobody has asked them
+anything for a minute, or when this process ends. They are plain interpreters that read tasks from a pipe, and not
+``multiprocessing``'s: a library must not make its user's script run a second time because that script has no ``if __name__ ==
+"__main__"``, and must not fork a process that has threads.
+
+What is sent is small: functions by name, the descriptions of ranges, changes. Files are read and written by the workers.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from atexit import register
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from select import select
+from struct import Struct as Layout
+from threading import Lock
+from typing import IO, Any, Final, ParamSpec, TypeVar
+
+from graveler.errors import UnavailableError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_LENGTH: Final = Layout("<Q")
+_IDLE_SECONDS: Final = 60.0
+_PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from graveler.tree.crew import work; work()"
+
+
+class _WorkerGoneError(Exception):
+    """The process at the other end has ended."""
+
+
+class _Worker:
+    """One process, and the pipes to it. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def call(self, task: bytes) -> Any:
+        """Have a task done. One that finds the worker gone is given to a new one, once: doing a task twice does no harm."""
+        try:
+            return self._ask(task)
+        except _WorkerGoneError:
+            self.end()
+        try:
+            return self._ask(task)
+        except _WorkerGoneError:
+            self.end()
+            raise UnavailableError(
+                "a worker process ended before its task was done (out of memory?); set GRAVELER_WORKERS=1 to work without any"
+            ) from None
+
+    def end(self) -> None:
+        """Let the process end, and wait for it."""
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin
+            assert process.stdout
+            with suppress(OSError):
+                process.stdin.close()
+            process.wait()
+            process.stdout.close()
+
+    def _ask(self, task: bytes) -> Any:
+        if self._process is None:
+            program = _PROGRAM.format(path=sys.path)
+            # No buffer of ours: what is written is on its way.
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            )
+        assert self._process.stdin
+        assert self._process.stdout
+        try:
+            _send(self._process.stdin, task)
+        except OSError:
+            raise _WorkerGoneError from None
+        answer = _receive(self._process.stdout)
+        if answer is None:
+            raise _WorkerGoneError
+        done, value = pickle.loads(answer)  # from our own worker
+        if not done:
+            raise value
+        return value
+
+
+class Crew:
+    """``size`` workers."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="graveler-crew")
+        self._workers = [_Worker() for _ in range(size)]
+        self._free: SimpleQueue[_Worker] = SimpleQueue()
+        for worker in self._workers:
+            self._free.put(worker)
+
+    def can(self, *values: object) -> bool:
+        """Can these be sent to a worker? Not if they cannot be pickled, or if only this process knows their classes."""
+        try:
+            return bool(self._call(pickle.dumps((_arrived, values))))
+        except (pickle.PicklingError, AttributeError, ImportError, TypeError):
+            return False
+
+    def run(self, function: Callable[..., T], tasks: Iterable[tuple[object, ...]]) -> Iterator[T]:
+        """``function(*task)`` for each task, in order; an error of one is raised here. Tasks are drawn, and results held, a few
+        ahead of what was taken."""
+        pending: deque[Future[T]] = deque()
+        try:
+            for task in tasks:
+                pending.append(self._threads.submit(self._call, pickle.dumps((function, task))))
+                if len(pending) > 2 * self.size:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def end(self) -> None:
+        """Let all processes end."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for worker in self._workers:
+            worker.end()
+
+    def _call(self, task: bytes) -> Any:
+        worker = self._free.get()
+        try:
+            return worker.call(task)
+        finally:
+            self._free.put(worker)
+
+
+_crews: dict[tuple[int, int], Crew] = {}
+_lock = Lock()
+
+
+def crew(size: int) -> Crew:
+    """This process's crew of that many workers. Started when first asked."""
+    with _lock:
+        # A forked child has its parent's table, and must leave its parent's pipes alone.
+        found = _crews.get((os.getpid(), size))
+        if found is None:
+            found = _crews[os.getpid(), size] = Crew(size)
+            if len(_crews) == 1:
+                register(_end_all)
+        return found
+
+
+def _end_all() -> None:
+    for (process, _), each in _crews.items():
+        if process == os.getpid():
+            each.end()
+
+
+def _arrived(*values: object) -> bool:
+    return bool(values)
+
+
+def work() -> None:
+    """What a worker does: tasks from standard input, answers to standard output, until there are no more or for a minute none."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the one that gave the tasks decides
+    source = os.fdopen(os.dup(0), "rb", buffering=0)
+    target = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what anybody prints is no answer
+    while select([source], [], [], _IDLE_SECONDS)[0] and (task := _receive(source)) is not None:
+        try:
+            function, arguments = pickle.loads(task)  # from the process that started this one
+            answer = pickle.dumps((True, function(*arguments)))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the asker's
+            try:
+                answer = pickle.dumps((False, error))
+                pickle.loads(answer)  # some errors can be written and not read
+            except Exception:  # noqa: BLE001
+                answer = pickle.dumps((False, UnavailableError(f"{type(error).__name__} in a worker process: {error}")))
+        try:
+            _send(target, answer)
+        except BrokenPipeError:
+            return
+
+
+def _send(pipe: IO[bytes], message: bytes) -> None:
+    rest = memoryview(_LENGTH.pack(len(message)) + message)
+    while rest:
+        rest = rest[pipe.write(rest) :]
+
+
+def _receive(pipe: IO[bytes]) -> bytes | None:
+    """The next message, or None at the end."""
+    head = _read(pipe, _LENGTH.size)
+    return None if head is None else _read(pipe, *_LENGTH.unpack(head))
+
+
+def _read(pipe: IO[bytes], size: int) -> bytes | None:
+    parts = []
+    while size:
+        part = pipe.read(min(size, 1 << 20))
+        if not part:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

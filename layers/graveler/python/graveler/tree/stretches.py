@@ -1,0 +1,50 @@
+"""Where several trees have a cut in common: between such cuts, each stretch of ranges can be compared or merged by itself."""
+
+from collections.abc import Iterator, Sequence
+
+from graveler.tree.cursor import Cursor
+from graveler.tree.files import ENOUGH, TASK
+from graveler.tree.tree import Tree
+
+Stretch = list[tuple[int, int]]
+"""For each tree, its ranges from the first number up to, not including, the second."""
+
+
+def worth_sharing(cursors: Sequence[Cursor]) -> bool:
+    """Do they stand at a common cut, and has there been so much to read that it pays to share the rest?"""
+    if sum(cursor.records_read for cursor in cursors) < ENOUGH or not all(cursor.at_start for cursor in cursors):
+        return False
+    store = cursors[0].tree.store
+    cuts = {cursor.tree.lasts[cursor.number - 1] if cursor.number else b"" for cursor in cursors}
+    return len(cuts) == 1 and all(cursor.tree.store is store for cursor in cursors)
+
+
+def stretches(trees: Sequence[Tree], numbers: Sequence[int]) -> Iterator[Stretch]:
+    """Cut what the trees have from these ranges on, which begin behind a common cut, into stretches of some :data:`TASK` records
+    to read. Ranges that two of the trees have in common need not be read, and count for nothing. 1 µs a range."""
+    begin, at = list(numbers), list(numbers)
+    work = pending = 0
+    aligned = True
+    while all(number < len(tree) for number, tree in zip(at, trees, strict=True)):
+        lasts = [tree.lasts[number] for number, tree in zip(at, trees, strict=True)]
+        smallest = min(lasts)
+        here = [n for n, last in enumerate(lasts) if last == smallest]
+        together = len(here) == len(trees)
+        if not (
+            together and aligned and len({tree.range_id(n) for n, tree in zip(at, trees, strict=True)}) < len(trees)
+        ):
+            pending += sum(trees[n].info(at[n]).count for n in here)
+        for n in here:
+            at[n] += 1
+        aligned = together
+        if together:
+            work, pending = work + pending, 0
+            if work >= TASK:
+                yield list(zip(begin, at, strict=True))
+                begin, work = list(at), 0
+    yield [(number, len(tree)) for number, tree in zip(begin, trees, strict=True)]
+
+
+def cut_out(tree: Tree, ranges: tuple[int, int]) -> Tree:
+    """Some ranges of a tree, as a tree."""
+    return Tree(tree.store, tree.lasts[slice(*ranges)], tree.packed[slice(*ranges)])
