@@ -3,8 +3,8 @@
 import http.client
 import multiprocessing
 import socket
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from threading import Event, Thread
 from typing import Final
@@ -31,20 +31,28 @@ _CONNECTIONS: Final = 8192
 _ASK_EVERY: Final = 0.05
 
 
-def choose_port(host: str, port: int) -> int:
-    """The port to listen on: ``port``, or a free one for 0. :class:`UnavailableError` if it cannot be had."""
+@contextmanager
+def listening_port(host: str, port: int) -> Iterator[int]:
+    """The port to listen on: ``port``, or for 0 a free one, reserved meanwhile. :class:`UnavailableError` if it cannot be
+    had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
-            # Workers share the port, which others of this user could do as well: nobody may be there yet.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-            probe.listen(1)
-            return int(probe.getsockname()[1])
-    except OSError as error:
-        raise UnavailableError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --port, 0 for a free one"
-        ) from None
+    with ExitStack() as held:
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                # Workers share the port, which another server of this user could do as well: nobody may be there yet.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((host, port))
+                probe.listen(1)
+                chosen = int(probe.getsockname()[1])
+            if port == 0:
+                reserved = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+                reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                reserved.bind((host, chosen))
+        except OSError as error:
+            raise UnavailableError(
+                f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --port, 0 for a free one"
+            ) from None
+        yield chosen
 
 
 def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:

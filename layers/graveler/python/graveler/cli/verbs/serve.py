@@ -55,7 +55,7 @@ def serve(
     """
     from graveler.access.authentication import Access
     from graveler.lake.folder import open_folder_lake
-    from graveler.server.serve import choose_port
+    from graveler.server.serve import listening_port
     from graveler.server.serve import serve as run
     from graveler.server.settings import ServerSettings
 
@@ -67,9 +67,8 @@ def serve(
     with open_folder_lake(folder) as opened:
         key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin")
     shown = None if given[0] else key
-    chosen = choose_port(host, port)
-    url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
-    with TemporaryDirectory(prefix="graveler-serve-") as metrics:
+    with listening_port(host, port) as chosen, TemporaryDirectory(prefix="graveler-serve-") as metrics:
+        url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         settings = ServerSettings(
             lake=folder.absolute(),
             metrics=Path(metrics),
