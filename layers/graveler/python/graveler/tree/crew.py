@@ -86,7 +86,7 @@ class _Worker:
             raise _WorkerGoneError
         done, value = pickle.loads(answer)  # from our own worker
         if not done:
-            raise value
+            raise _raised(*value)
         return value
 
 
@@ -177,14 +177,22 @@ def work() -> None:
             answer = pickle.dumps((True, function(*arguments)))
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the asker's
             try:
-                answer = pickle.dumps((False, error))
-                pickle.loads(answer)  # some errors can be written and not read
+                answer = pickle.dumps((False, (type(error), error.args, error.__dict__)))
+                pickle.loads(answer)  # some things can be written and not read
             except Exception:  # noqa: BLE001
-                answer = pickle.dumps((False, UnavailableError(f"{type(error).__name__} in a worker process: {error}")))
+                answer = pickle.dumps((False, (UnavailableError, (f"in a worker process: {error!r}",), {})))
         try:
             _send(target, answer)
         except BrokenPipeError:
             return
+
+
+def _raised(kind: type[BaseException], arguments: tuple[object, ...], attributes: dict[str, object]) -> BaseException:
+    """A worker's error. Not made by calling its class, which may take other arguments than it keeps."""
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(attributes)
+    return error
 
 
 def _send(pipe: IO[bytes], message: bytes) -> None:

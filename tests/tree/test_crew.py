@@ -1,0 +1,210 @@
+"""Working in several processes: the same trees, differences and conflicts as alone (law F1); errors arrive; processes end."""
+
+import os
+import signal
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from graveler.errors import DamagedFileError, InvalidError, UnavailableError
+from graveler.model import MergeStrategy, SplitParameters
+from graveler.tree import apply as applying
+from graveler.tree import crew as crews
+from graveler.tree import stretches as sharing
+from graveler.tree.apply import apply
+from graveler.tree.crew import Crew
+from graveler.tree.cursor import Cursor
+from graveler.tree.diff import diff
+from graveler.tree.files import RANGES, TreeStore, processors
+from graveler.tree.merge import merge
+from graveler.tree.stretches import cut_out, stretches
+from graveler.tree.tree import Tree
+from graveler.tree.writer import build, join
+from tests.support.trees import MemoryFiles, changes, packed
+from tests.tree.make_golden import FolderFiles
+from tests.tree.support import changes_between, same_tree
+
+SPLIT = SplitParameters(min_size=400, max_size=4_000, raggedness=10)
+KEYS = [b"key/%05d" % n for n in range(3000)]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TreeStore:
+    """Two workers, and what is worth sharing is little."""
+    for module in (applying, sharing):
+        monkeypatch.setattr(module, "ENOUGH", 300)
+        monkeypatch.setattr(module, "TASK", 150)
+    return TreeStore(FolderFiles(tmp_path), workers=2)
+
+
+def alone(tree: Tree) -> Tree:
+    """The same tree for a process that works alone."""
+    return Tree(TreeStore(tree.store._files), tree.lasts, tree.packed)
+
+
+def some_keys(random: Random) -> list[bytes]:
+    """Spread changes, adjacent ones, some of both."""
+    start = random.randrange(len(KEYS))
+    spread = random.sample(KEYS, random.choice((0, 30, 300, 2000)))
+    return sorted({*spread, *KEYS[start : start + random.choice((1, 400))]})
+
+
+def changed(contents: dict[bytes, int], random: Random) -> dict[bytes, int]:
+    """Values changed, records removed, and some added between others and behind all."""
+    after = dict(contents)
+    for key in some_keys(random):
+        what = random.random()
+        if what < 0.2:
+            after.pop(key, None)
+        elif what < 0.4:
+            after[key + b"+"] = 5
+        else:
+            after[key] = random.randrange(5, 9)
+    if random.random() < 0.3:
+        after |= {b"last/%04d" % n: n for n in range(random.choice((1, 700)))}
+    return after
+
+
+@pytest.mark.parametrize("example", range(6))
+def test_workers_make_the_tree_that_one_process_makes(store: TreeStore, example: int) -> None:
+    random = Random(example)
+    before = {key: 1 for key in KEYS if random.random() < 0.95}
+    after = changed(before, random)
+    tree = build(store, SPLIT, ((key, packed(before[key])) for key in sorted(before)))
+    result = apply(tree, changes_between(before, after), SPLIT)
+    assert same_tree(result, build(alone(tree).store, SPLIT, ((key, packed(after[key])) for key in sorted(after))))
+    assert list(diff(tree, result)) == list(diff(alone(tree), alone(result)))
+    low, high = sorted(random.sample(KEYS, 2))
+    assert list(diff(tree, result, low, high)) == list(diff(alone(tree), alone(result), low, high))
+
+
+@pytest.mark.parametrize("example", range(6))
+def test_workers_merge_as_one_process_does_conflicts_included(store: TreeStore, example: int) -> None:
+    random = Random(100 + example)
+    contents = dict.fromkeys(KEYS, 1)
+    states = contents, changed(contents, random), changed(contents, random)
+    trees = [build(store, SPLIT, ((key, packed(state[key])) for key in sorted(state))) for state in states]
+    for strategy in MergeStrategy:
+        shared = merge(trees[0], trees[1], trees[2], SPLIT, strategy)
+        single = merge(alone(trees[0]), alone(trees[1]), alone(trees[2]), SPLIT, strategy)
+        assert shared.conflicts == single.conflicts
+        assert (shared.tree is None) == (single.tree is None)
+        assert shared.tree is None or single.tree is None or same_tree(shared.tree, single.tree)
+
+
+def test_very_many_changes_behind_all_ranges_and_in_one_place_are_shared_too(store: TreeStore) -> None:
+    tree = build(store, SPLIT, [(b"a", packed(1)), (b"z", packed(1))])
+    for prefix in (b"m", b"zz"):
+        change = changes({b"%s%05d" % (prefix, n): n for n in range(1500)})
+        assert same_tree(apply(tree, change, SPLIT), apply(alone(tree), change, SPLIT))
+
+
+def test_stretches_cover_all_ranges_and_end_where_every_tree_has_a_cut(store: TreeStore) -> None:
+    random = Random(7)
+    contents = dict.fromkeys(KEYS, 1)
+    trees = [
+        build(store, SPLIT, ((key, packed(state[key])) for key in sorted(state)))
+        for state in (contents, changed(contents, random), changed(contents, random))
+    ]
+    found = list(stretches(trees, [0, 0, 0]))
+    assert len(found) > 3
+    for n, tree in enumerate(trees):
+        assert found[0][n][0] == 0
+        assert found[-1][n][1] == len(tree)
+        assert all(one[n][1] == other[n][0] for one, other in pairwise(found))
+        parts = [cut_out(tree, stretch[n]) for stretch in found]
+        assert same_tree(join(tree.store, SPLIT, parts), tree)
+    for stretch in found[:-1]:
+        assert len({tree.lasts[stop - 1] for tree, (_, stop) in zip(trees, stretch, strict=True)}) == 1
+
+
+def test_an_error_in_a_worker_is_raised_here(store: TreeStore, tmp_path: Path) -> None:
+    tree = build(store, SPLIT, ((key, packed(1)) for key in KEYS))
+    (tmp_path / RANGES / tree.info(len(tree) - 2).name).write_bytes(b"damaged")
+    change = changes(dict.fromkeys(KEYS, 7))
+    with pytest.raises(DamagedFileError, match="range"):
+        apply(tree, change, SPLIT)
+    with pytest.raises(InvalidError, match="order"):
+        apply(tree, [*change[:2000], *change[:10]], SPLIT)
+
+
+def test_a_consumer_that_stops_early_leaves_nothing_behind(store: TreeStore) -> None:
+    left, right = (build(store, SPLIT, ((key, packed(n)) for key in KEYS)) for n in (1, 2))
+    found = diff(left, right)
+    assert [key for key, _, _ in (next(found) for _ in range(1000))] == KEYS[:1000]
+    found.close()  # type: ignore[attr-defined]
+    assert len(list(diff(left, right))) == len(KEYS)
+
+
+def test_files_of_this_process_alone_are_worked_on_alone() -> None:
+    class Here(MemoryFiles):
+        """No other process can import this class."""
+
+    assert TreeStore(Here(), workers=2).crew() is None
+    assert TreeStore(MemoryFiles()).crew() is None
+
+
+def test_a_worker_that_was_killed_is_replaced() -> None:
+    crew = Crew(1)
+    try:
+        (first,) = crew.run(os.getpid, [()])
+        os.kill(first, signal.SIGKILL)
+        (second,) = crew.run(os.getpid, [()])
+        assert len({first, second, os.getpid()}) == 3
+        with pytest.raises(UnavailableError, match="GRAVELER_WORKERS"):
+            list(crew.run(os._exit, [(1,)]))
+        assert list(crew.run(len, [("abc",), ("",)])) == [3, 0]
+    finally:
+        crew.end()
+
+
+def test_answers_come_in_order_and_tasks_are_drawn_a_few_ahead() -> None:
+    drawn: list[int] = []
+
+    def tasks() -> Iterator[tuple[object, ...]]:
+        for n in range(50):
+            drawn.append(n)
+            yield (n,)
+
+    crew = Crew(2)
+    try:
+        answers = crew.run(abs, tasks())
+        assert next(answers) == 0
+        assert len(drawn) <= 6
+        assert list(answers) == list(range(1, 50))
+    finally:
+        crew.end()
+
+
+def test_workers_end_with_their_crew_and_print_nothing_into_the_answers() -> None:
+    crew = Crew(1)
+    assert list(crew.run(print, [("not an answer",)])) == [None]
+    (worker,) = crew.run(os.getpid, [()])
+    crew.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_the_number_of_workers_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAVELER_WORKERS", "3")
+    assert processors() == 3
+    monkeypatch.setenv("GRAVELER_WORKERS", "0")
+    assert processors() == 1
+    monkeypatch.delenv("GRAVELER_WORKERS")
+    assert 1 <= processors() <= 8
+
+
+def test_a_forked_child_has_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = crews.crew(2)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    theirs = crews.crew(2)
+    assert theirs is not ours
+    theirs.end()
+
+
+def test_cursors_that_have_read_little_share_nothing(store: TreeStore) -> None:
+    tree = build(store, SPLIT, ((key, packed(1)) for key in KEYS))
+    assert not sharing.worth_sharing((Cursor(tree), Cursor(tree)))
