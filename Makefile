@@ -45,7 +45,7 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 soak: setup  ## the long campaigns: faults, interleavings, processes, merges, histories; lines that no test would miss
 	@GRAVELER_SCHEDULES=$${GRAVELER_SCHEDULES:-20000} GRAVELER_SOAK_SECONDS=$${GRAVELER_SOAK_SECONDS:-60} \
 	    GRAVELER_MERGE_CASES=$${GRAVELER_MERGE_CASES:-200000} GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} \
-	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} $(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
+	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} GRAVELER_REQUESTS=$${GRAVELER_REQUESTS:-300} $(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
 	@$(BIN)/python -m tests.mutations
 
 openapi: setup  ## write docs/openapi.json again, from the routes

@@ -219,6 +219,15 @@ def test_a_dollar_on_the_right_includes_what_is_not_committed(call: Client) -> N
     assert call("GET", f"{REPO}/refs/main~1/diff/{segment('main$')}").status == 400
 
 
+def test_a_background_operation_says_how_far_it_is(call: Client) -> None:
+    asked = {"paths": [], "commit": {"message": "nothing to import"}}
+    started = call("POST", f"{BRANCHES}/main/import", (), asked)
+    assert started.status == 202
+    operation = call("GET", f"{REPO}/operations/{started.json()['id']}").json()
+    assert (operation["id"], operation["state"] in ("running", "completed")) == (started.json()["id"], True)
+    assert call("GET", f"{REPO}/operations/nothing").status == 404
+
+
 def test_sums_blame_annotations_and_a_check(apart: Client) -> None:
     total = apart("GET", f"{REPO}/refs/main/diff/dev/summary", {"type": "two_dot"}).json()["total"]
     assert (total["added"], total["changed"], total["removed"]) == (1, 3, 0)

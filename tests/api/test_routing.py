@@ -11,7 +11,7 @@ from graveler.api.documents import Error
 from graveler.api.errors import ApiError
 from graveler.api.response import Response, no_content
 from graveler.api.routing import Permission, Router, Routes
-from tests.api.support import Client, segment
+from tests.api.support import Client, as_answer, make_event, segment
 
 
 def router(*declared: tuple[str, str]) -> Router:
@@ -83,6 +83,15 @@ def test_an_unknown_route_has_the_text_that_clients_match(call: Client) -> None:
 def test_an_encoded_slash_is_part_of_a_name(call: Client) -> None:
     call.world.lake.repository("repo").create_tag("v1/rc", "main")
     assert call("GET", "/repositories/repo/tags/v1%2Frc").json()["id"] == "v1/rc"
+
+
+def test_the_stage_of_an_api_gateway_is_no_part_of_the_path(call: Client) -> None:
+    event = make_event("GET", f"/prod{BASE}/repositories/repo", (), None, {"authorization": call.world.admin})
+    event["requestContext"]["stage"] = "prod"
+    assert as_answer(call.world.application(event)).json()["id"] == "repo"
+    event["rawPath"] = f"{BASE}/repositories/repo"
+    event["requestContext"]["stage"] = "$default"
+    assert as_answer(call.world.application(event)).status == 200
 
 
 def test_a_wrong_method_names_the_right_ones(call: Client) -> None:

@@ -50,7 +50,7 @@ class Application:
         figures; ``graveler.body_file`` in an event is the file that holds its body."""
         context = event.get("requestContext", {})
         request_id = str(context.get("requestId", "")) or token_hex(8)
-        path = event.get("rawPath", "/")
+        path = _path(event.get("rawPath", "/"), context.get("stage", ""))
         method = context.get("http", {}).get("method", "GET")
         operation = ""
         try:
@@ -109,6 +109,11 @@ class Application:
             path=next((value for name, value in pairs if name in ("path", "dest_path")), ""),
         )
         return response
+
+
+def _path(raw: str, stage: str) -> str:
+    """The raw path below the stage, which API Gateway puts before it unless it is the default one."""
+    return raw.removeprefix(f"/{stage}") if stage and raw.startswith(f"/{stage}/") else raw
 
 
 def _refusal(error: Exception, what: str, request_id: str) -> Response:

@@ -15,6 +15,7 @@ from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.lake.summary import Summary
 from graveler.model import CommonPrefix, Conflict, ObjectEntry, Totals
+from graveler.operations.store import OperationState
 
 routes = Routes("insight")
 
@@ -121,6 +122,19 @@ class AnnotationList(Struct, frozen=True):
 
     pagination: Pagination
     results: list[Annotation]
+
+
+class OperationDocument(Struct, frozen=True):
+    """A background operation. ``created`` and ``updated`` in Unix seconds; ``commit_id`` is what it made, ``error`` why it ended."""
+
+    id: str
+    kind: str
+    state: OperationState
+    created: int
+    updated: int
+    objects: int
+    commit_id: str
+    error: str
 
 
 class FsckQuery(Query, frozen=True, kw_only=True):
@@ -243,6 +257,29 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
         for item, commit in page.results
     ]
     return json_response(AnnotationList(pagination(page), found))
+
+
+@routes.get(
+    "/repositories/{repository}/operations/{operation}",
+    "getOperation",
+    Permission.READ,
+    answers={200: OperationDocument, 404: Error},
+)
+def get_operation(call: Call, repository: str, operation: str) -> Response:
+    """Say how far a background operation is, an import say. If its worker has died, whoever asks takes it over."""
+    found = call.runner.look(call.lake.repository(repository), operation)
+    return json_response(
+        OperationDocument(
+            found.id,
+            found.kind,
+            found.state,
+            int(found.created),
+            int(found.updated),
+            found.objects,
+            found.result,
+            found.error,
+        )
+    )
 
 
 @routes.get(
