@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import BusyError, GravelerError, UnavailableError
 from graveler.storage.objects import Objects, StoredObject
-from graveler.storage.tables import Condition, Delete, Item, Key, Put, QueryPage, Tables, Write
+from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, query_in_turn
 
 LIST_PAGE: Final = 1000
 GET_BATCH: Final = 100
@@ -171,6 +171,9 @@ class CountingTables:
         page = self._inner.query(partition, start=start, end=end, limit=limit, descending=descending)
         self._note("query", 1, len(page.items))
         return page
+
+    def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
+        return query_in_turn(self, queries)
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
         self._note("put", 1, 1)
@@ -343,6 +346,9 @@ class FaultyTables:
             "query",
             lambda: self._inner.query(partition, start=start, end=end, limit=limit, descending=descending),
         )
+
+    def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
+        return query_in_turn(self, queries)
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
         self._faults.request("put", lambda: self._inner.put(key, item, condition))

@@ -20,7 +20,7 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.history.names import MAX_REF_BYTES, check_branch, check_tag
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.model import CommitID, Page, RepositoryUID, Tag, Token
-from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, Put, Tables, Value, Write
+from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, Put, Query, Tables, Value, Write
 
 SHARDS: Final = 16
 
@@ -186,8 +186,10 @@ class Refs:
         found: list[tuple[bytes, NamedRef]] = []
         unread: dict[int, bytes] = dict.fromkeys(range(SHARDS), start)  # shard → where it goes on
         while unread:
-            for shard, begin in list(unread.items()):
-                page = self._tables.query(self._partition(kind, shard), start=begin, end=end, limit=share)
+            pages = self._tables.query_many(
+                [Query(self._partition(kind, shard), begin, end, share) for shard, begin in unread.items()]
+            )
+            for shard, page in zip(list(unread), pages, strict=True):
                 for sort, item in page.items:
                     ref = decode(sort.decode(), item)
                     if ref is not None:

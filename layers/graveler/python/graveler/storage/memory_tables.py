@@ -21,8 +21,10 @@ from graveler.storage.tables import (
     Item,
     Key,
     Put,
+    Query,
     QueryPage,
     Write,
+    query_in_turn,
 )
 
 
@@ -66,6 +68,10 @@ class MemoryTables:
                 found.reverse()
             items = [(sort, decode_item(Key(partition, sort), bodies[sort])) for sort in found[:limit]]
         return QueryPage(items, len(found) > limit)
+
+    def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
+        """The pages of several queries, one after the other."""
+        return query_in_turn(self, queries)
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
         """Replace or create one item."""

@@ -34,8 +34,10 @@ from graveler.storage.tables import (
     Item,
     Key,
     Put,
+    Query,
     QueryPage,
     Write,
+    query_in_turn,
 )
 
 APPLICATION_ID: Final = 0x67726176
@@ -165,6 +167,10 @@ class SqliteTables:
             rows = connection.execute(statement, arguments).fetchall()
         items = [(sort, decode_item(Key(partition, sort), body)) for sort, body in rows[:limit]]
         return QueryPage(items, len(rows) > limit)
+
+    def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
+        """The pages of several queries, one after the other."""
+        return query_in_turn(self, queries)
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
         """Replace or create one item, durably. Cost: one transaction, one sync of the disk."""

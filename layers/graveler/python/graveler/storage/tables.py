@@ -86,6 +86,16 @@ class QueryPage(Struct, frozen=True):
     more: bool
 
 
+class Query(Struct, frozen=True):
+    """What :meth:`Tables.query` is asked, for :meth:`Tables.query_many`."""
+
+    partition: str
+    start: bytes = b""
+    end: bytes | None = None
+    limit: int = 1000
+    descending: bool = False
+
+
 class Tables(Protocol):
     """Items under conditional writes. Safe to share between threads; several processes may use one table at once.
 
@@ -113,6 +123,10 @@ class Tables(Protocol):
         """Items with ``start <= sort key < end`` (no ``end``: to the last one), at most ``limit``, ascending or descending."""
         ...
 
+    def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
+        """The pages of several queries, in their order; a table far away is asked all at once. One request for each."""
+        ...
+
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
         """Replace or create one item, durably."""
         ...
@@ -129,3 +143,11 @@ class Tables(Protocol):
     def transact(self, writes: Sequence[Write]) -> None:
         """All of the writes or none, durably, at one moment. At most 100, of distinct keys."""
         ...
+
+
+def query_in_turn(tables: Tables, queries: Sequence[Query]) -> list[QueryPage]:
+    """:meth:`Tables.query_many` for a table where waiting costs nothing."""
+    return [
+        tables.query(asked.partition, start=asked.start, end=asked.end, limit=asked.limit, descending=asked.descending)
+        for asked in queries
+    ]

@@ -1,0 +1,268 @@
+"""Requests to AWS: what is repeated and when, and what an error says to the person who has to mend it.
+
+Repeating is done here and not by the SDK, because a repeated conditional write can fail on what its own first try has done.
+Who repeats has to know whether an answer was lost.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from enum import Enum
+from random import uniform
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProxyConnectionError,
+    SSLError,
+    TokenRetrievalError,
+    UnauthorizedSSOTokenError,
+)
+from msgspec import Struct
+
+from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+
+FAILURES: Final = (ClientError, BotoCoreError)
+"""All that the SDK raises."""
+
+CONDITION_CODES: Final = frozenset(("ConditionalCheckFailedException", "PreconditionFailed", "412"))
+
+_BUSY_CODES: Final = frozenset(
+    (
+        "ConditionalRequestConflict",  # S3's 409: two conditional writes of one key crossed, and this one did not happen
+        "OperationAborted",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestTimeout",  # S3 did not get all of the request
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+        "LimitExceededException",
+    )
+)
+_BUSY_REASONS: Final = frozenset(("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"))
+_UNREACHED: Final = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError, SSLError)
+_CREDENTIALS: Final = (
+    NoCredentialsError,
+    PartialCredentialsError,
+    CredentialRetrievalError,
+    TokenRetrievalError,
+    UnauthorizedSSOTokenError,
+)
+_ADVICE: Final = {
+    "the credentials have expired; get new ones, then try again": (
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "TokenRefreshRequired",
+        "RequestExpired",
+    ),
+    "the credentials are not valid; see whether access key, secret and session token belong together and still exist": (
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "IncompleteSignature",
+        "MissingAuthenticationToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    ),
+    "these credentials do not allow it; give their user or role the right to it": (
+        "AccessDenied",
+        "AccessDeniedException",
+        "AllAccessDisabled",
+        "403",
+    ),
+    "this machine's clock is wrong; set it, then try again": ("RequestTimeTooSkewed",),
+    "there is no such bucket; see whether its name is right, or create it": ("NoSuchBucket",),
+    "the bucket lies in another region; name that one": (
+        "PermanentRedirect",
+        "AuthorizationHeaderMalformed",
+        "IllegalLocationConstraintException",
+        "301",
+    ),
+    "there is no such table in this account and region; see whether name and region are right, or create it": (
+        "ResourceNotFoundException",
+    ),
+}
+_ADVICE_BY_CODE: Final = {code: advice for advice, codes in _ADVICE.items() for code in codes}
+_INVALID_CODES: Final = frozenset(
+    (
+        "EntityTooLarge",
+        "EntityTooSmall",
+        "InvalidBucketName",
+        "InvalidPart",
+        "InvalidPartOrder",
+        "KeyTooLongError",
+        "ValidationException",
+    )
+)
+
+
+class Retries(Struct, frozen=True):
+    """How often a request is repeated, and after how long: a random time up to ``first`` seconds, then twice as much each
+    time, at most ``longest`` (full jitter: of many who were refused together, few come back together)."""
+
+    attempts: int = 10
+    first: float = 0.05
+    longest: float = 2.0
+
+    def pauses(self) -> Iterator[float]:
+        """Seconds before each repetition."""
+        for attempt in range(self.attempts - 1):
+            yield uniform(0, min(self.longest, self.first * 2**attempt))
+
+
+class Outcome(Enum):
+    """What a failed request has done, as far as its error tells."""
+
+    REFUSED = "refused"
+    """Nothing, and the same request would be refused again."""
+    BUSY = "busy"
+    """Nothing; the service, or others who write there, had no room for it."""
+    UNREACHED = "unreached"
+    """Nothing: it did not arrive."""
+    DAMAGED = "damaged"
+    """What arrived here is not what was stored."""
+    LOST = "lost"
+    """Unknown: there was no answer."""
+
+
+Answer = TypeVar("Answer")
+
+
+def send(request: Callable[[], Answer], what: str, retries: Retries) -> Answer:
+    """The answer to ``request``, which is repeated as long as that may help; ``what`` names it in errors.
+
+    Errors of the SDK that repeating does not mend are raised as they are: the caller knows what they mean, or asks
+    :func:`explained`. :class:`BusyError` if the service stays busy, and nothing happened; :class:`UnavailableError` if there is
+    no answer, or if an answer was lost and a condition then failed, maybe on what the request itself had done.
+    """
+    lost = False
+    pauses = retries.pauses()
+    while True:
+        try:
+            return request()
+        except FAILURES as error:
+            outcome = judge(error)
+            if outcome is Outcome.REFUSED:
+                if lost and is_condition(error):
+                    raise _unknown(what, error) from error
+                raise
+            lost = lost or outcome is Outcome.LOST
+            pause = next(pauses, None)
+            if pause is None:
+                raise _given_up(what, error, outcome, lost) from error
+        time.sleep(pause)
+
+
+def judge(error: Exception) -> Outcome:
+    """What the request that ended in ``error`` has done."""
+    if isinstance(error, ClientError):
+        code = error_code(error)
+        if code == "TransactionCanceledException":
+            reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", ())}
+            return Outcome.BUSY if reasons & _BUSY_REASONS else Outcome.REFUSED
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if code in _BUSY_CODES or status in (429, 503):
+            return Outcome.BUSY
+        return Outcome.LOST if status >= 500 else Outcome.REFUSED
+    if isinstance(error, FlexibleChecksumError):
+        return Outcome.DAMAGED
+    if isinstance(error, _UNREACHED):
+        return Outcome.UNREACHED
+    # A connection that broke, an answer that was cut off or did not come in time.
+    return Outcome.LOST if isinstance(error, HTTPClientError) else Outcome.REFUSED
+
+
+def error_code(error: Exception) -> str:
+    """What the service calls the error; empty if it is not the service's."""
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def is_condition(error: Exception) -> bool:
+    """Whether a condition of the request did not hold."""
+    if error_code(error) in CONDITION_CODES:
+        return True
+    reasons = error.response.get("CancellationReasons", ()) if isinstance(error, ClientError) else ()
+    return any(reason.get("Code") == "ConditionalCheckFailed" for reason in reasons)
+
+
+def explained(error: Exception, what: str) -> GravelerError:
+    """What to raise for an error of the SDK that :func:`send` let through."""
+    if isinstance(error, ClientError):
+        code = error_code(error)
+        said = error.response.get("Error", {}).get("Message", "")
+        text = f"{what}: {_ADVICE_BY_CODE.get(code, 'the service refused it')} ({code}: {said})"
+        return InvalidError(text) if code in _INVALID_CODES else UnavailableError(text)
+    if isinstance(error, _CREDENTIALS):
+        return UnavailableError(
+            f"{what}: no AWS credentials could be had; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run "
+            f"with a role ({error})"
+        )
+    if isinstance(error, NoRegionError):
+        return UnavailableError(f"{what}: no AWS region is known; name one, or set AWS_REGION")
+    if isinstance(error, ParamValidationError):
+        return InvalidError(f"{what}: {error}")
+    return UnavailableError(f"{what}: {error}")
+
+
+def _given_up(what: str, error: Exception, outcome: Outcome, lost: bool) -> GravelerError:
+    if outcome is Outcome.DAMAGED:
+        return CorruptError(f"{what}: the bytes that arrive do not have their checksum ({error})")
+    if lost:
+        return _unknown(what, error)
+    if outcome is Outcome.BUSY:
+        return BusyError(f"{what}: the service stayed busy, and nothing was written; try again ({error})")
+    return UnavailableError(
+        f"{what}: the service cannot be reached; see whether network and address are right ({error})"
+    )
+
+
+def _unknown(what: str, error: Exception) -> UnavailableError:
+    return UnavailableError(
+        f"{what}: the answer was lost, so it may have happened or not; look, then try again ({error})"
+    )
+
+
+Name = TypeVar("Name")
+Client = TypeVar("Client")
+
+
+class Clients(Generic[Name, Client]):
+    """Clients by their settings, made when they are first used and shared by all threads; a forked process makes its own."""
+
+    def __init__(self, make: Callable[[Name], Client]) -> None:
+        self._make = make
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def get(self, settings: Name) -> Client:
+        """The client with these settings."""
+        found = self._made.get(settings)
+        if found is None:
+            with self._lock:
+                found = self._made.get(settings)
+                if found is None:
+                    found = self._made[settings] = self._make(settings)
+        return found
+
+    def _forget(self) -> None:
+        self._made: dict[Name, Client] = {}
+        self._lock = Lock()
