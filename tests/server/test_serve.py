@@ -89,6 +89,29 @@ def test_a_client_that_goes_away_leaves_nothing(server: Running) -> None:
     assert [path for path in (folder / ".graveler-tmp" / "writes").glob("*") if path.is_file()] == []
 
 
+def test_readers_that_go_away_give_their_place_back(server: Running) -> None:
+    url = upload_url(server, "left")
+    assert server.ask("PUT", url, bytes(32 << 20)).status == 200
+    key = re.search(r"/objects/([^?]*)", url)
+    assert key is not None
+    server.ask_json(
+        "PUT",
+        f"{API}/rep/branches/main/staging/backing?path=left",
+        {"staging": {"physical_address": f"local://rep/{key[1]}"}, "checksum": "0" * 32, "size_bytes": 32 << 20},
+    )
+    location = server.ask("GET", f"{API}/rep/refs/main/objects?path=left&presign=true").headers["location"]
+    target = location[location.index("/objects/") :]
+    for _ in range(120):  # more than both workers have places
+        with server.connect() as connection:
+            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+            answer = connection.recv(12)
+            while answer == b"HTTP/1.1 503":  # they notice soon that a client has gone, not at once
+                with server.connect() as again:
+                    again.sendall(f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+                    answer = again.recv(12)
+            assert answer == b"HTTP/1.1 200"
+
+
 def test_slow_clients_keep_nobody_waiting(server: Running) -> None:
     url = upload_url(server, "slow")
     target = url[url.index("/objects/") :]
