@@ -125,7 +125,7 @@ class AnnotationList(Struct, frozen=True):
 
 
 class OperationDocument(Struct, frozen=True):
-    """A background operation. ``created`` and ``updated`` in Unix seconds; ``commit_id`` is what it made, ``error`` why it ended."""
+    """A background operation. Times are Unix seconds; ``commit_id`` is what it made, ``error`` why it ended."""
 
     id: str
     kind: str
