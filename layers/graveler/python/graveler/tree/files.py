@@ -40,8 +40,8 @@ class TreeFiles(Protocol):
 
 
 class TreeStore:
-    """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and decompressed
-    blocks that were looked into.
+    """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and at most
+    ``max_block_bytes`` of decompressed blocks that single records were looked up in.
 
     ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where record IDs are
     remembered; in this process's memory if nothing is given. ``workers`` is how many processes may work for this one where
@@ -54,6 +54,7 @@ class TreeStore:
         *,
         scratch: Path | None = None,
         max_open_bytes: int = 128 << 20,
+        max_block_bytes: int = 192 << 20,
         notes: Notes | None = None,
         workers: int = 1,
     ) -> None:
@@ -62,14 +63,15 @@ class TreeStore:
         self._max_open_bytes = max_open_bytes
         self._open: OrderedDict[str, Table] = OrderedDict()
         self._open_bytes = 0
-        self._blocks = BlockCache()
+        self._max_block_bytes = max_block_bytes
+        self._blocks = BlockCache(max_block_bytes)
         self._lock = Lock()
         self.workers = workers
         self._can_send: bool | None = None
         self.ids = RecordIDs(MemoryNotes() if notes is None else notes)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self._files, self._scratch, self._max_open_bytes, self.ids.notes)
+        return _restore, (self._files, self._scratch, self._max_open_bytes, self._max_block_bytes, self.ids.notes)
 
     def crew(self) -> "Crew | None":
         """The processes that may help, or None. Starts some when first asked."""
@@ -120,8 +122,10 @@ class TreeStore:
         return table
 
 
-def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int, notes: Notes) -> TreeStore:
-    return TreeStore(files, scratch=scratch, max_open_bytes=max_open_bytes, notes=notes)
+def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int, max_block_bytes: int, notes: Notes) -> TreeStore:
+    return TreeStore(
+        files, scratch=scratch, max_open_bytes=max_open_bytes, max_block_bytes=max_block_bytes, notes=notes
+    )
 
 
 def default_scratch() -> Path:
