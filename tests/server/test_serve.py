@@ -1,6 +1,7 @@
 """Real servers: several processes on one lake, asked over HTTP."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -190,6 +191,26 @@ def test_it_finishes_what_is_under_way(tmp_path: Path) -> None:
             connection.sendall(b"data")
             assert connection.recv(1000).startswith(b"HTTP/1.1 200")
         assert server.process.wait(30) == 0
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    with running(tmp_path, "--access-log", workers=1) as server:
+        server.ask("GET", API)
+        first = worker_of(server)
+        os.kill(first, signal.SIGKILL)
+        while True:
+            try:
+                assert server.ask("GET", API).status == 200
+                break
+            except ConnectionError:  # nobody listens until the next one is there
+                continue
+        assert worker_of(server) != first
+
+
+def worker_of(server: Running) -> int:
+    """The process that answered the last request of the API."""
+    lines = [json.loads(line) for line in server.errors.read_text().splitlines() if line.startswith("{")]
+    return int([line["worker"] for line in lines if line.get("path") == API][-1])
 
 
 def test_a_stop_under_load_loses_no_answer(tmp_path: Path) -> None:
