@@ -12,6 +12,7 @@ from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
+from graveler.errors import InvalidError
 
 routes = Routes("branches")
 
@@ -186,20 +187,23 @@ def undo_branch(call: Call, repository: str, branch: str) -> Response:
 def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
     """Take back on a branch what one commit changed, as a commit."""
     opened = call.lake.repository(repository)
-    if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
-        raise ApiError(409, f"{body.ref!r} is a merge; give parent_number, 1 for the branch that was merged into")
     overrides = body.commit_overrides or CommitOverrides()
-    opened.revert(
-        branch,
-        body.ref,
-        parent_number=body.parent_number,
-        message=overrides.message or "",
-        metadata=overrides.metadata,
-        committer=call.committer,
-        allow_empty=bool(body.allow_empty),
-        force=bool(body.force),
-        request_id=call.request_key,
-    )
+    try:
+        opened.revert(
+            branch,
+            body.ref,
+            parent_number=body.parent_number,
+            message=overrides.message or "",
+            metadata=overrides.metadata,
+            committer=call.committer,
+            allow_empty=bool(body.allow_empty),
+            force=bool(body.force),
+            request_id=call.request_key,
+        )
+    except InvalidError as error:
+        if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
+            raise ApiError(409, str(error)) from None  # a merge without its parent: clients know it as a conflict
+        raise
     return no_content()
 
 
