@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from graveler import __version__
 from graveler.cli.exits import EXIT_CODES, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
 from graveler.cli.verbs import (
+    bench,
     changes,
     copies,
     demonstration,
@@ -161,7 +162,7 @@ _add(
 )
 _add(_HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
 app.add_typer(keys.app, name="keys", rich_help_panel=_UPKEEP)
-_add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore)
+_add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore, bench.bench)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -1,0 +1,128 @@
+"""How quick one's own lake is: bench."""
+
+import random
+import time
+from collections.abc import Callable
+from secrets import token_hex
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.places import open_repository, user_name
+from graveler.cli.terminal import output
+from graveler.cli.uris import parse_prefix
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+
+_PAGE = 1000
+_SCAN = 200_000
+
+
+def bench(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/; what is read is REF's.")],
+    repeat: Annotated[
+        int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Timed calls of each kind.")
+    ] = 5,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Only what changes nothing.")] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how quick this lake is, here and now.
+
+    Reads some of REF's objects. Then, on a branch of its own that is deleted afterwards, removes one object at a time and commits
+    that; nothing that anybody else sees is changed. Those commits' files stay in the storage until garbage is collected.
+
+    \b
+    Examples:
+      graveler bench lakefs://quickstart/main/
+      graveler bench lakefs://quickstart/main/ --read-only --repeat 20
+
+    JSON: a line {operation, calls, items, median_ms, fastest_ms, slowest_ms} for each; items are those of one call.
+    """
+    at = parse_prefix(uri)
+    repository = open_repository(lake, at.repository)
+    measured = _Measured(repeat)
+    paths = _reading(measured, repository, at.ref, at.path)
+    if not read_only:
+        _writing(measured, repository, at.ref, paths)
+    screen = output()
+    if not as_json:
+        screen.line(f"{'':28}{'median':>12}{'fastest':>12}{'slowest':>12}{'a second':>12}")
+    for operation, (seconds, items) in measured.rows.items():
+        middle = median(seconds)
+        if as_json:
+            screen.json(
+                {
+                    "operation": operation,
+                    "calls": len(seconds),
+                    "items": items,
+                    "median_ms": round(middle * 1e3, 3),
+                    "fastest_ms": round(min(seconds) * 1e3, 3),
+                    "slowest_ms": round(max(seconds) * 1e3, 3),
+                }
+            )
+            continue
+        times = "".join(f"{f'{each * 1e3:,.2f} ms':>12}" for each in (middle, min(seconds), max(seconds)))
+        screen.line(f"{operation:28}{times}{items / middle:>12,.0f}")
+
+
+class _Measured:
+    """Times in seconds, and items of one call, by operation, in the order of measuring."""
+
+    def __init__(self, repeat: int) -> None:
+        self.repeat = repeat
+        self.rows: dict[str, tuple[list[float], int]] = {}
+
+    def time(self, operation: str, call: Callable[[], Any], items: int = 1) -> None:
+        """Call it, and note how long that took."""
+        start = time.perf_counter()
+        call()
+        self.rows.setdefault(operation, ([], items))[0].append(time.perf_counter() - start)
+
+
+def _reading(measured: _Measured, repository: "OpenRepository", ref: str, prefix: str) -> list[str]:
+    """Reads; returns some paths that there are."""
+    start = time.perf_counter()
+    paths: list[str] = []
+    for entry in repository.objects(ref, prefix):
+        paths.append(entry.path)
+        if len(paths) == _SCAN:
+            break
+    if not paths:
+        return []
+    measured.rows["scan"] = ([time.perf_counter() - start], len(paths))
+    chosen = random.Random(0)
+    for _ in range(measured.repeat):
+        path = chosen.choice(paths)
+        measured.time("stat of one object", lambda path=path: repository.stat(ref, path))  # type: ignore[misc]
+    shown = min(_PAGE, len(paths))
+    for _ in range(measured.repeat):
+        after = paths[chosen.randrange(len(paths) - shown + 1)]
+        measured.time(
+            f"list a page of {shown:,}",
+            lambda after=after: repository.list_objects(ref, prefix=prefix, after=after, amount=shown),  # type: ignore[misc]
+            shown,
+        )
+    return paths
+
+
+def _writing(measured: _Measured, repository: "OpenRepository", ref: str, paths: list[str]) -> None:
+    """Changes, on a branch of its own."""
+    chosen = random.Random(1).sample(paths, min(measured.repeat, len(paths)))
+    by = user_name()
+    branch = f"bench-{token_hex(6)}"
+    for number in range(measured.repeat):
+        if number:
+            repository.delete_branch(branch, by=by)
+        measured.time("create a branch", lambda: repository.create_branch(branch, ref, by=by))
+    try:
+        for path in chosen:
+            measured.time("stage one change", lambda path=path: repository.delete(branch, [path]))  # type: ignore[misc]
+            measured.time("commit one change", lambda: repository.commit(branch, "graveler bench", committer=by))
+        if chosen:
+            measured.time("diff of those", lambda: repository.diff(ref, branch, amount=len(chosen)), len(chosen))
+    finally:
+        repository.delete_branch(branch, by=by, force=True)
