@@ -301,11 +301,13 @@ def test_a_thousand_objects_are_linked_and_looked_up_at_once(call: Client) -> No
 
 
 def test_an_object_that_lies_elsewhere_is_staged(call: Client) -> None:
-    body = {"physical_address": "mem://else/x", "checksum": "c", "size_bytes": 3, "mtime": 77, "metadata": {"a": "b"}}
+    body = {"physical_address": "file:///else/x", "checksum": "c", "size_bytes": 3, "mtime": 77, "metadata": {"a": "b"}}
     answer = call("PUT", BRANCH + "/objects", {"path": "a"}, body)
     assert answer.status == 201
-    assert (answer.json()["physical_address"], answer.json()["mtime"]) == ("mem://else/x", 77)
+    assert (answer.json()["physical_address"], answer.json()["mtime"]) == ("file:///else/x", 77)
     assert call("GET", BRANCH + "/objects/stage_allowed", {"path": "a"}).status == 204
+    unreadable = call("PUT", BRANCH + "/objects", {"path": "a"}, {**body, "physical_address": "mem://else/x"})
+    assert (unreadable.status, "cannot read" in unreadable.message) == (400, True)
 
 
 # In parts

@@ -38,6 +38,7 @@ def entry_to_stage(
 
 def require_source(call: Call, repository: OpenRepository, address: str) -> None:
     """Nobody reads through us what they were not given: outside of the repository's own namespace only the import sources are
-    allowed. 403."""
+    allowed. 403; 400 for an address at which nothing can be read."""
     if not address.startswith(repository.repository.namespace + "/"):
         call.settings.import_sources.require(address)
+        repository.expect_readable(address)

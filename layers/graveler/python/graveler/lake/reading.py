@@ -190,6 +190,11 @@ class RepositoryReader:
         objects, key = self._locate(entry.address)
         return objects.stream(key, start, length)
 
+    def expect_readable(self, address: str) -> None:
+        """Refuse an address at which nobody could read an object, whether there is one or not. No request.
+        :class:`InvalidError` if no store is known by its scheme, :class:`ForbiddenError`."""
+        self._locate(address)
+
     def read(self, ref: str, path: str) -> bytes:
         """The whole object. Cost: :meth:`stat` and one object read."""
         return b"".join(self.stream(ref, path))

@@ -1,0 +1,50 @@
+"""One server for all tests of a process, and a repository of its own for each test."""
+
+from collections.abc import Iterator
+
+import lakefs
+import pytest
+from lakefs.client import Client
+
+from tests.clients.support import Served, Wire, new_name, serving
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("served") / "lake") as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def environment(served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What users set, so that every client finds the server by itself; and no configuration of theirs."""
+    for name, value in served.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp()))
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[Client]:
+    made = Client(host=served.url, username=served.key_id, password=served.secret)
+    yield made
+    made.sdk_client._api.rest_client.pool_manager.clear()
+
+
+@pytest.fixture
+def repo(client: Client) -> lakefs.Repository:
+    """A new repository."""
+    name = new_name()
+    return lakefs.Repository(name, client=client).create(storage_namespace=f"local://{name}")
+
+
+@pytest.fixture
+def main(repo: lakefs.Repository) -> lakefs.Branch:
+    """The default branch of a new repository."""
+    return repo.branch("main")
+
+
+@pytest.fixture
+def wire(served: Served) -> Iterator[Wire]:
+    made = Wire(served)
+    yield made
+    made.close()
