@@ -1,0 +1,39 @@
+"""The CDK app: ``cdk deploy --all`` brings graveler to an AWS account; ``python app.py`` only writes the templates.
+
+No account or region is looked up, and no Docker is needed. docs/deploy.md tells the way.
+"""
+
+import sys
+
+from aws_cdk import App, Tags, Validations
+from cdk_nag import AwsSolutionsChecks
+
+from infra.api import ApiStack
+from infra.layer import LayerError
+from infra.network import NetworkStack
+from infra.observability import ObservabilityStack
+from infra.settings import SettingsError, read_settings
+from infra.stateful import StatefulStack
+
+
+def main() -> int:
+    """Write the templates of all stacks into the folder that the CDK names."""
+    app = App()
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    try:
+        settings = read_settings(app.node.try_get_context)
+        stateful = StatefulStack(app, f"{settings.name}-stateful", settings)
+        network = NetworkStack(app, f"{settings.name}-network", settings) if settings.shared_cache else None
+        served = ApiStack(
+            app, f"{settings.name}-api", settings, bucket=stateful.bucket, table=stateful.table, network=network
+        )
+    except (SettingsError, LayerError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    ObservabilityStack(app, f"{settings.name}-observability", settings, served=served, table=stateful.table)
+    Tags.of(app).add("graveler", settings.name)
+    app.synth()
+    return 0
+
+
+sys.exit(main())

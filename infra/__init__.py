@@ -1,0 +1,1 @@
+"""The CDK app: one stack for each concern, no logic."""

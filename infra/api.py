@@ -1,0 +1,156 @@
+"""The front door: an HTTP API whose routes are the API's own, the functions behind it, and what runs by the clock."""
+
+import json
+from typing import Final
+
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_apigatewayv2 as api
+from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda_event_sources as sources
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.acknowledged import acknowledge
+from infra.functions import LONG_SECONDS, Functions, retention
+from infra.network import NetworkStack
+from infra.routes import CATCH_ALL, api_routes
+from infra.settings import Settings
+
+SWEEP_MINUTES: Final = 15
+_TRIES: Final = 5
+_LINE: Final = {
+    "time": "$context.requestTimeEpoch",
+    "request_id": "$context.requestId",
+    "source": "$context.identity.sourceIp",
+    "method": "$context.httpMethod",
+    "path": "$context.path",
+    "route": "$context.routeKey",
+    "status": "$context.status",
+    "bytes": "$context.responseLength",
+    "ms": "$context.responseLatency",
+    "function_ms": "$context.integrationLatency",
+    "error": "$context.integrationErrorMessage",
+    "agent": "$context.identity.userAgent",
+}
+
+
+class ApiStack(Stack):
+    """HTTP API, functions, queue of long operations. Holds nothing: it may be deleted and deployed again at any time."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        *,
+        bucket: s3.IBucket,
+        table: dynamodb.ITable,
+        network: NetworkStack | None = None,
+    ) -> None:
+        super().__init__(scope, name, description="graveler: HTTP API and functions")
+        self._settings = settings
+        self._queues()
+        self.functions = Functions(
+            self, "Functions", settings, bucket=bucket, table=table, operations=self.operations, network=network
+        ).all
+        self._maintain()
+        self._api()
+        CfnOutput(self, "Endpoint", value=self.api.api_endpoint, description="what clients call")
+        CfnOutput(self, "ObjectsBucket", value=bucket.bucket_name)
+        CfnOutput(self, "Table", value=table.table_name)
+
+    def _queues(self) -> None:
+        self.dead_letters = sqs.Queue(
+            self,
+            "DeadLetters",
+            enforce_ssl=True,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            retention_period=Duration.days(14),
+        )
+        self.operations = sqs.Queue(
+            self,
+            "Operations",
+            enforce_ssl=True,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            visibility_timeout=Duration.seconds(LONG_SECONDS + 60),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=_TRIES),
+        )
+
+    def _maintain(self) -> None:
+        """Long operations come through the queue; the clock starts the clean-up."""
+        maintain = self.functions["maintain"]
+        maintain.add_event_source(sources.SqsEventSource(self.operations, batch_size=1, max_concurrency=2))
+        events.Rule(
+            self,
+            "Sweep",
+            description="graveler: clean up what commits left behind",
+            schedule=events.Schedule.rate(Duration.minutes(SWEEP_MINUTES)),
+            targets=[
+                targets.LambdaFunction(
+                    maintain, dead_letter_queue=self.dead_letters, retry_attempts=2, max_event_age=Duration.hours(1)
+                )
+            ],
+        )
+
+    def _api(self) -> None:
+        settings = self._settings
+        self.api = api.HttpApi(
+            self,
+            "Api",
+            api_name=settings.name,
+            description="graveler",
+            create_default_stage=False,
+            cors_preflight=_cors(settings),
+        )
+        behind = {
+            verb: integrations.HttpLambdaIntegration(verb.capitalize(), function, scope_permission_to_route=False)
+            for verb, function in self.functions.items()
+            if verb != "maintain"
+        }
+        for route in api_routes():
+            self._route(api.HttpRouteKey.with_(route.path, api.HttpMethod[route.method]), route.operation, behind[route.verb])
+        self._route(api.HttpRouteKey.DEFAULT, "CatchAll", behind[CATCH_ALL])
+        self.access_log = logs.LogGroup(
+            self,
+            "AccessLog",
+            retention=retention(settings.log_days),
+            removal_policy=RemovalPolicy.RETAIN if settings.removal == "retain" else RemovalPolicy.DESTROY,
+        )
+        stage = api.HttpStage(
+            self,
+            "Stage",
+            http_api=self.api,
+            stage_name="$default",
+            auto_deploy=True,
+            throttle=api.ThrottleSettings(rate_limit=settings.requests_per_second, burst_limit=settings.burst),
+        )
+        resource = stage.node.default_child
+        assert isinstance(resource, api.CfnStage)
+        resource.access_log_settings = api.CfnStage.AccessLogSettingsProperty(
+            destination_arn=self.access_log.log_group_arn, format=json.dumps(_LINE)
+        )
+
+    def _route(self, key: api.HttpRouteKey, name: str, integration: api.HttpRouteIntegration) -> None:
+        route = api.HttpRoute(self, f"Route{name[:1].upper()}{name[1:]}", http_api=self.api, route_key=key, integration=integration)
+        acknowledge(
+            route,
+            "AwsSolutions-APIG4",
+            "Keys and tokens are checked inside of the functions: an authorizer could only say 403, and clients want 401.",
+        )
+
+
+def _cors(settings: Settings) -> api.CorsPreflightOptions | None:
+    if not settings.cors_origins:
+        return None
+    return api.CorsPreflightOptions(
+        allow_origins=list(settings.cors_origins),
+        allow_methods=[api.CorsHttpMethod.ANY],
+        allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "if-none-match"],
+        expose_headers=["x-request-id", "etag", "location"],
+        max_age=Duration.hours(1),
+    )

@@ -1,0 +1,160 @@
+"""What an on-call person looks at, and what wakes them."""
+
+from typing import Final
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_budgets as budgets
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from infra.api import ApiStack
+from infra.settings import Settings
+
+NAMESPACE: Final = "graveler"
+"""Of the figures that the functions write into their logs."""
+
+_PERIOD: Final = Duration.minutes(5)
+_SLOW_MS: Final = 10_000
+_OLDEST_SECONDS: Final = 1800
+
+
+class ObservabilityStack(Stack):
+    """Dashboard, alarms, budget."""
+
+    def __init__(
+        self, scope: Construct, name: str, settings: Settings, *, served: ApiStack, table: dynamodb.Table
+    ) -> None:
+        super().__init__(scope, name, description="graveler: dashboard, alarms, budget")
+        self._served = served
+        self._topic = sns.Topic(self, "Alarms", enforce_ssl=True)
+        if settings.alarm_email:
+            self._topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))
+        self._alarms = self._all_alarms(table)
+        self._dashboard(settings, table)
+        if settings.monthly_budget:
+            self._budget(settings)
+
+    def _all_alarms(self, table: dynamodb.Table) -> list[cloudwatch.Alarm]:
+        served = self._served
+        api = served.api
+        alarms = [
+            self._alarm("ServerErrors", api.metric_server_error(period=_PERIOD, statistic="Sum"), 5, "answers with a 5xx in 5 minutes"),
+            self._alarm("Latency", api.metric_latency(period=_PERIOD, statistic="p99"), _SLOW_MS, "p99 of the answers' time in ms", periods=3),
+            self._alarm(
+                "TableThrottles",
+                table.metric("ThrottledRequests", period=_PERIOD, statistic="Sum"),
+                10,
+                "requests that the table refused in 5 minutes",
+                periods=3,
+            ),
+            self._alarm(
+                "OperationsWaiting",
+                served.operations.metric_approximate_age_of_oldest_message(period=_PERIOD, statistic="Maximum"),
+                _OLDEST_SECONDS,
+                "seconds that the oldest long operation has waited",
+            ),
+            self._alarm(
+                "DeadLetters",
+                served.dead_letters.metric_approximate_number_of_messages_visible(period=_PERIOD, statistic="Maximum"),
+                1,
+                "operations and clean-ups that were given up",
+            ),
+        ]
+        for verb, function in served.functions.items():
+            title = verb.capitalize()
+            alarms += [
+                self._alarm(f"{title}Errors", function.metric_errors(period=_PERIOD), 1, f"{verb} broke down or ran out of time"),
+                self._alarm(f"{title}Throttles", function.metric_throttles(period=_PERIOD), 1, f"{verb} was not started, for want of concurrency"),
+            ]
+        return alarms
+
+    def _alarm(
+        self, name: str, metric: cloudwatch.IMetric, threshold: float, description: str, *, periods: int = 1
+    ) -> cloudwatch.Alarm:
+        alarm = cloudwatch.Alarm(
+            self,
+            name,
+            metric=metric,
+            threshold=threshold,
+            evaluation_periods=periods,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"graveler: {description}; docs/deploy.md says what to do",
+        )
+        alarm.add_alarm_action(actions.SnsAction(self._topic))
+        return alarm
+
+    def _dashboard(self, settings: Settings, table: dynamodb.Table) -> None:
+        api, functions = self._served.api, self._served.functions
+        dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(3))
+        dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(self._alarms), width=24))
+        dashboard.add_widgets(
+            _graph("Requests", [api.metric_count(period=_PERIOD), api.metric_client_error(period=_PERIOD), api.metric_server_error(period=_PERIOD)]),
+            _graph("Time of answers (ms)", [api.metric_latency(period=_PERIOD, statistic=s) for s in ("p50", "p90", "p99")]),
+            _graph("Functions: errors and throttles", [m for f in functions.values() for m in (f.metric_errors(), f.metric_throttles())]),
+        )
+        dashboard.add_widgets(
+            _graph("Functions: time (p99, ms)", [f.metric_duration(statistic="p99") for f in functions.values()]),
+            _graph("Functions: at once", [_concurrent(f) for f in functions.values()]),
+            _graph("Table: units", [table.metric_consumed_read_capacity_units(), table.metric_consumed_write_capacity_units()]),
+        )
+        dashboard.add_widgets(
+            _graph("Requests to S3", [_own("ObjectRequests", verb) for verb in functions]),
+            _graph("Requests to DynamoDB", [_own("TableRequests", verb) for verb in functions]),
+            _graph("Repeated requests", [_own("Retries", verb) for verb in functions]),
+        )
+        dashboard.add_widgets(
+            _graph("Cache: found", [_own("CacheHits", verb) for verb in functions]),
+            _graph("Cache: not found", [_own("CacheMisses", verb) for verb in functions]),
+            _graph("Long operations waiting", [self._served.operations.metric_approximate_number_of_messages_visible()]),
+        )
+
+    def _budget(self, settings: Settings) -> None:
+        self._topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["sns:Publish"],
+                principals=[iam.ServicePrincipal("budgets.amazonaws.com")],
+                resources=[self._topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": self.account}},
+            )
+        )
+        told = budgets.CfnBudget.SubscriberProperty(subscription_type="SNS", address=self._topic.topic_arn)
+        budgets.CfnBudget(
+            self,
+            "Budget",
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=settings.monthly_budget, unit="USD"),
+            ),
+            notifications_with_subscribers=[
+                budgets.CfnBudget.NotificationWithSubscribersProperty(
+                    notification=budgets.CfnBudget.NotificationProperty(
+                        notification_type=kind, comparison_operator="GREATER_THAN", threshold=percent
+                    ),
+                    subscribers=[told],
+                )
+                for kind, percent in (("ACTUAL", 80), ("FORECASTED", 100))
+            ],
+        )
+
+
+def _graph(title: str, metrics: list[cloudwatch.Metric]) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(title=title, left=list(metrics), width=8, period=_PERIOD)
+
+
+def _own(name: str, verb: str) -> cloudwatch.Metric:
+    """A figure that a function writes itself."""
+    return cloudwatch.Metric(
+        namespace=NAMESPACE, metric_name=name, dimensions_map={"service": verb}, statistic="Sum", label=verb
+    )
+
+
+def _concurrent(function: lambda_.Function) -> cloudwatch.Metric:
+    return function.metric("ConcurrentExecutions", statistic="Maximum")

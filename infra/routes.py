@@ -1,0 +1,75 @@
+"""Which function answers which operation of the API: the one place that says so.
+
+Paths and methods come from docs/openapi.json, which is made from the API's routes. What is not implemented has no route of its
+own: the catch-all takes it to ``read``, which answers 501, as it answers 404 and 405 for all that is no operation.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+Verb = Literal["read", "write", "commit", "merge", "diff"]
+
+DOCUMENT: Final = Path(__file__).resolve().parent.parent / "docs" / "openapi.json"
+BASE: Final = "/api/v1"
+CATCH_ALL: Final[Verb] = "read"
+_METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
+_NOT_IMPLEMENTED: Final = "not implemented"
+
+_OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
+    (
+        "read",
+        "listRepositories getRepository getRepositoryMetadata getGCRules internalGetGarbageCollectionRules "
+        "getBranchProtectionRules internalGetBranchProtectionRules setGarbageCollectionRulesPreflight "
+        "createBranchProtectionRulePreflight listBranches getBranch listTags getTag getCommit logCommits findMergeBase "
+        "getObject headObject statObject statObjects listObjects getUnderlyingProperties stageObjectAllowed importStatus getOperation "
+        "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
+        "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
+        "getSetupState setupCommPrefs",
+    ),
+    (
+        "write",
+        "createRepository deleteRepository setRepositoryMetadata deleteRepositoryMetadata setGCRules "
+        "internalSetGarbageCollectionRules deleteGCRules internalDeleteGarbageCollectionRules setBranchProtectionRules "
+        "createBranch deleteBranch resetBranch hardResetBranch undoBranch createTag deleteTag uploadObject stageObject "
+        "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
+        "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
+        "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
+        "deleteCredentials setup",
+    ),
+    ("commit", "commit"),
+    ("merge", "mergeIntoBranch revertBranch cherryPick"),
+    (
+        "diff",
+        "diffRefs diffBranch diffRefsSummary diffBranchSummary previewMerge getUsage blameObject annotateObjects "
+        "checkRepository",
+    ),
+)
+
+FUNCTION_OF: Final[dict[str, Verb]] = {
+    operation: verb for verb, operations in _OPERATIONS for operation in operations.split()
+}
+
+
+@dataclass(frozen=True)
+class ApiRoute:
+    """A route of API Gateway."""
+
+    method: str
+    path: str
+    operation: str
+    verb: Verb
+
+
+def api_routes(document: Path = DOCUMENT) -> list[ApiRoute]:
+    """The routes of everything that is implemented, by path and method. :class:`KeyError` for an operation that no function
+    has."""
+    routes = []
+    for path, methods in json.loads(document.read_text())["paths"].items():
+        for method in _METHODS:
+            described = methods.get(method)
+            if described is not None and _NOT_IMPLEMENTED not in described["tags"]:
+                operation = described["operationId"]
+                routes.append(ApiRoute(method.upper(), BASE + path, operation, FUNCTION_OF[operation]))
+    return sorted(routes, key=lambda route: (route.path, route.method))

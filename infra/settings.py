@@ -1,0 +1,108 @@
+"""What the one who deploys decides: the values under ``graveler`` in cdk.json, each of which ``-c graveler:<name>=<value>``
+replaces."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+PREFIX: Final = "graveler"
+ARCHITECTURES: Final = ("arm64", "x86_64")
+REMOVALS: Final = ("retain", "destroy")
+
+
+class SettingsError(ValueError):
+    """A value cannot be used; says which, and what would do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All parameters. docs/deploy.md has a table of them."""
+
+    name: str = "graveler"
+    """Begins the names of the stacks; several deployments of one account differ in it."""
+    architecture: str = "arm64"
+    removal: str = "retain"
+    """What becomes of bucket, table and logs when their stack is deleted: ``retain``, or ``destroy`` for experiments."""
+    data_buckets: tuple[str, ...] = ()
+    """More buckets: repositories may have their namespaces there, and imports may come from there."""
+    presign_seconds: int = 900
+    """How long a presigned URL lives; a role's credentials may end it earlier."""
+    cors_origins: tuple[str, ...] = ()
+    """Web pages that may call the API, such as ``https://example.org``."""
+    requests_per_second: int = 1000
+    burst: int = 2000
+    memory: int = 1769
+    """MiB of each function; 1,769 are one whole core."""
+    scratch: int = 2048
+    """MiB in /tmp, where files of trees are kept near."""
+    shared_cache: bool = False
+    """A file system (EFS), in a network of its own, where all functions keep files of trees together."""
+    reserved_concurrency: int = 0
+    """How many copies of each function may run at once; 0 reserves nothing, as new accounts have little to reserve from."""
+    log_days: int = 30
+    tracing: bool = False
+    """Lambda's own tracing by X-Ray."""
+    alarm_email: str = ""
+    """Who gets the alarms. Without it they only change colour."""
+    monthly_budget: int = 50
+    """US dollars, of the whole account, after which the topic of the alarms says so; 0 for none."""
+
+    def __post_init__(self) -> None:
+        _check("architecture", self.architecture, ARCHITECTURES)
+        _check("removal", self.removal, REMOVALS)
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
+            raise SettingsError(f"name {self.name!r} must be 1 to 20 small letters, digits and hyphens, a letter first")
+        for name, low, high in (
+            ("presign_seconds", 60, 43_200),
+            ("requests_per_second", 1, 100_000),
+            ("burst", 1, 100_000),
+            ("memory", 512, 10_240),
+            ("scratch", 512, 10_240),
+            ("reserved_concurrency", 0, 10_000),
+            ("monthly_budget", 0, 1_000_000),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise SettingsError(f"{name} {getattr(self, name)} must be {low} to {high}")
+        if self.log_days not in LOG_DAYS:
+            raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
+
+
+LOG_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
+"""Retentions that CloudWatch knows."""
+
+
+def read_settings(context: Callable[[str], Any]) -> Settings:
+    """The settings that a CDK node's ``try_get_context`` tells. :class:`SettingsError` for unknown names and bad values."""
+    given = dict(context(PREFIX) or {})
+    known = {field.name: field for field in fields(Settings)}
+    for name in known:
+        alone = context(f"{PREFIX}:{name}")
+        if alone is not None:
+            given[name] = alone
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise SettingsError(f"{', '.join(unknown)}: unknown; known are {', '.join(known)}")
+    return Settings(**{name: _parsed(name, known[name].default, value) for name, value in given.items()})
+
+
+def _parsed(name: str, default: object, value: Any) -> Any:
+    """A value of the default's type; the command line gives text only."""
+    if isinstance(default, bool):
+        said = str(value).lower()
+        if said not in ("true", "false"):
+            raise SettingsError(f"{name} {value!r} must be true or false")
+        return said == "true"
+    if isinstance(default, int):
+        try:
+            return int(value)
+        except ValueError:
+            raise SettingsError(f"{name} {value!r} must be a whole number") from None
+    if isinstance(default, tuple):
+        return tuple(part for part in (value.split(",") if isinstance(value, str) else value) if part)
+    return str(value)
+
+
+def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise SettingsError(f"{name} {value!r} must be one of {', '.join(allowed)}")

@@ -1,0 +1,85 @@
+"""What must not be lost: the bucket and the table."""
+
+from typing import Final
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.acknowledged import acknowledge
+from infra.settings import Settings
+
+RESTORE_DAYS: Final = 35
+"""How far back the table can be restored, and so how long the bucket keeps what was deleted: a table of some days ago still finds
+the files that it names."""
+
+TTL_ATTRIBUTE: Final = "expires"
+
+
+class StatefulStack(Stack):
+    """Bucket and table; both stay when the stack goes, unless the settings say otherwise."""
+
+    def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
+        super().__init__(scope, name, description="graveler: objects and tables")
+        keep = settings.removal == "retain"
+        self.bucket = s3.Bucket(
+            self,
+            "Objects",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            versioned=True,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="unfinished-uploads",
+                    abort_incomplete_multipart_upload_after=Duration.days(7),
+                ),
+                s3.LifecycleRule(
+                    id="deleted-objects",
+                    noncurrent_version_expiration=Duration.days(RESTORE_DAYS),
+                    expired_object_delete_marker=True,
+                ),
+            ],
+            cors=_cors(settings),
+            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+        )
+        acknowledge(
+            self.bucket,
+            "AwsSolutions-S1",
+            "The audit log has a line for each presigned URL and each change; server access logs would cost more than the requests.",
+        )
+        self.table = dynamodb.Table(
+            self,
+            "Tables",
+            partition_key=dynamodb.Attribute(name=PARTITION_KEY, type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name=SORT_KEY, type=dynamodb.AttributeType.BINARY),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.DEFAULT,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True, recovery_period_in_days=RESTORE_DAYS
+            ),
+            time_to_live_attribute=TTL_ATTRIBUTE,
+            deletion_protection=keep,
+            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+        )
+
+
+PARTITION_KEY: Final = "P"
+SORT_KEY: Final = "S"
+
+
+def _cors(settings: Settings) -> list[s3.CorsRule] | None:
+    """Pages that may call the API may also use the URLs that it hands out."""
+    if not settings.cors_origins:
+        return None
+    return [
+        s3.CorsRule(
+            allowed_methods=[s3.HttpMethods.GET, s3.HttpMethods.PUT, s3.HttpMethods.HEAD],
+            allowed_origins=list(settings.cors_origins),
+            allowed_headers=["*"],
+            exposed_headers=["ETag"],
+        )
+    ]
