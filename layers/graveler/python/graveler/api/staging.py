@@ -38,7 +38,12 @@ def entry_to_stage(
 
 def require_source(call: Call, repository: OpenRepository, address: str) -> None:
     """Nobody reads through us what they were not given: outside of the repository's own namespace only the import sources are
-    allowed. 403; 400 for an address at which nothing can be read."""
+    allowed. 403."""
     if not address.startswith(repository.repository.namespace + "/"):
         call.settings.import_sources.require(address)
-        repository.expect_readable(address)
+
+
+def require_object_source(call: Call, repository: OpenRepository, address: str) -> None:
+    """As :func:`require_source`, of one object; 400 for an address at which no object could be read."""
+    require_source(call, repository, address)
+    repository.expect_readable(address)

@@ -23,7 +23,7 @@ from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.ranges import span
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
-from graveler.api.staging import entry_to_stage, require_source
+from graveler.api.staging import entry_to_stage, require_object_source
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.tree.record import encode_key
@@ -291,7 +291,7 @@ def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, bo
         metadata=body.metadata,
     )
     found = call.lake.repository(repository)
-    require_source(call, found, entry.address)
+    require_object_source(call, found, entry.address)
     found.link(branch, entry, if_absent=if_absent(call.headers), force=body.force or query.force)
     return json_response(object_document(entry), 201)
 

@@ -13,7 +13,7 @@ from graveler.api.object_documents import ObjectStats, Presigner, object_documen
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
-from graveler.api.staging import entry_to_stage, require_source
+from graveler.api.staging import entry_to_stage, require_object_source
 from graveler.model import ObjectEntry
 
 routes = Routes("staging")
@@ -100,7 +100,7 @@ def link_physical_address(
     """Give a path to an object that was written to its address."""
     found = call.lake.repository(repository)
     entry = _entry(query.path, body)
-    require_source(call, found, entry.address)
+    require_object_source(call, found, entry.address)
     found.link(branch, entry, if_absent=if_absent(call.headers), force=body.force)
     return json_response(object_document(entry))
 
@@ -120,7 +120,7 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
     if len({entry.path for entry in entries}) < len(entries):
         raise bad_request("two objects of the request have the same path; link each path once")
     for entry in entries:
-        require_source(call, found, entry.address)
+        require_object_source(call, found, entry.address)
     found.link_many(branch, entries, force=body.force)
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))
 
