@@ -1,5 +1,7 @@
 """A POST that is repeated under its key gives the first answer, whatever happened to that."""
 
+import time
+
 import pytest
 
 from graveler.api.idempotency import PARTITION
@@ -79,3 +81,42 @@ def test_undo_under_one_key_goes_back_once(call: Client) -> None:
     first = call("POST", f"{BRANCHES}/main/undo", (), None, KEY)
     assert call("POST", f"{BRANCHES}/main/undo", (), None, KEY).json() == first.json()
     assert call("GET", f"{BRANCHES}/main").json() == first.json()
+
+
+REPO = "/repositories/repo"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "other"),
+    [
+        (f"{BRANCHES}/main/commits", {"message": "a", "allow_empty": True}, {"message": "b", "allow_empty": True}),
+        (f"{REPO}/refs/dev/merge/main", {"message": "a", "allow_empty": True}, {"message": "b", "allow_empty": True}),
+        (f"{BRANCHES}/main/cherry-pick", {"ref": "dev"}, {"ref": "dev", "parent_number": 0}),
+        (f"{BRANCHES}/main/revert", {"ref": "main", "parent_number": 0}, {"ref": "main~1", "parent_number": 0}),
+        (f"{BRANCHES}/main/import", {"paths": []}, {"paths": [], "commit": {"message": "b"}}),
+    ],
+)
+def test_a_key_is_for_one_commit(call: Client, path: str, body: object, other: object) -> None:
+    opened = call.world.lake.repository("repo")
+    for branch in ("main", "dev"):
+        if branch != "main":
+            opened.create_branch(branch, "main")
+        opened.upload(branch, branch, b"1")
+        opened.commit(branch, branch)
+    first = call("POST", path, (), body, KEY)
+    assert first.status < 300, first
+    again = call("POST", path, (), body, KEY)
+    assert (again.status, again.body) == (first.status, first.body)
+    head = opened.branch("main")
+    refused = call("POST", path, (), other, KEY)
+    assert (refused.status, "Idempotency-Key" in refused.message) == (400, True)
+    assert "import" in path or opened.branch("main") == head
+
+
+def test_what_is_kept_of_requests_expires(call: Client) -> None:
+    for path, body in (*CREATIONS, (f"{BRANCHES}/main/commits", {"message": "a", "allow_empty": True})):
+        assert call("POST", path, (), body, KEY).status == 201
+    kept = call.world.lake.tables.query(PARTITION).items
+    assert len(kept) == 4
+    now = time.time()
+    assert all(now + 86_400 < float(str(item["expires"])) < now + 366 * 86_400 for _, item in kept)

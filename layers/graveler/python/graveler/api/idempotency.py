@@ -1,20 +1,25 @@
 """A request that is repeated under its key gives the first answer.
 
 Commits, merges and the like are known to the lake by their request id. For what else creates something, the answer is kept in the
-table under the client's key, for good: a small item for each request that has one. It is preceded by an item that says that the
+table under the client's key: a small item for each request that has one. It is preceded by an item that says that the
 request began, so that a try whose answer was lost is told from a name that somebody else took: if the retry finds the name taken,
 an earlier try under this key had begun, and what is there is what was asked for, then that try made it.
+
+All these items say what was asked for: a key that is used for two different requests is refused, instead of giving one of them the
+other's answer. They expire as the lake's own results of requests do.
 """
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
 
 from graveler.api.call import Call
-from graveler.api.errors import bad_request
+from graveler.api.errors import ApiError, bad_request
 from graveler.api.response import Response
 from graveler.errors import AlreadyExistsError
+from graveler.lake.publish import REQUEST_TTL
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key
 
 PARTITION: Final = "requests"
@@ -27,18 +32,16 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
     table read and two writes, or one read for a repetition. 400 for a key that another request has had."""
     if not call.request_key:
         return make()
-    tables = call.lake.tables
-    key = Key(PARTITION, sha256(call.request_key.encode()).digest())
+    tables, key, note = call.lake.tables, _key(call), _note(call)
     begun = tables.get(key)
-    asked = call.fingerprint()
     if begun is not None:
-        if begun.get("asked") != asked:
-            raise bad_request("header Idempotency-Key: another request had this key; make a new one for each request")
+        if begun.get("asked") != note["asked"]:
+            raise _another()
         if (answer := _kept(begun)) is not None:
             return answer
     if begun is None:
         with suppress(ConditionFailedError):  # the same request at the same time: one of the two makes it
-            tables.put(key, {"asked": asked}, Absent())
+            tables.put(key, note, Absent())
     try:
         response = make()
     except AlreadyExistsError:
@@ -47,8 +50,35 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
             raise
         response = found
     kept = response.body if isinstance(response.body, str) else response.body.decode()
-    tables.put(key, {"asked": asked, "status": response.status, "type": response.headers["content-type"], "body": kept})
+    tables.put(key, {**note, "status": response.status, "type": response.headers["content-type"], "body": kept})
     return response
+
+
+def request_id(call: Call) -> str:
+    """What the lake, or a runner of operations, is to know this request by; empty if it has no key. Cost: without a key nothing;
+    with one, one table write, for a repetition one read more. 400 for a key that another request has had."""
+    if not call.request_key:
+        return ""
+    key, note = _key(call), _note(call)
+    try:
+        call.lake.tables.put(key, note, Absent())
+    except ConditionFailedError:
+        begun = call.lake.tables.get(key)
+        if begun is not None and begun.get("asked") != note["asked"]:
+            raise _another() from None
+    return call.request_key
+
+
+def _key(call: Call) -> Key:
+    return Key(PARTITION, sha256(call.request_key.encode()).digest())
+
+
+def _note(call: Call) -> Item:
+    return {"asked": call.fingerprint(), "expires": int(time.time()) + REQUEST_TTL}
+
+
+def _another() -> ApiError:
+    return bad_request("header Idempotency-Key: another request had this key; make a new one for each request")
 
 
 def _kept(item: Item) -> Response | None:

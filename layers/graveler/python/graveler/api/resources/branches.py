@@ -8,7 +8,7 @@ from graveler.api.call import Call
 from graveler.api.differences import DiffList, diff_list, uncommitted_diff
 from graveler.api.documents import Commit, Error, Ref, RefList, commit_document, pagination, ref_document, results
 from graveler.api.errors import ApiError, bad_request
-from graveler.api.idempotency import once
+from graveler.api.idempotency import once, request_id
 from graveler.api.queries import ForceQuery, PageQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
@@ -198,7 +198,7 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
             committer=call.committer,
             allow_empty=bool(body.allow_empty),
             force=bool(body.force),
-            request_id=call.request_key,
+            request_id=request_id(call),
         )
     except InvalidError as error:
         if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
@@ -224,7 +224,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
         metadata=overrides.metadata,
         committer=call.committer,
         force=bool(body.force),
-        request_id=call.request_key,
+        request_id=request_id(call),
     )
     return json_response(commit_document(commit), 201)
 

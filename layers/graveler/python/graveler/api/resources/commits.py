@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, field
 from graveler.api.call import Call
 from graveler.api.documents import Commit, CommitList, Error, commit_document, pagination, results
 from graveler.api.errors import bad_request
+from graveler.api.idempotency import request_id
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
@@ -70,7 +71,7 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
             body.message,
             committer=call.committer,
             metadata=body.metadata,
-            request_id=call.request_key,
+            request_id=request_id(call),
             allow_empty=bool(body.allow_empty),
             created=body.created,
             force=bool(body.force),

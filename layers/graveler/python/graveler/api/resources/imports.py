@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from graveler.api.call import Call
 from graveler.api.documents import Commit, Error, commit_document
 from graveler.api.errors import ApiError, bad_request
+from graveler.api.idempotency import request_id
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
@@ -91,7 +92,7 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
     request = ImportRequest(
         branch, sources, body.commit.message, call.committer, body.commit.metadata or {}, force=body.force
     )
-    key = call.request_key
+    key = request_id(call)
     operation = call.runner.start(
         found, KIND, msgspec.json.encode(request), sha256(key.encode()).hexdigest()[:32] if key else ""
     )

@@ -8,6 +8,7 @@ from graveler.api.call import Call
 from graveler.api.differences import Diff, DiffList, against, committed_diff, diff_list, uncommitted_diff
 from graveler.api.documents import Error
 from graveler.api.errors import bad_request
+from graveler.api.idempotency import request_id
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
@@ -88,7 +89,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
             squash=bool(body.squash_merge),
             allow_empty=bool(body.allow_empty),
             force=bool(body.force),
-            request_id=call.request_key,
+            request_id=request_id(call),
         )
     except MergeConflictError as error:
         return json_response(MergeResult("", f"conflict found: {error}"), 409)
