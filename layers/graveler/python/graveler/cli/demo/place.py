@@ -9,7 +9,7 @@ from graveler.errors import InvalidError, PreconditionError, UnavailableError
 MARKER: Final = ".graveler-demo"
 """A file in the folder that says: made by `graveler demo`, may be replaced by it."""
 
-_OURS: Final = frozenset((MARKER, "graveler.json", "objects", ".graveler-tmp"))
+_OURS: Final = frozenset((MARKER, "graveler.json", "objects", "cache", ".graveler-tmp"))
 _TABLES: Final = "tables.sqlite"
 
 
