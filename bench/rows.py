@@ -52,6 +52,7 @@ class Run:
         self.requests: Counter[str] = Counter()
         """Of all timed calls together, by port and method."""
         self._counted: Counter[str] = Counter()
+        self._key_count = 0
         self._inside = False
         self._count(FolderObjects, "objects", ("get", "put"))
         self._count(SqliteTables, "table", ("get", "get_many", "query", "put", "write_many", "transact"))
@@ -66,9 +67,27 @@ class Run:
         """Its repository, freshly opened."""
         return self.lake.repository(REPOSITORY)
 
-    def keys(self) -> list[bytes]:
-        """All keys."""
-        return list(keys.read(self.keys_file))
+    @property
+    def count(self) -> int:
+        """How many keys there are."""
+        if not self._key_count:
+            self._key_count = sum(1 for _ in keys.read(self.keys_file))
+        return self._key_count
+
+    def some(self, amount: int) -> list[bytes]:
+        """So many keys, in their order, from everywhere. (All of them would be most of the memory that is measured.)"""
+        wanted = set(self.random.sample(range(self.count), amount))
+        return [key for number, key in enumerate(keys.read(self.keys_file)) if number in wanted]
+
+    def shuffled(self, amount: int) -> list[bytes]:
+        """So many keys from everywhere, in any order."""
+        found = self.some(amount)
+        self.random.shuffle(found)
+        return found
+
+    def adjacent(self, start: int, amount: int) -> list[bytes]:
+        """Keys that follow one another."""
+        return list(islice(keys.read(self.keys_file), start, start + amount))
 
     def timed(self, call: Callable[[], T]) -> T:
         """Call it, and keep how long it took."""
@@ -179,41 +198,36 @@ def _commits(run: Run, changed: Callable[[int], list[bytes]], *, warm: bool = Tr
 
 @row("commit of 1 change")
 def commit_one(run: Run) -> None:
-    all_keys = run.keys()
     run.repeat *= 3
-    places = [run.random.randrange(len(all_keys)) for _ in range(run.repeat + 1)]
-    _commits(run, lambda number: [all_keys[places[number]]])
+    some = run.shuffled(run.repeat + 1)
+    _commits(run, lambda number: [some[number]])
 
 
 @row("commit of 1,000 adjacent changes")
 def commit_adjacent(run: Run) -> None:
-    all_keys = run.keys()
-    _commits(run, lambda number: all_keys[(at := len(all_keys) * (number + 1) // (run.repeat + 3)) : at + 1000])
+    _commits(run, lambda number: run.adjacent(run.count * (number + 1) // (run.repeat + 3), 1000))
 
 
 @row("commit of 20,000 adjacent changes")
 def commit_many_adjacent(run: Run) -> None:
-    all_keys = run.keys()
-    _commits(run, lambda number: all_keys[(at := len(all_keys) * (number + 1) // (run.repeat + 3)) : at + 20_000])
+    _commits(run, lambda number: run.adjacent(run.count * (number + 1) // (run.repeat + 3), 20_000))
 
 
 @row("commit of 1,000 spread changes")
 def commit_spread(run: Run) -> None:
-    all_keys = run.keys()
     run.repeat = min(run.repeat, 3)
-    _commits(run, lambda _: sorted(run.random.sample(all_keys, 1000)))
+    _commits(run, lambda _: run.some(1000))
 
 
 @row("commit of 100,000 spread changes")
 def commit_many_spread(run: Run) -> None:
-    all_keys = run.keys()
     run.repeat = min(run.repeat, 3)
-    _commits(run, lambda _: sorted(run.random.sample(all_keys, 100_000)))
+    _commits(run, lambda _: run.some(100_000))
 
 
 @row("commit of 100,000 objects on an empty branch")
 def commit_first(run: Run) -> None:
-    all_keys = run.keys()[:100_000]
+    all_keys = run.adjacent(0, 100_000)
     run.amount = len(all_keys)
     for number in range(min(3, run.repeat)):
         folder = run.folder.with_name(f"first-{number}")
@@ -246,18 +260,18 @@ def _diffs(run: Run, changed: list[bytes]) -> None:
 
 @row("diff, 1 change")
 def diff_one(run: Run) -> None:
-    _diffs(run, [run.random.choice(run.keys())])
+    _diffs(run, run.some(1))
 
 
 @row("diff, 1,000 spread changes")
 def diff_spread(run: Run) -> None:
-    _diffs(run, sorted(run.random.sample(run.keys(), 1000)))
+    _diffs(run, run.some(1000))
 
 
 @row("diff, 100,000 spread changes")
 def diff_many(run: Run) -> None:
     run.repeat = min(run.repeat, 3)
-    _diffs(run, sorted(run.random.sample(run.keys(), 100_000)))
+    _diffs(run, run.some(100_000))
 
 
 def _merges(run: Run, ours: list[bytes], theirs: list[bytes]) -> None:
@@ -275,30 +289,26 @@ def _merges(run: Run, ours: list[bytes], theirs: list[bytes]) -> None:
 
 @row("merge, 1 change against 100 spread")
 def merge_one(run: Run) -> None:
-    all_keys = run.keys()
-    _merges(run, sorted(run.random.sample(all_keys, 100)), [run.random.choice(all_keys)])
+    _merges(run, run.some(100), run.some(1))
 
 
 @row("merge, 1,000 spread against 100 others")
 def merge_spread(run: Run) -> None:
-    all_keys = run.keys()
     run.repeat = min(run.repeat, 3)
-    _merges(run, sorted(run.random.sample(all_keys, 100)), sorted(run.random.sample(all_keys, 1000)))
+    _merges(run, run.some(100), run.some(1000))
 
 
 @row("merge, 100,000 on each side in different places")
 def merge_apart(run: Run) -> None:
-    all_keys = run.keys()
     run.repeat = min(run.repeat, 3)
-    third = len(all_keys) // 3
-    _merges(run, all_keys[:100_000], all_keys[2 * third : 2 * third + 100_000])
+    _merges(run, run.adjacent(0, 100_000), run.adjacent(2 * run.count // 3, 100_000))
 
 
 @row("stage, one at a time")
 def stage_one(run: Run) -> None:
     repository = run.repository
     repository.create_branch("one", "main")
-    some = run.random.sample(run.keys(), 1000)
+    some = run.shuffled(1000)
     run.amount = len(some)
     for number in range(run.repeat):
 
@@ -314,7 +324,7 @@ def stage_one(run: Run) -> None:
 def stage_batches(run: Run) -> None:
     repository = run.repository
     repository.create_branch("batches", "main")
-    entries = [keys.entry(key, 3) for key in run.keys()[:50_000]]
+    entries = [keys.entry(key, 3) for key in run.adjacent(0, 50_000)]
     run.amount = len(entries)
     for _ in range(run.repeat):
         run.timed(partial(repository.link_many, "batches", entries))
@@ -323,11 +333,9 @@ def stage_batches(run: Run) -> None:
 @row("list a page of 1,000")
 def list_page(run: Run) -> None:
     repository = run.repository
-    all_keys = run.keys()
     main = repository.branch("main").commit_id
-    for _ in range(run.repeat * 5):
-        after = run.random.choice(all_keys).decode()
-        run.timed(partial(repository.list_objects, main, after=after, amount=1000))
+    for after in run.shuffled(run.repeat * 5):
+        run.timed(partial(repository.list_objects, main, after=after.decode(), amount=1000))
 
 
 @row("list with a delimiter, top level")
@@ -342,7 +350,7 @@ def list_prefixes(run: Run) -> None:
 def scan(run: Run) -> None:
     repository = run.repository
     tree = repository.tree("main")
-    run.amount = len(run.keys())
+    run.amount = run.count
     for _ in range(min(run.repeat, 3)):
         assert run.timed(lambda: sum(len(found) for found, _ in tree.blocks())) == run.amount
 
@@ -350,7 +358,7 @@ def scan(run: Run) -> None:
 @row("scan of everything, as entries")
 def scan_entries(run: Run) -> None:
     repository = run.repository
-    run.amount = len(run.keys())
+    run.amount = run.count
     for _ in range(min(run.repeat, 3)):
         assert run.timed(lambda: sum(1 for _ in repository.objects("main"))) == run.amount
 
@@ -358,7 +366,7 @@ def scan_entries(run: Run) -> None:
 @row("point lookup, warm")
 def lookup(run: Run) -> None:
     tree = run.repository.tree("main")
-    some = run.random.sample(run.keys(), 20_000)
+    some = run.shuffled(20_000)
     run.amount = len(some)
     for key in some:
         tree.get(key)
@@ -367,9 +375,42 @@ def lookup(run: Run) -> None:
     run.note = "records, in the library"
 
 
+@row("point lookup, warm, all in 200,000 objects")
+def lookup_near(run: Run) -> None:
+    tree = run.repository.tree("main")
+    some = run.adjacent(run.count // 2, min(200_000, run.count // 2))[::10]
+    run.random.shuffle(some)
+    run.amount = len(some)
+    for key in some:
+        tree.get(key)
+    for _ in range(run.repeat):
+        assert None not in run.timed(lambda: [tree.get(key) for key in some])
+    run.note = "records, in the library; all their blocks are kept"
+
+
+@row("lookup of sorted keys, 100,000 adjacent")
+def lookup_many(run: Run) -> None:
+    tree = run.repository.tree("main")
+    some = run.adjacent(run.count // 2, 100_000)
+    run.amount = len(some)
+    for _ in range(run.repeat):
+        assert None not in run.timed(lambda: list(tree.get_many(some)))
+    run.note = "records, in the library"
+
+
+@row("lookup of sorted keys, 100,000 spread")
+def lookup_many_spread(run: Run) -> None:
+    tree = run.repository.tree("main")
+    some = run.some(100_000)
+    run.amount = len(some)
+    for _ in range(run.repeat):
+        assert None not in run.timed(lambda: list(tree.get_many(some)))
+    run.note = "one in 16 records, so all blocks are read"
+
+
 @row("point lookup, cold process")
 def lookup_cold(run: Run) -> None:
-    some = run.random.sample(run.keys(), run.repeat * 3)
+    some = run.shuffled(run.repeat * 3)
     for key in some:
         repository = run.repository
         run.timed(partial(repository.stat, "main", key.decode()))
@@ -391,7 +432,7 @@ def branch(run: Run) -> None:
 
 @row("import graveler and one lookup, fresh process")
 def fresh_process(run: Run) -> None:
-    key = run.random.choice(run.keys()).decode()
+    (key,) = (key.decode() for key in run.some(1))
     program = (
         "import sys; from pathlib import Path; from graveler.lake.folder import open_folder_lake; "
         f"open_folder_lake(Path(sys.argv[1])).repository({REPOSITORY!r}).stat('main', sys.argv[2])"
