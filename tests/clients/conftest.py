@@ -1,5 +1,6 @@
 """One server for all tests of a process, and a repository of its own for each test."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import lakefs
@@ -48,3 +49,19 @@ def wire(served: Served) -> Iterator[Wire]:
     made = Wire(served)
     yield made
     made.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many requests were made from the OpenAPI document, of how many operations, and how they were answered."""
+    statuses: Counter[str] = Counter()
+    operations = 0
+    for report in terminalreporter.getreports("passed"):
+        made = [value for name, value in getattr(report, "user_properties", []) if name == "fuzzed"]
+        if report.when == "call" and made:
+            operations += 1
+            statuses.update(
+                str(status) if int(str(status)) >= 500 else f"{int(str(status)) // 100}xx" for status in made
+            )
+    if operations:
+        answered = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+        terminalreporter.write_line(f"schemathesis: {operations} operations, {statuses.total()} requests: {answered}")
