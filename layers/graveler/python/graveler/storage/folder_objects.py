@@ -19,8 +19,9 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from secrets import randbelow, token_hex
@@ -137,12 +138,20 @@ class FolderObjects:
 
     def put_pieces(self, key: str, pieces: Iterable[bytes], *, if_absent: bool = False) -> StoredObject:
         """As :meth:`put`, of bytes that arrive little by little. If ``pieces`` raises, nothing is written."""
+        with self.writer(key, if_absent=if_absent) as writer:
+            for piece in pieces:
+                writer.write(piece)
+            return writer.finish()
+
+    def writer(self, key: str, *, if_absent: bool = False) -> "FolderWriter":
+        """A put whose bytes are handed over one piece after the other. Cost: as :meth:`put`."""
         path = self._path(key)
         self._sweep_once()
         if if_absent and path.is_file():
             self._refuse_taken(key, path)
-        temporary, status = self._write_temporary(key, pieces)
-        return self._publish(key, path, temporary, status, if_absent)
+        temporary, descriptor = self._new_temporary(key)
+        publish = partial(self._publish, key, path, if_absent=if_absent)
+        return FolderWriter(temporary, descriptor, partial(self._explained, "writing", key), publish)
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """Remove an object, durably, and the folders above it that became empty."""
@@ -206,16 +215,27 @@ class FolderObjects:
 
     def put_part_pieces(self, key: str, upload_id: str, number: int, pieces: Iterable[bytes]) -> str:
         """As :meth:`put_part`, of bytes that arrive little by little. If ``pieces`` raises, nothing is written."""
+        with self.part_writer(key, upload_id, number) as writer:
+            for piece in pieces:
+                writer.write(piece)
+            return writer.finish().etag
+
+    def part_writer(self, key: str, upload_id: str, number: int) -> "FolderWriter":
+        """A part whose bytes are handed over one piece after the other."""
         check_part_number(number)
         folder = self._upload(key, upload_id)
-        temporary, status = self._write_temporary(key, pieces)
-        with self._explained("writing a part of", key), _removed_after(temporary):
-            try:
-                temporary.rename(folder / str(number))
-            except FileNotFoundError:
-                raise UploadMissingError(self._namespace, key, upload_id) from None
-            sync_folder(folder)
-        return _described(key, status).etag
+        temporary, descriptor = self._new_temporary(key)
+
+        def publish(temporary: Path, status: os.stat_result) -> StoredObject:
+            with self._explained("writing a part of", key), _removed_after(temporary):
+                try:
+                    temporary.rename(folder / str(number))
+                except FileNotFoundError:
+                    raise UploadMissingError(self._namespace, key, upload_id) from None
+                sync_folder(folder)
+            return _described(key, status)
+
+        return FolderWriter(temporary, descriptor, partial(self._explained, "writing", key), publish)
 
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
@@ -234,8 +254,12 @@ class FolderObjects:
                     f"part {number} of the upload of {key!r} is not there with ETag {etag}; upload it again"
                 )
         pieces = (piece for number, _ in parts for piece in _pieces_of_file(folder / str(number)))
-        temporary, status = self._write_temporary(key, pieces)
-        stored = self._publish(key, path, temporary, status, if_absent)
+        temporary, descriptor = self._new_temporary(key)
+        publish = partial(self._publish, key, path, if_absent=if_absent)
+        with FolderWriter(temporary, descriptor, partial(self._explained, "writing", key), publish) as writer:
+            for piece in pieces:
+                writer.write(piece)
+            stored = writer.finish()
         rmtree(folder, ignore_errors=True)  # the object is complete; what stays is swept in a week
         return stored
 
@@ -328,37 +352,21 @@ class FolderObjects:
                     continue  # deleted since the folder was read, or no plain file
                 yield stored
 
-    def _write_temporary(self, key: str, pieces: Iterable[bytes]) -> tuple[Path, os.stat_result]:
-        """A new file with these bytes, durable (though not yet its name), and its status."""
+    def _new_temporary(self, key: str) -> tuple[Path, int]:
+        """A new file that nobody sees, and its descriptor."""
         path = self._hidden / "writes" / f"{os.getpid()}-{token_hex(8)}"
         with self._explained("writing", key):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             try:
-                descriptor = os.open(path, flags, 0o666)
+                return path, os.open(path, flags, 0o666)
             except FileNotFoundError:
                 make_folder(self._root)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(path, flags, 0o666)
-            try:
-                for piece in pieces:
-                    rest = memoryview(piece)
-                    while rest:
-                        rest = rest[os.write(descriptor, rest) :]
-                # The time is part of the ETag. The system's own stamp has steps of milliseconds, in which a file could
-                # be replaced twice and get its first inode again; this one has chance in its last digits.
-                moment = time.time_ns()
-                moment += randbelow(1000) - moment % 1000
-                os.utime(descriptor, ns=(moment, moment))
-                os.fsync(descriptor)
-                return path, os.fstat(descriptor)
-            except BaseException:
-                with suppress(OSError):  # the first error is the one to tell; the file is swept later
-                    path.unlink()
-                raise
-            finally:
-                os.close(descriptor)
+                return path, os.open(path, flags, 0o666)
 
-    def _publish(self, key: str, path: Path, temporary: Path, status: os.stat_result, if_absent: bool) -> StoredObject:
+    def _publish(
+        self, key: str, path: Path, temporary: Path, status: os.stat_result, *, if_absent: bool
+    ) -> StoredObject:
         """Give a complete temporary file its name, durably."""
         with self._explained("writing", key), _removed_after(temporary):
             for _ in range(_ATTEMPTS):
@@ -486,6 +494,63 @@ class FolderObjects:
         if self._signer is None:
             raise no_urls(self._namespace)
         return self._signer.sign(grant, method, expires_in)
+
+
+class FolderWriter:
+    """An object on its way into a folder. There is nothing of it before :meth:`finish`. Calls come one after the other, from
+    whatever threads. As a context manager it gives up at the end what was not finished."""
+
+    def __init__(
+        self,
+        temporary: Path,
+        descriptor: int,
+        explained: Callable[[], AbstractContextManager[None]],
+        publish: Callable[[Path, os.stat_result], StoredObject],
+    ) -> None:
+        self._temporary = temporary
+        self._descriptor = descriptor
+        self._explained = explained
+        self._publish = publish
+
+    def __enter__(self) -> "FolderWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abort()
+
+    def write(self, piece: bytes) -> None:
+        """Append these bytes."""
+        rest = memoryview(piece)
+        with self._explained():
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+
+    def finish(self) -> StoredObject:
+        """Make the bytes durable, and give the object its name. Errors as those of :meth:`FolderObjects.put`."""
+        try:
+            with self._explained():
+                # The time is part of the ETag. The system's own stamp has steps of milliseconds, in which a file could
+                # be replaced twice and get its first inode again; this one has chance in its last digits.
+                moment = time.time_ns()
+                moment += randbelow(1000) - moment % 1000
+                os.utime(self._descriptor, ns=(moment, moment))
+                os.fsync(self._descriptor)
+                status = os.fstat(self._descriptor)
+            self._close()
+            return self._publish(self._temporary, status)
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Give up, unless it is finished."""
+        if self._descriptor >= 0:
+            self._close()
+            with suppress(OSError):  # swept later
+                self._temporary.unlink()
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
 
 def _described(key: str, status: os.stat_result) -> StoredObject:
