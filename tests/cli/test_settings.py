@@ -1,4 +1,4 @@
-"""repo metadata, protect, unprotect, read-only: what they show, change and refuse."""
+"""repo metadata, protect, unprotect, import-sources, read-only: what they show, change and refuse."""
 
 from pathlib import Path
 
@@ -48,3 +48,14 @@ def test_a_read_only_repository_refuses_changes(lake: Path) -> None:
     assert run("repo", "read-only", "lake", "maybe").code == 2
     done("repo", "create", "frozen", "--read-only")
     done("repo", "delete", "frozen", "--yes", "--force")
+
+
+def test_import_sources_are_shown_narrowed_and_widened(lake: Path) -> None:
+    assert done("repo", "import-sources", "lake", "--json").json == {"import_sources": None}
+    assert done("repo", "import-sources", "lake", "file:///a/", "s3://b/c").out == "file:///a/\ns3://b/c\n"
+    assert done("repo", "import-sources", "lake", "--json").json == {"import_sources": ["file:///a/", "s3://b/c"]}
+    assert done("repo", "import-sources", "lake", "--nowhere", "--json").json == {"import_sources": []}
+    assert "nowhere" in done("repo", "import-sources", "lake").out
+    assert "anywhere" in done("repo", "import-sources", "lake", "--anywhere").out
+    for wrong in (["a"], ["file:///a/../b/"], ["file:///a/", "--anywhere"]):
+        assert run("repo", "import-sources", "lake", *wrong).code == 2

@@ -69,12 +69,15 @@ class RetentionRules(Struct, frozen=True):
 
 class Settings(Struct, frozen=True):
     """What the owners of a repository decide. ``protected`` are patterns of branch names, with the wildcards ``*`` and ``?``: on
-    a branch that one of them matches nothing is staged or committed, only merged."""
+    a branch that one of them matches nothing is staged or committed, only merged. ``import_sources`` are prefixes of addresses
+    outside of the repository that who comes over the API may link, stage and import, of those that the deployment allows; None
+    is all of those."""
 
     read_only: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
     protected: tuple[str, ...] = ()
     retention: RetentionRules | None = None
+    import_sources: tuple[str, ...] | None = None
 
 
 class Repository(Struct, frozen=True):

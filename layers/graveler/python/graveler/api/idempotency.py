@@ -5,8 +5,8 @@ table under the client's key: a small item for each request that has one. It is 
 request began, so that a try whose answer was lost is told from a name that somebody else took: if the retry finds the name taken,
 an earlier try under this key had begun, and what is there is what was asked for, then that try made it.
 
-All these items say what was asked for: a key that is used for two different requests is refused, instead of giving one of them the
-other's answer. They expire as the lake's own results of requests do.
+All these items say what was asked for: a key that is used for two different requests is refused, instead of giving one of them
+the other's answer. They expire as the lake's own results of requests do.
 """
 
 import time

@@ -37,10 +37,11 @@ def entry_to_stage(
 
 
 def require_source(call: Call, repository: OpenRepository, address: str) -> None:
-    """Nobody reads through us what they were not given: outside of the repository's own namespace only the import sources are
-    allowed. 403."""
+    """Nobody reads through us what they were not given: outside of the repository's own namespace only the deployment's import
+    sources are allowed, and of those the repository's. 403."""
     if not address.startswith(repository.repository.namespace + "/"):
-        call.settings.import_sources.require(address)
+        sources, own = call.settings.import_sources, repository.repository.settings.import_sources
+        (sources if own is None else sources.narrowed(own)).require(address)
 
 
 def require_object_source(call: Call, repository: OpenRepository, address: str) -> None:

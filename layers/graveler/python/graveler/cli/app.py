@@ -128,6 +128,7 @@ _SETTINGS: Final[Mapping[str, Callable[..., None]]] = {
     "metadata": settings.metadata,
     "protect": settings.protect,
     "unprotect": settings.unprotect,
+    "import-sources": settings.import_sources,
     "read-only": settings.read_only,
 }
 for _name, _verb in _SETTINGS.items():

@@ -187,6 +187,12 @@ class OpenRepository(RepositoryReader):
         """Decide nothing about how long commits are kept. Cost and errors as :meth:`set_metadata`."""
         self._settings.set_retention(None, force=force)
 
+    def set_import_sources(self, prefixes: Iterable[str] | None, *, force: bool = False) -> None:
+        """Narrow from where, of the addresses that the deployment allows, objects may be linked, staged and imported over the
+        API: only from those that begin with one of ``prefixes``, each of which names a folder (none: from nowhere outside of the
+        repository). None ends that. Cost and errors as :meth:`set_metadata`."""
+        self._settings.set_import_sources(None if prefixes is None else tuple(dict.fromkeys(prefixes)), force=force)
+
     def set_read_only(self, read_only: bool) -> None:
         """Refuse every change that is not forced, or allow changes again. What was acknowledged stays, also what is uncommitted.
 

@@ -1,13 +1,14 @@
 """What a repository's settings say, how its item in the table holds them, and which changes they refuse.
 
 The settings are attributes of the repository's item, each left out where it does not apply: ``read_only`` (true), ``metadata``
-(a JSON object), ``protected`` (a list of patterns), ``retention`` (a JSON object). Whoever changes a branch reads this item
-together with the branch's, in one request, so judging a change costs none.
+(a JSON object), ``protected`` (a list of patterns), ``retention`` (a JSON object), ``import_sources`` (a list of prefixes).
+Whoever changes a branch reads this item together with the branch's, in one request, so judging a change costs none.
 
 A *protected* branch refuses what is done to it directly: staging, reset, commit, import, and moving it by hand. Merge, revert and
 cherry-pick bring what was committed elsewhere, and are allowed. A *read-only* repository refuses every change that is not forced.
 """
 
+import re
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Final
@@ -24,10 +25,13 @@ READ_ONLY: Final = "read_only"
 METADATA: Final = "metadata"
 PROTECTED: Final = "protected"
 RETENTION: Final = "retention"
-ATTRIBUTES: Final = (READ_ONLY, METADATA, PROTECTED, RETENTION)
+IMPORT_SOURCES: Final = "import_sources"
+ATTRIBUTES: Final = (READ_ONLY, METADATA, PROTECTED, RETENTION, IMPORT_SOURCES)
 
 _MAX_PATTERN: Final = 255
 _PATTERN_CHARS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-*?")
+_MAX_SOURCES: Final = 100
+_SOURCE: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\x00-\x1f\x7f\ud800-\udfff]{0,1024}")
 
 _metadata = msgspec.json.Decoder(dict[str, str]).decode
 _retention = msgspec.json.Decoder(RetentionRules).decode
@@ -69,6 +73,13 @@ def check_settings(settings: Settings) -> None:
                 f"{pattern!r} is no pattern of branch names: letters, digits, '_', '-', and the wildcards '*' and '?', "
                 f"at most {_MAX_PATTERN} characters"
             )
+    if len(settings.import_sources or ()) > _MAX_SOURCES:
+        raise InvalidError(f"{len(settings.import_sources or ())} import sources; name at most {_MAX_SOURCES}")
+    for prefix in settings.import_sources or ():
+        if not _SOURCE.fullmatch(prefix):
+            raise InvalidError(
+                f"import source {prefix!r} is no address; write it as s3://bucket/folder/ or file:///folder/"
+            )
     if settings.retention is not None:
         for branch, days in (("the default", settings.retention.default_days), *settings.retention.branches.items()):
             utf8("branch name", branch)
@@ -87,6 +98,8 @@ def settings_attributes(settings: Settings) -> dict[str, Value]:
         found[PROTECTED] = list(settings.protected)
     if settings.retention is not None:
         found[RETENTION] = _encode(settings.retention).decode()
+    if settings.import_sources is not None:
+        found[IMPORT_SOURCES] = list(settings.import_sources)
     return found
 
 
@@ -95,15 +108,18 @@ def decode_settings(name: str, item: Item) -> Settings:
     if not any(attribute in item for attribute in ATTRIBUTES):
         return Settings()
     read_only, patterns = item.get(READ_ONLY, False), item.get(PROTECTED, [])
-    metadata, retention = item.get(METADATA), item.get(RETENTION)
+    metadata, retention, sources = item.get(METADATA), item.get(RETENTION), item.get(IMPORT_SOURCES)
     try:
         if not (isinstance(read_only, bool) and isinstance(patterns, list)):
             raise msgspec.ValidationError(f"{READ_ONLY} is {read_only!r}, {PROTECTED} is {patterns!r}")
+        if not (sources is None or isinstance(sources, list)):
+            raise msgspec.ValidationError(f"{IMPORT_SOURCES} is {sources!r}")
         return Settings(
             read_only,
             {} if metadata is None else _metadata(_text(metadata)),
             tuple(patterns),
             None if retention is None else _retention(_text(retention)),
+            None if sources is None else tuple(sources),
         )
     except msgspec.MsgspecError as error:
         raise CorruptError(f"the settings of repository {name!r} in the table are damaged: {error}") from None

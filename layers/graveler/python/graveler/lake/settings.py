@@ -108,6 +108,10 @@ class SettingsKeeper:
         """Replace the retention rules, or (None) remove them."""
         return self._change(lambda settings: msgspec.structs.replace(settings, retention=rules), force=force)
 
+    def set_import_sources(self, prefixes: tuple[str, ...] | None, *, force: bool) -> Settings:
+        """Replace the import sources, or (None) allow all that the deployment does."""
+        return self._change(lambda settings: msgspec.structs.replace(settings, import_sources=prefixes), force=force)
+
     def set_read_only(self, read_only: bool) -> Settings:
         """See :meth:`OpenRepository.set_read_only`."""
         changed = self._change(lambda settings: msgspec.structs.replace(settings, read_only=read_only), force=True)

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
+from graveler.access.sources import ImportSources as AllowedSources
 from graveler.api.call import Call
 from graveler.api.documents import (
     MAX_PER_PAGE,
@@ -81,6 +82,13 @@ class ProtectionRule(Struct, frozen=True):
     """Branches whose name matches ``pattern`` (wildcards ``*`` and ``?``) change by merges only."""
 
     pattern: Annotated[str, Meta(min_length=1)]
+
+
+class ImportSources(Struct, frozen=True):
+    """Prefixes of addresses, each of a folder, from which objects may be linked, staged and imported, of those that the
+    deployment allows. null: all of those."""
+
+    prefixes: list[str] | None
 
 
 @routes.get("/repositories", "listRepositories", Permission.READ, answers={200: RepositoryList})
@@ -277,6 +285,26 @@ def set_branch_protection(call: Call, repository: str, body: list[ProtectionRule
     patterns = [rule.pattern for rule in body]
     if_match = None if condition == "*" else condition.removeprefix("W/").strip('"')
     call.lake.repository(repository).set_protection(patterns, if_match=if_match)
+    return no_content()
+
+
+_SOURCES: Final = "/repositories/{repository}/settings/import_sources"
+
+
+@routes.get(_SOURCES, "getImportSources", Permission.READ, answers={200: ImportSources, 404: Error})
+def get_import_sources(call: Call, repository: str) -> Response:
+    """Say from where, of what the deployment allows, objects may be imported."""
+    prefixes = call.lake.repository(repository).repository.settings.import_sources
+    return json_response(ImportSources(None if prefixes is None else list(prefixes)))
+
+
+@routes.put(_SOURCES, "setImportSources", Permission.ADMIN, answers={204: None, 400: Error, 403: Error, 404: Error})
+def set_import_sources(call: Call, repository: str, body: ImportSources) -> Response:
+    """Narrow from where objects may be imported, or (null) end that."""
+    opened = call.lake.repository(repository)
+    if body.prefixes is not None:
+        AllowedSources(body.prefixes)  # refuses what could mean another place to somebody
+    opened.set_import_sources(body.prefixes)
     return no_content()
 
 

@@ -134,6 +134,55 @@ def read_only(
     screen.line(f"repository {name} is {'read-only' if refuse else 'open to changes'} now")
 
 
+def import_sources(
+    name: Name,
+    prefixes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ADDRESS]...", help="Folders, as file:///data/raw/ or s3://bucket/raw/. None: list them."
+        ),
+    ] = None,
+    nowhere: Annotated[bool, typer.Option("--nowhere", help="Allow no address outside of the repository.")] = False,
+    anywhere: Annotated[bool, typer.Option("--anywhere", help="Allow again all that the server does.")] = False,
+    force: Force = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show or narrow from where a server lets objects be imported, linked and staged.
+
+    The folders replace those there are. They narrow what the server itself allows, and nobody who has the lake's own folder.
+
+    \b
+    Examples:
+      graveler repo import-sources quickstart
+      graveler repo import-sources quickstart file:///data/raw/
+      graveler repo import-sources quickstart --nowhere
+
+    JSON: one document {import_sources}, null if all are allowed.
+    """
+    if bool(prefixes) + nowhere + anywhere > 1:
+        raise InvalidError("folders, --nowhere and --anywhere exclude each other; choose one")
+    repository = open_repository(lake, parse_repository(name))
+    found = repository.repository.settings.import_sources
+    if prefixes or nowhere or anywhere:
+        from graveler.access.sources import ImportSources  # only who changes them pays for it
+
+        found = None if anywhere else tuple(prefixes or ())
+        if found is not None:
+            ImportSources(found)
+        repository.set_import_sources(found, force=force)
+    screen = output()
+    if as_json:
+        screen.json({"import_sources": None if found is None else list(found)})
+        return
+    if not found:
+        screen.line(
+            "from anywhere that the server allows" if found is None else "from nowhere outside of the repository"
+        )
+    for prefix in found or ():
+        screen.line(screen.safe(prefix))
+
+
 def _show_patterns(patterns: tuple[str, ...], *, as_json: bool) -> None:
     screen = output()
     if as_json:
