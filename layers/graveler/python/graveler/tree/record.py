@@ -154,23 +154,28 @@ class RecordCodec:
             if at < end and packed[at] == _ATTRIBUTES:
                 at += 17
             rest = _unpack(packed[end:])
+            count = len(rest)
             mtime = rest[0]
-            kept = rest[1] if len(rest) > 1 else None
             if at < end and packed[at] == _EXTERNAL:
                 address = packed[at + 1 : end].decode()
             elif at != end:
                 raise CorruptError(f"the record of {key!r} has an identity that ends elsewhere than it says")
-            elif isinstance(kept, bytes) and len(kept) == _NAME_BYTES:
-                address = self._data + _data_path(kept)
-            elif isinstance(kept, str):
-                address = self._inside + kept
             else:
-                raise CorruptError(f"the record of {key!r} has no address")
-            content_type = rest[2] if len(rest) > 2 and rest[2] is not None else DEFAULT_CONTENT_TYPE
-            metadata = rest[3] if len(rest) > 3 and rest[3] is not None else {}
+                kept = rest[1] if count > 1 else None
+                if isinstance(kept, bytes) and len(kept) == _NAME_BYTES:
+                    address = self._data + _data_path(kept)
+                elif isinstance(kept, str):
+                    address = self._inside + kept
+                else:
+                    raise CorruptError(f"the record of {key!r} has no address")
+            if type(mtime) is not int:
+                raise CorruptError(f"the record of {key!r} has fields of the wrong type")
+            if count < 3:
+                return ObjectEntry(key.decode(), address, size, checksum, mtime, DEFAULT_CONTENT_TYPE, {})
+            content_type = rest[2] if rest[2] is not None else DEFAULT_CONTENT_TYPE
+            metadata = rest[3] if count > 3 and rest[3] is not None else {}
             if not (
-                type(mtime) is int
-                and isinstance(content_type, str)
+                isinstance(content_type, str)
                 and isinstance(metadata, dict)
                 and all(isinstance(text, str) for pair in metadata.items() for text in pair)
             ):
