@@ -41,7 +41,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/stage.py",
         "if state.open == token:",
         "if True:",
-        "lake/test_protocol.py::test_a_put_into_a_token_that_was_sealed_long_ago_is_found_on_the_branch",
+        "lake/test_late_writes.py::test_a_put_into_a_token_that_was_sealed_long_ago_is_found_on_the_branch",
     ),
     Mutation(
         "C1",
@@ -49,7 +49,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/commit.py",
         "if adopted is not None:",
         "if adopted is None: adopted = []\n            if True:",
-        "lake/test_protocol.py::test_the_commit_that_seals_later_publishes_later",
+        "lake/test_commits_at_once.py::test_the_commit_that_seals_later_publishes_later",
     ),
     Mutation(
         "C1",
@@ -57,7 +57,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "history/refs.py",
         "[Put(self.branch_key(old.name), _branch_item(new), _unchanged(old))]",
         "[Put(self.branch_key(old.name), _branch_item(new))]",
-        "lake/test_protocol.py::test_a_merge_against_a_concurrent_commit_takes_both",
+        "lake/test_merges_at_once.py::test_a_merge_against_a_concurrent_commit_takes_both",
     ),
     Mutation(
         "C1",
@@ -65,7 +65,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/clean_heads.py",
         "if found is Staging.NOTHING:",
         "if True:",
-        "lake/test_protocol.py::test_staged_changes_that_change_nothing_do_not_hide_what_a_merge_brings",
+        "lake/test_merges_at_once.py::test_staged_changes_that_change_nothing_do_not_hide_what_a_merge_brings",
     ),
     Mutation(
         "C1",
@@ -124,7 +124,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/reading.py",
         "(state.open, *state.sealed[::-1])",
         "(state.open,)",
-        "lake/test_protocol.py::test_what_a_dead_committer_left_is_adopted_by_the_next_commit",
+        "lake/test_dead_committers.py::test_what_a_dead_committer_left_is_adopted_by_the_next_commit",
     ),
     Mutation(
         "C3",
@@ -132,7 +132,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "staging/cleanup.py",
         "LONGEST_REQUEST: Final = 15 * 60",
         "LONGEST_REQUEST: Final = -1",
-        "lake/test_protocol.py::test_a_read_at_any_moment_of_commits_and_clean_up_finds_what_was_acknowledged",
+        "lake/test_readers_and_clean_up.py::test_a_read_at_any_moment_of_commits_and_clean_up_finds_what_was_acknowledged",
     ),
     Mutation(
         "C4",
@@ -140,7 +140,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/publish.py",
         "            writes.append(Put(self._request_key(request_id), result, Absent()))",
         "            pass",
-        "lake/test_protocol.py::test_a_request_repeated_after_a_crash_has_the_effect_of_one",
+        "lake/test_repeated_requests.py::test_a_request_repeated_after_a_crash_has_the_effect_of_one",
     ),
     Mutation(
         "C4",
@@ -148,7 +148,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/publish.py",
         "for id_ in self._undone(adopted - {request_id})]",
         "for id_ in ()]",
-        "lake/test_protocol.py::test_a_request_whose_changes_another_commit_adopted_has_that_commit_as_its_result",
+        "lake/test_repeated_requests.py::test_a_request_whose_changes_another_commit_adopted_has_that_commit_as_its_result",
     ),
     Mutation(
         "C4",
@@ -156,7 +156,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/publish.py",
         "return bool(self._commits.read([commit.id]))",
         "return False",
-        "lake/test_protocol.py::test_a_lost_answer_of_publish_is_resolved_by_looking",
+        "lake/test_dead_committers.py::test_a_lost_answer_of_publish_is_resolved_by_looking",
     ),
     Mutation(
         "C5",
@@ -164,7 +164,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "staging/tokens.py",
         "and self.lease > now",
         "",
-        "lake/test_protocol.py::test_a_commit_waits_for_a_dead_owner_no_longer_than_the_lease",
+        "lake/test_dead_committers.py::test_a_commit_waits_for_a_dead_owner_no_longer_than_the_lease",
     ),
     Mutation(
         "C5",
@@ -172,7 +172,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/sealing.py",
         "self._renew(own, operation, 0.0, request)",
         "self._renew(own, operation, self._clock.now() + LEASE, request)",
-        "lake/test_protocol.py::test_a_commit_that_fails_gives_its_lease_back",
+        "lake/test_dead_committers.py::test_a_commit_that_fails_gives_its_lease_back",
     ),
     Mutation(
         "C5",
@@ -196,7 +196,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/commit.py",
         "if self._head is None or self._result is None or tokens != self._tokens:",
         "if True:",
-        "lake/test_protocol.py::test_a_commit_whose_head_moved_redoes_only_the_intervals_that_changed",
+        "lake/test_commits_at_once.py::test_a_commit_whose_head_moved_redoes_only_the_intervals_that_changed",
     ),
     Mutation(
         "C6",
@@ -204,7 +204,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/landing.py",
         "if not backoff.wait():",
         "if True:",
-        "lake/test_protocol.py::test_a_merge_against_a_concurrent_commit_takes_both",
+        "lake/test_merges_at_once.py::test_a_merge_against_a_concurrent_commit_takes_both",
     ),
 ]
 

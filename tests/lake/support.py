@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
@@ -269,3 +270,17 @@ def write_files(folder: Path, files: Mapping[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return folder
+
+
+PUBLISH: Final = ("tables.transact", 2)
+"""The second transaction of a commit; the first one seals."""
+
+
+def diverged() -> World:
+    """``side`` has ``s``, ``main`` has ``m``, both on a base with ``a``."""
+    world = World()
+    commit(world.main, {"a": "1"})
+    world.main.create_branch("side", "main")
+    commit(world.main, {"s": "1"}, "side", "side")
+    commit(world.main, {"m": "1"}, message="main")
+    return world

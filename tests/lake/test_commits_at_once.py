@@ -1,0 +1,296 @@
+"""Several commits of one branch at once keep each other's work and their order (C6); and commits whose branch goes away."""
+
+from functools import partial
+from threading import Event, Thread, current_thread
+
+import pytest
+
+from graveler.errors import (
+    NoChangesError,
+    PreconditionError,
+    RefNotFoundError,
+    UnavailableError,
+)
+from graveler.history.commits import new_commit
+from graveler.history.refs import BranchState
+from graveler.lake.lake import Lake
+from graveler.lake.sealing import LEASE, MAX_QUEUE
+from graveler.model import Commit
+from graveler.storage.tables import MAX_TRANSACTION_WRITES
+from graveler.tree.apply import apply
+from tests.lake.support import (
+    NAME,
+    PUBLISH,
+    TINY,
+    Before,
+    DieAt,
+    World,
+    commit,
+    died,
+    messages,
+    paths,
+    put,
+    texts,
+)
+from tests.support.instruments import FaultyTables
+
+# Several commits (C6)
+
+
+def test_two_commits_at_once_give_two_commits_each_with_its_own_message() -> None:
+    """Both seal before either publishes, each a part of what is staged; here the older one is the slower."""
+    world = World()
+    put(world.main, {"a": "1"})
+    made: list[Commit] = []
+    ready, go = Event(), Event()
+
+    def wait() -> None:
+        ready.set()
+        assert go.wait(10)
+
+    first = world.repository(Before(*PUBLISH, act=wait))
+    thread = Thread(target=lambda: made.append(first.commit("main", "first")))
+    thread.start()
+    assert ready.wait(10)
+    put(world.main, {"b": "2"})
+
+    def let_the_first_go_on() -> None:
+        if current_thread() is not thread:
+            go.set()
+            thread.join(10)
+
+    world.clock.on_sleep = let_the_first_go_on
+    made.append(world.main.commit("main", "second"))
+    assert messages(world.main) == ["second", "first", "Repository created"]
+    assert [paths(world.main, commit.id) for commit in made] == [["a"], ["a", "b"]]
+
+
+def test_the_commit_that_seals_later_publishes_later() -> None:
+    """Oldest first: it waits for the owner of the older token, also when it is ready before."""
+    world = World()
+    put(world.main, {"k": "old", "a": "1"})
+    ready, go = Event(), Event()
+
+    def wait() -> None:
+        ready.set()
+        assert go.wait(10)
+
+    first = world.repository(Before("objects.put", 1, wait))
+    thread = Thread(target=lambda: first.commit("main", "first"))
+    thread.start()
+    assert ready.wait(10)
+    put(world.main, {"k": "new"})
+    waited: list[bool] = []
+
+    def let_the_first_go_on() -> None:
+        if not waited:
+            waited.append(True)
+            go.set()
+            thread.join(10)
+
+    world.clock.on_sleep = let_the_first_go_on
+    world.main.commit("main", "second")
+    assert waited
+    assert messages(world.main) == ["second", "first", "Repository created"]
+    assert texts(world.main, "main@") == {"k": "new", "a": "1"}
+    assert texts(world.main, "main~1") == {"k": "old", "a": "1"}
+
+
+def test_a_commit_whose_head_moved_redoes_only_the_intervals_that_changed() -> None:
+    world = World()
+    files: dict[str, str | None] = {f"k{n:04}": "x" for n in range(600)}
+    commit(world.main, files)
+    ranges = len(world.main.tree("main"))
+    assert ranges > 60
+    put(world.main, {f"k{n:04}": "mine" for n in range(0, 500, 5)})
+    world.main.create_branch("side", "main")
+    commit(world.main, {"k0599": "theirs"}, "side")
+    counted = world.counted()
+    first_half: list[int] = []
+
+    # Move the head under the committer: to the sibling commit, which is built on the same head.
+    side_id = world.main.branch("side").commit_id
+
+    def move() -> None:
+        first_half.extend((counted.ranges_read(), counted.ranges_written()))
+        counted.reset()
+        state = world.main._branches.state("main")
+        after = BranchState(state.name, side_id, state.open, state.sealed)
+        event = world.main._branches.event("test", "")
+        world.tables.transact(world.main._refs.move_branch_writes(state, after, event))
+
+    hook = Before("tables.transact", 2, move)
+    tables, objects = counted.tables, counted.objects
+
+    hooked = Lake(FaultyTables(tables, lambda m, n: hook(f"tables.{m}", n)), lambda _: objects, clock=world.clock)
+    repository = hooked.repository(NAME)
+    counted.reset()
+    repository.commit("main", "mine")
+    assert hook.reached
+    assert first_half[0] >= 50
+    assert counted.ranges_read() <= 6, "only what changed between the heads, and seams"
+    assert counted.ranges_written() <= 4
+    found = texts(world.main, "main@")
+    assert found["k0599"] == "theirs"
+    assert {p for p, text in found.items() if text == "mine"} == {f"k{n:04}" for n in range(0, 500, 5)}
+
+
+def test_staged_changes_that_equal_the_old_head_are_not_lost_on_the_new_one() -> None:
+    """No change against the head that was read, but one against the head that is published on."""
+    world = World()
+    commit(world.main, {"a": "1"})
+    side = world.main.create_branch("side", "main")
+    commit(world.main, {"k": "theirs"}, "side")
+    put(world.main, {"b": "2", "k": None})  # a tombstone over nothing
+    moved = world.main.branch("side").commit_id
+    assert side.commit_id != moved
+
+    def move() -> None:
+        state = world.main._branches.state("main")
+        after = BranchState(state.name, moved, state.open, state.sealed)
+        world.tables.transact(world.main._refs.move_branch_writes(state, after, world.main._branches.event("t", "")))
+
+    hook = Before(*PUBLISH, act=move)
+    world.repository(hook).commit("main", "mine")
+    assert hook.reached
+    assert paths(world.main, "main@") == ["a", "b"]
+
+
+def test_no_changes_is_judged_on_the_head_that_is_published_on_and_removes_the_tokens() -> None:
+    """Against the head that was read there is a change; by the time of publishing another commit has made the same one."""
+    world = World()
+    commit(world.main, {"a": "1"})
+    put(world.main, {"k": "same"})
+    entry = world.main.stat("main", "k")
+    other = world.repository()
+
+    def act() -> None:
+        other.upload("main", "k", b"same")
+        state = other._branches.state("main")
+        assert len(state.sealed) == 1
+        head = other._commits.get(state.commit_id)
+        record = other._codec.encode(entry)
+        tree = apply(other._trees.load(head.metarange), [(b"k", record)], TINY)
+        made = new_commit([head], other._trees.save(tree), "", "theirs", 0, {}, "op")
+        other._committer._publisher.publish(state, made, "merge")
+
+    with pytest.raises(NoChangesError, match="main"):
+        world.repository(Before(*PUBLISH, act=act)).commit("main", "mine")
+    assert messages(world.main)[0] == "theirs"
+    state = world.main._branches.state("main")
+    assert state.sealed == ()
+    assert texts(world.main) == {"a": "1", "k": "same"}
+
+
+def test_a_commit_without_changes_seals_nothing() -> None:
+    world = World()
+    before = world.main._branches.state("main")
+    with pytest.raises(NoChangesError):
+        world.main.commit("main", "nothing")
+    assert world.main._branches.state("main") == before
+
+
+def test_a_long_build_does_not_use_up_the_patience_for_conflicts() -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    other = world.repository()
+
+    def long_build_and_somebody_seals() -> None:
+        world.clock.time += 300
+        put(other, {"b": "1"})
+        other._committer._sealer.seal("main", "somebody")
+
+    world.repository(Before(*PUBLISH, act=long_build_and_somebody_seals)).commit("main", "long")
+    assert messages(world.main)[0] == "long"
+
+
+def test_sealed_tokens_stay_few_however_many_commits_fail() -> None:
+    """So that the transactions that take them from the branch stay within a transaction's size."""
+    world = World()
+    world.main.create_branch("b", "main")
+    for number in range(60):
+        put(world.main, {f"k{number:02}": "x"}, "b")
+        failing = world.repository(Before("objects.put", 1, fault="fail_before"))
+        with pytest.raises(UnavailableError):
+            failing.commit("b", "in vain")
+    state = world.main._branches.state("b")
+    assert 4 + 2 * len(state.sealed) <= MAX_TRANSACTION_WRITES
+    world.main.create_branch("c", "main")
+    world.main.commit("b", "all of them")
+    assert len(paths(world.main, "b@")) == 60
+    assert world.main._branches.state("b").sealed == ()
+
+
+def test_commits_that_die_waiting_do_not_make_the_next_one_wait_longer() -> None:
+    """However many are killed, one after another, the next one waits for one lease."""
+    world = World()
+    for number in range(20):
+        put(world.main, {f"k{number:02}": "x"})
+        killer = DieAt("objects.put", 1)
+        killed_waiting = world.repository(killer)
+        world.clock.on_sleep = partial(setattr, killer, "dead", True)
+        assert died(partial(killed_waiting.commit, "main", "of the dead"))
+        world.clock.on_sleep = None
+    assert len(world.main._branches.state("main").sealed) <= MAX_QUEUE
+    start = world.clock.time
+    world.main.commit("main", "of the living")
+    assert world.clock.time - start < LEASE + 1
+    assert len(paths(world.main, "main@")) == 20
+    assert messages(world.main)[:2] == ["of the living", "Repository created"]
+
+
+def test_a_branch_with_as_many_sealed_tokens_as_there_may_be_can_be_deleted() -> None:
+    world = World()
+    world.main.create_branch("b", "main")
+    for number in range(60):
+        put(world.main, {f"k{number:02}": "x"}, "b")
+        failing = world.repository(Before("objects.put", 1, fault="fail_before"))
+        with pytest.raises(UnavailableError):
+            failing.commit("b", "in vain")
+    world.main.delete_branch("b")
+    with pytest.raises(RefNotFoundError):
+        world.main.branch("b")
+
+
+# Branches that go away
+
+
+@pytest.mark.parametrize("request_", [("objects.put", 1), PUBLISH])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_commit_whose_branch_was_deleted_meanwhile_says_so(request_: tuple[str, int], again: bool) -> None:
+    world = World()
+    world.main.create_branch("b", "main")
+    put(world.main, {"a": "1"}, "b")
+
+    def delete() -> None:
+        world.main.delete_branch("b")
+        if again:
+            world.main.create_branch("b", "main")
+
+    with pytest.raises(PreconditionError, match="'b' was deleted while it was being committed"):
+        world.repository(Before(*request_, act=delete)).commit("b", "m")
+    assert paths(world.main, "main") == []
+
+
+def test_a_commit_that_was_adopted_before_its_branch_was_deleted_is_reported() -> None:
+    world = World()
+    world.main.create_branch("b", "main")
+    put(world.main, {"a": "1"}, "b")
+    adopted: list[Commit] = []
+
+    def adopt_and_delete() -> None:
+        world.wait_for_leases()
+        adopted.append(world.main.commit("b", "adopts"))
+        world.main.delete_branch("b")
+
+    assert world.repository(Before(*PUBLISH, act=adopt_and_delete)).commit("b", "m") == adopted[0]
+
+
+def test_staging_on_a_branch_that_is_deleted_meanwhile_is_refused() -> None:
+    world = World()
+    world.main.create_branch("b", "main")
+    writer = world.repository()
+    put(writer, {"a": "1"}, "b")
+    hooked = world.repository(Before("tables.put", 1, lambda: world.main.delete_branch("b")))
+    with pytest.raises(RefNotFoundError):
+        hooked.upload("b", "k", b"1")

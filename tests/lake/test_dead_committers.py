@@ -1,0 +1,135 @@
+"""Committers that die, are slow, or get no answer: what they took is neither lost nor published twice (C1, C5)."""
+
+from threading import enumerate as threads
+
+import pytest
+
+from graveler.errors import (
+    UnavailableError,
+)
+from graveler.lake.sealing import LEASE
+from graveler.model import Commit
+from tests.lake.support import (
+    PUBLISH,
+    Before,
+    DieAt,
+    World,
+    changes,
+    died,
+    messages,
+    put,
+    texts,
+)
+from tests.support.instruments import Fault
+
+DEATHS = [
+    ("before the seal", DieAt("tables.transact", 1)),
+    ("after the seal", DieAt("tables.transact", 1, after=True)),
+    ("before the range is put", DieAt("objects.put", 1)),
+    ("after apply", DieAt("objects.put", 2)),
+    ("after the metarange put", DieAt("objects.put", 2, after=True)),
+    ("before publish", DieAt("tables.transact", 2)),
+    ("after publish, the answer lost", DieAt("tables.transact", 2, after=True)),
+]
+
+
+@pytest.mark.parametrize("at", range(len(DEATHS)), ids=[name for name, _ in DEATHS])
+def test_what_a_dead_committer_left_is_adopted_by_the_next_commit(at: int) -> None:
+    world = World()
+    put(world.main, {"a": "1", "b": "1"})
+    request, number, after = DEATHS[at][1]._request, DEATHS[at][1]._number, DEATHS[at][1]._after
+    killer = DieAt(request, number, after=after)
+    victim = world.repository(killer)
+    assert died(lambda: victim.commit("main", "of the dead"))
+    assert killer.dead
+    assert texts(world.main) == {"a": "1", "b": "1"}
+    put(world.main, {"b": "2", "c": "2"})
+    world.wait_for_leases()
+    slept = world.clock.slept
+    world.main.commit("main", "of the living")
+    assert world.clock.slept == slept, "nobody had to be waited for"
+    assert texts(world.main, "main@") == {"a": "1", "b": "2", "c": "2"}
+    assert changes(world.main) == {}
+    assert world.main._branches.state("main").sealed == ()
+
+
+def test_a_commit_waits_for_a_dead_owner_no_longer_than_the_lease() -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    victim = world.repository(DieAt("objects.put", 1))
+    assert died(lambda: victim.commit("main", "of the dead"))
+    start = world.clock.time
+    world.main.commit("main", "of the living")
+    assert 0 < world.clock.time - start <= LEASE + 1
+    assert texts(world.main, "main@") == {"a": "1"}
+
+
+def test_a_commit_that_fails_gives_its_lease_back() -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    failing = world.repository(Before("objects.put", 1, fault="fail_before"))
+    with pytest.raises(UnavailableError):
+        failing.commit("main", "in vain")
+    slept = world.clock.slept
+    world.main.commit("main", "again")
+    assert world.clock.slept == slept
+    assert texts(world.main, "main@") == {"a": "1"}
+
+
+def test_an_interrupted_commit_leaves_the_changes_uncommitted_and_nobody_waiting() -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.repository(Before("objects.put", 1, interrupt)).commit("main", "Ctrl-C")
+    assert changes(world.main) == {"a": "added"}
+    slept = world.clock.slept
+    world.main.commit("main", "again")
+    assert world.clock.slept == slept
+    assert not [t for t in threads() if t.name.startswith("graveler-lease")]
+
+
+def test_an_owner_that_was_only_slow_reports_the_commit_that_adopted_its_changes() -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    other = world.repository()
+    adopted: list[Commit] = []
+
+    def adopt() -> None:
+        world.wait_for_leases()
+        adopted.append(other.commit("main", "adopts"))
+
+    slow = world.repository(Before("objects.put", 1, adopt))
+    assert slow.commit("main", "slow") == adopted[0]
+    assert messages(world.main)[0] == "adopts"
+
+
+def test_a_lost_answer_of_publish_is_resolved_by_looking() -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    made = world.repository(Before(*PUBLISH, fault="fail_after")).commit("main", "once")
+    assert world.main.branch("main").commit_id == made.id
+    assert messages(world.main) == ["once", "Repository created"]
+
+
+def test_a_publish_that_arrives_twice_makes_one_commit() -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    made = world.repository(Before(*PUBLISH, fault="repeat")).commit("main", "once")
+    assert world.main.branch("main").commit_id == made.id
+    assert messages(world.main) == ["once", "Repository created"]
+
+
+@pytest.mark.parametrize("fault", ["fail_after", "repeat"])
+def test_a_seal_whose_answer_is_lost_or_that_arrives_twice_loses_nothing(fault: Fault) -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    try:
+        world.repository(Before("tables.transact", 1, fault=fault)).commit("main", "first")
+    except UnavailableError:
+        world.main.commit("main", "second")
+    assert texts(world.main, "main@") == {"a": "1"}
+    assert len(messages(world.main)) == 2
