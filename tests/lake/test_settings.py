@@ -104,6 +104,30 @@ def test_a_protected_branch_allows_what_brings_commits(world: World, name: str) 
     BRINGING[name](world.repository(), False)
 
 
+def test_a_hidden_branch_is_not_protected_by_patterns(world: World) -> None:
+    warm = world.repository()
+    warm.create_branch("tx", "main", hidden=True)
+    warm.upload("tx", "before", b"1")
+    world.main.protect(["*"])
+    warm.upload("tx", "after", b"1")
+    assert changes(world.repository(), "tx") == {"before": "added", "after": "added"}
+    warm.commit("tx", "m")
+    warm.upload("tx", "dropped", b"1")
+    warm.reset("tx")
+    for branch in ("main", "side"):
+        with pytest.raises(ProtectedBranchError):
+            warm.upload(branch, "x", b"1")
+    warm.merge("tx", "main")
+    assert texts(warm) == {"a": "1", "b": "1", "before": "1", "after": "1"}
+
+
+def test_a_hidden_branch_of_a_read_only_repository_is_not_changed(world: World) -> None:
+    world.main.create_branch("tx", "main", hidden=True)
+    world.main.set_read_only(True)
+    with pytest.raises(ReadOnlyRepositoryError):
+        world.main.upload("tx", "x", b"1")
+
+
 def test_a_protected_branch_keeps_its_name(world: World) -> None:
     world.main.set_protection(["side"])
     with pytest.raises(ProtectedBranchError):

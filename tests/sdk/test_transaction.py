@@ -43,6 +43,16 @@ def test_message_metadata_and_tag_may_be_set_in_the_block(repo: Repository, main
     assert repo.ref("v1^2").get_commit().metadata == {"rows": "1"}
 
 
+def test_a_transaction_is_the_way_into_a_protected_branch(repo: Repository, main: Branch) -> None:
+    repo.protect("*")
+    with pytest.raises(graveler.ProtectedBranchError):
+        main.object("new").upload("new")
+    with main.transaction("by review") as tx:
+        tx.object("new").upload("new")
+    assert [item.path for item in main.objects()] == ["new", "old"]
+    assert all_branches(repo) == ["main"]
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
 def test_a_block_that_fails_changes_nothing(repo: Repository, main: Branch, error: BaseException) -> None:
     head = main.head.id

@@ -57,9 +57,10 @@ class Branches:
         it."""
         branch, repository = self._tables.get_many([self._refs.branch_key(name), repository_key(self._repository.name)])
         repository = check_same(self._repository.uid, self._repository.name, repository)
+        state = self._refs.decode_branch(name, branch)
         if intent is not None:
-            intent.check(self._repository.name, repository, name)
-        return self._refs.decode_branch(name, branch)
+            intent.check(self._repository.name, repository, name, hidden=state is not None and state.hidden)
+        return state
 
     def state(self, name: str, intent: Intent | None = None) -> BranchState:
         """The branch. One table read. :class:`RefNotFoundError`; with an ``intent``, as :meth:`find`."""

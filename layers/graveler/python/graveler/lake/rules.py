@@ -5,7 +5,9 @@ The settings are attributes of the repository's item, each left out where it doe
 Whoever changes a branch reads this item together with the branch's, in one request, so judging a change costs none.
 
 A *protected* branch refuses what is done to it directly: staging, reset, commit, import, and moving it by hand. Merge, revert and
-cherry-pick bring what was committed elsewhere, and are allowed. A *read-only* repository refuses every change that is not forced.
+cherry-pick bring what was committed elsewhere, and are allowed. Hidden branches are never protected: they are there to be worked on
+and merged, as those of transactions are, and a pattern such as ``*`` is about the branches that people see. A *read-only* repository
+refuses every change that is not forced.
 """
 
 import re
@@ -44,12 +46,13 @@ class Intent(Struct, frozen=True):
     direct: bool
     force: bool = False
 
-    def check(self, repository: str, item: Item, branch: str) -> None:
-        """:class:`ReadOnlyRepositoryError`, :class:`ProtectedBranchError` if the settings in the repository's item refuse it."""
+    def check(self, repository: str, item: Item, branch: str, *, hidden: bool = False) -> None:
+        """:class:`ReadOnlyRepositoryError`, :class:`ProtectedBranchError` if the settings in the repository's item refuse it.
+        ``hidden``: whether the branch is."""
         if item.get(READ_ONLY) is True and not self.force:
             raise ReadOnlyRepositoryError(repository)
         patterns = item.get(PROTECTED)
-        if self.direct and isinstance(patterns, list):
+        if self.direct and not hidden and isinstance(patterns, list):
             for pattern in patterns:
                 if fnmatchcase(branch, pattern):
                     raise ProtectedBranchError(branch, pattern)

@@ -24,7 +24,7 @@ from graveler.errors import (
     ReadOnlyRepositoryError,
     UnavailableError,
 )
-from graveler.history.refs import Refs
+from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.publish import HeadMovedError, Publisher
@@ -160,17 +160,17 @@ class SettingsKeeper:
         if not settings.read_only and not settings.protected:
             return
         item = settings_attributes(settings)
-        for name in self._names():
+        for state in self._states():
             try:
-                Intent(direct=True).check(self._name, item, name)
+                Intent(direct=True).check(self._name, item, state.name, hidden=state.hidden)
             except ForbiddenError:
-                self._renew_token(name)
+                self._renew_token(state.name)
 
-    def _names(self) -> Iterator[str]:
+    def _states(self) -> Iterator[BranchState]:
         after: str | None = ""
         while after is not None:
             page = self._refs.list_branches("", after, _PAGE, show_hidden=True)
-            yield from (state.name for state in page.results)
+            yield from page.results
             after = page.next_after
 
     def _renew_token(self, name: str) -> None:
