@@ -45,7 +45,7 @@ def test_message_metadata_and_tag_may_be_set_in_the_block(repo: Repository, main
 
 def test_a_transaction_is_the_way_into_a_protected_branch(repo: Repository, main: Branch) -> None:
     repo.protect("*")
-    with pytest.raises(graveler.ProtectedBranchError):
+    with pytest.raises(graveler.ForbiddenError):
         main.object("new").upload("new")
     with main.transaction("by review") as tx:
         tx.object("new").upload("new")

@@ -5,9 +5,9 @@ The settings are attributes of the repository's item, each left out where it doe
 Whoever changes a branch reads this item together with the branch's, in one request, so judging a change costs none.
 
 A *protected* branch refuses what is done to it directly: staging, reset, commit, import, and moving it by hand. Merge, revert and
-cherry-pick bring what was committed elsewhere, and are allowed. Hidden branches are never protected: they are there to be worked on
-and merged, as those of transactions are, and a pattern such as ``*`` is about the branches that people see. A *read-only* repository
-refuses every change that is not forced.
+cherry-pick bring what was committed elsewhere, and are allowed. Hidden branches are never protected: they are there to be worked
+on and merged, as those of transactions, and a pattern such as ``*`` means the branches that people see. A *read-only*
+repository refuses every change that is not forced.
 """
 
 import re
