@@ -195,7 +195,9 @@ T = TypeVar("T")
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """Some results, in order. ``next_after`` continues the listing (pass it as ``after``); None on the last page."""
+    """Some results, in order. ``next_after`` continues the listing (pass it as ``after``); None on the last page. ``commits`` are
+    those that were read: of a listing of objects the ref's, of differences the left ref's and the right one's."""
 
     results: tuple[T, ...]
     next_after: str | None = None
+    commits: tuple[CommitID, ...] = ()

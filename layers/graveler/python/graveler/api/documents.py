@@ -83,6 +83,11 @@ class RepositoryList(Struct, frozen=True):
     results: list[Repository]
 
 
+COMMIT_HEADER: Final = "x-graveler-commit"
+LEFT_COMMIT_HEADER: Final = "x-graveler-left-commit"
+SAYS_COMMIT: Final = {COMMIT_HEADER: "the commit that was read: as the ref of further pages it shows this same state"}
+SAYS_COMMITS: Final = {**SAYS_COMMIT, LEFT_COMMIT_HEADER: "the commit on the left side, likewise"}
+
 T = TypeVar("T")
 D = TypeVar("D")
 
@@ -90,6 +95,13 @@ D = TypeVar("D")
 def pagination(page: model.Page[T]) -> Pagination:
     """Where a page of the lake stands."""
     return Pagination(page.next_after is not None, page.next_after or "", len(page.results))
+
+
+def commit_headers(page: model.Page[T]) -> dict[str, str]:
+    """Which commits a page was read of."""
+    if len(page.commits) > 1:
+        return {COMMIT_HEADER: page.commits[-1], LEFT_COMMIT_HEADER: page.commits[0]}
+    return {COMMIT_HEADER: page.commits[0]} if page.commits else {}
 
 
 def results(page: model.Page[T], render: Callable[[T], D]) -> list[D]:

@@ -5,7 +5,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
@@ -17,7 +17,7 @@ from graveler import __version__
 from graveler.api.call import IDEMPOTENCY_HEADER
 from graveler.api.documents import Error
 from graveler.api.resources import GROUPS
-from graveler.api.routing import Route, Router
+from graveler.api.routing import NO_HEADERS, Route, Router
 
 OPENAPI_VERSION: Final = "3.1.0"
 BASE: Final = "/api/v1"
@@ -81,7 +81,7 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "summary": lines[0] if lines else route.operation,
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
         "responses": {
-            str(status): _response(status, kind, schema_of)
+            str(status): _response(status, kind, schema_of, route.says if status < 300 else NO_HEADERS)
             for status, kind in sorted({**implied_answers(route), **route.answers}.items())
         },
     }
@@ -140,8 +140,12 @@ def _headers(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _response(status: int, kind: Any, schema_of: dict[Any, Any]) -> dict[str, Any]:
+def _response(status: int, kind: Any, schema_of: dict[Any, Any], says: Mapping[str, str]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if says:
+        answer["headers"] = {
+            name.title(): {"description": what, "schema": {"type": "string"}} for name, what in says.items()
+        }
     if kind is str:
         answer["content"] = {"text/plain": {"schema": {"type": "string"}}}
     elif kind is bytes:

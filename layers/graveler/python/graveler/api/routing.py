@@ -21,13 +21,14 @@ __all__ = ["Permission", "Route", "Router", "Routes"]
 Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)
 
-_PARAMETER: Final = "{}"
+NO_HEADERS: Final[Mapping[str, str]] = {}
 _BRANCH_PARAMETERS: Final = ("branch", "destination")
 """Names of path parameters that hold the branch that a changing route changes."""
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One operation. ``answers`` maps each status to the document that its body is (``str``: plain text; None: no body)."""
+    """One operation. ``answers`` maps each status to the document that its body is (``str``: plain text; None: no body);
+    ``says`` describes headers of the answer that are there if it succeeds."""
 
     method: str
     template: str
@@ -43,6 +44,7 @@ class Route(msgspec.Struct, frozen=True):
     branch_parameter: str | None
     changes: bool
     branch_in_body: bool
+    says: Mapping[str, str]
 
     def answer(self, call: Call, parameters: dict[str, str], pairs: list[tuple[str, str]]) -> Response:
         """Parse, and let the handler do its work."""
@@ -69,10 +71,16 @@ class Routes:
         self.routes: list[Route] = []
 
     def get(
-        self, template: str, operation: str, permission: Permission | None, *, answers: Mapping[int, Any]
+        self,
+        template: str,
+        operation: str,
+        permission: Permission | None,
+        *,
+        answers: Mapping[int, Any],
+        says: Mapping[str, str] = NO_HEADERS,
     ) -> Callable[[H], H]:
         """Declare a GET."""
-        return self.route("GET", template, operation, permission, answers=answers)
+        return self.route("GET", template, operation, permission, answers=answers, says=says)
 
     def post(
         self,
@@ -118,6 +126,7 @@ class Routes:
         answers: Mapping[int, Any],
         raw_body: bool = False,
         branch_in_body: bool = False,
+        says: Mapping[str, str] = NO_HEADERS,
     ) -> Callable[[H], H]:
         """Declare a route of any method. Types of ``query`` and ``body`` are read from the handler's annotations."""
 
@@ -140,6 +149,7 @@ class Routes:
                     next((name for name in _BRANCH_PARAMETERS if f"{{{name}}}" in template), None),
                     method not in ("GET", "HEAD") and permission in (Permission.WRITE, Permission.ADMIN),
                     branch_in_body,
+                    says,
                 )
             )
             return handler

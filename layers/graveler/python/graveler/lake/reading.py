@@ -123,8 +123,9 @@ class RepositoryReader:
         name alone also one table read for each staging token (one, unless commits are under way) and shard, and so many again
         for each thousand staged that the page spans.
         """
+        snapshot, commit_id = self._state(ref)
         page = list_page(
-            self._snapshot(ref).chunk,
+            snapshot.chunk,
             prefix=utf8("prefix", prefix),
             after=utf8("after", after),
             delimiter=utf8("delimiter", delimiter),
@@ -134,7 +135,7 @@ class RepositoryReader:
             CommonPrefix(item.key.decode()) if item.packed is None else self._codec.decode(item.key, item.packed)
             for item in page.results
         )
-        return Page(results, results[-1].path if page.more and results else None)
+        return Page(results, results[-1].path if page.more and results else None, (commit_id,))
 
     def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
         """All objects whose path begins with ``prefix``. Streaming. Give a commit ID to read one state: of a branch, each
@@ -208,7 +209,7 @@ class RepositoryReader:
         state = self._branches.state(branch)
         tree = self._tree(state.commit_id)
         differences = uncommitted(tree, self._staged.reader((state.open, *state.sealed[::-1])))
-        return self._page_of_changes(differences, prefix, after, delimiter, amount)
+        return self._page_of_changes(differences, (state.commit_id,), prefix, after, delimiter, amount)
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> Summary:
         """How many objects and bytes :meth:`uncommitted` adds, removes and changes: in total, and with a ``delimiter`` behind
@@ -288,12 +289,11 @@ class RepositoryReader:
             for item in page.results
         ]
         commits = last_changes(self._commits, commit_id, intervals, self._tree_of)
-        return Page(tuple(zip(page.results, commits, strict=True)), page.next_after)
+        return Page(tuple(zip(page.results, commits, strict=True)), page.next_after, page.commits)
 
     def merge_base(self, left: str, right: str) -> Commit | None:
         """The best common ancestor of two refs, as git's; None if they share no history."""
-        ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
-        base = graph.merge_base(self._commits, *ids)
+        base = graph.merge_base(self._commits, *self._both(left, right))
         return None if base is None else self._commits.get(base)
 
     def diff(
@@ -303,8 +303,8 @@ class RepositoryReader:
 
         Cost: resolving both, one table read of the commits, two metaranges, the ranges that differ, as far as the page goes.
         """
-        ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
-        return self._page_of_changes(self._differences(*ids), prefix, after, delimiter, amount)
+        ids = self._both(left, right)
+        return self._page_of_changes(self._differences(*ids), ids, prefix, after, delimiter, amount)
 
     def compare(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -313,7 +313,9 @@ class RepositoryReader:
 
         Cost: as :meth:`diff`, and finding the base. :class:`InvalidError` without a common history.
         """
-        return self._page_of_changes(self._differences(*self._base_and(left, right)), prefix, after, delimiter, amount)
+        ids = self._both(left, right)
+        differences = self._differences(self._base(left, right, ids), ids[1])
+        return self._page_of_changes(differences, ids, prefix, after, delimiter, amount)
 
     def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
         """How many objects and bytes :meth:`diff` adds, removes and changes: in total, and with a ``delimiter`` behind each
@@ -322,21 +324,27 @@ class RepositoryReader:
         Cost: resolving both, one table read of the commits, two metaranges, and of the ranges that differ those that overlap
         others or hold several common prefixes; a range that lies where the other side has nothing is not opened.
         """
-        ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
-        return Level(prefix, delimiter).between(*self._two_trees(*ids))
+        return Level(prefix, delimiter).between(*self._two_trees(*self._both(left, right)))
 
     def compare_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
         """:meth:`diff_summary` of what :meth:`compare` shows. Cost: as that, and finding the base. :class:`InvalidError` without
         a common history."""
-        return Level(prefix, delimiter).between(*self._two_trees(*self._base_and(left, right)))
+        ids = self._both(left, right)
+        return Level(prefix, delimiter).between(*self._two_trees(self._base(left, right, ids), ids[1]))
 
-    def _base_and(self, left: str, right: str) -> tuple[CommitID, CommitID]:
-        """The common base of two refs, and the commit of the second."""
-        ids = [resolve(ref, self._refs, self._commits).commit_id for ref in (left, right)]
+    def _both(self, left: str, right: str) -> tuple[CommitID, CommitID]:
+        """The commits of two refs."""
+        return (
+            resolve(left, self._refs, self._commits).commit_id,
+            resolve(right, self._refs, self._commits).commit_id,
+        )
+
+    def _base(self, left: str, right: str, ids: tuple[CommitID, CommitID]) -> CommitID:
+        """The common base of two refs, whose commits are ``ids``."""
         base = graph.merge_base(self._commits, *ids)
         if base is None:
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
-        return base, ids[1]
+        return base
 
     def _differences(self, left: CommitID, right: CommitID) -> Differences:
         return partial(diff, *self._two_trees(left, right))
@@ -348,9 +356,15 @@ class RepositoryReader:
         return self._tree(left), self._tree(right)
 
     def _page_of_changes(
-        self, differences: Differences, prefix: str, after: str, delimiter: str, amount: int
+        self,
+        differences: Differences,
+        commits: tuple[CommitID, ...],
+        prefix: str,
+        after: str,
+        delimiter: str,
+        amount: int,
     ) -> Page[Change]:
-        return page_of_changes(
+        page = page_of_changes(
             differences,
             self._codec,
             prefix=prefix,
@@ -358,6 +372,7 @@ class RepositoryReader:
             delimiter=delimiter,
             amount=_at_least_one(amount),
         )
+        return Page(page.results, page.next_after, commits)
 
     def _tree(self, commit_id: CommitID) -> Tree:
         return self._tree_of(self._branches.commit(commit_id))
@@ -366,10 +381,14 @@ class RepositoryReader:
         return self._trees.load(commit.metarange)
 
     def _snapshot(self, ref: str) -> Snapshot:
+        return self._state(ref)[0]
+
+    def _state(self, ref: str) -> tuple[Snapshot, CommitID]:
+        """What a ref shows, and the commit below what is staged."""
         resolved = resolve(ref, self._refs, self._commits)
         state = resolved.branch
         tokens = () if state is None else (state.open, *state.sealed[::-1])
-        return Snapshot(partial(self._tree, resolved.commit_id), self._staged, tokens)
+        return Snapshot(partial(self._tree, resolved.commit_id), self._staged, tokens), resolved.commit_id
 
     def _locate(self, address: str) -> tuple[Objects, str]:
         inside = self.repository.namespace + "/"

@@ -6,7 +6,18 @@ from msgspec import Struct
 
 from graveler.api.call import Call
 from graveler.api.differences import DiffList, diff_list, uncommitted_diff
-from graveler.api.documents import Commit, Error, Ref, RefList, commit_document, pagination, ref_document, results
+from graveler.api.documents import (
+    SAYS_COMMIT,
+    Commit,
+    Error,
+    Ref,
+    RefList,
+    commit_document,
+    commit_headers,
+    pagination,
+    ref_document,
+    results,
+)
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.queries import ForceQuery, PageQuery, RequiredText
@@ -234,10 +245,11 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
     "diffBranch",
     Permission.READ,
     answers={200: DiffList, 400: Error, 404: Error},
+    says=SAYS_COMMIT,
 )
 def diff_branch(call: Call, repository: str, branch: str, query: DiffQuery) -> Response:
     """List what is not committed yet."""
     page = call.lake.repository(repository).uncommitted(
         branch, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
     )
-    return json_response(diff_list(page, uncommitted_diff))
+    return json_response(diff_list(page, uncommitted_diff), headers=commit_headers(page))

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from graveler.api.call import Call
-from graveler.api.documents import Commit, Error, Pagination, commit_document, pagination
+from graveler.api.documents import SAYS_COMMIT, Commit, Error, Pagination, commit_document, commit_headers, pagination
 from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.resources.refs import StrategyName, merge_strategies
 from graveler.api.response import Response, json_response
@@ -244,6 +244,7 @@ def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Re
     "annotateObjects",
     Permission.READ,
     answers={200: AnnotationList, 400: Error, 404: Error},
+    says=SAYS_COMMIT,
 )
 def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery) -> Response:
     """List objects, each with the last commit that changed it."""
@@ -256,7 +257,7 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
         else Annotation(item.path, "object", commit_document(commit), item.size)
         for item, commit in page.results
     ]
-    return json_response(AnnotationList(pagination(page), found))
+    return json_response(AnnotationList(pagination(page), found), headers=commit_headers(page))
 
 
 @routes.get(

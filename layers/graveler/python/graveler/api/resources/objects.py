@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from graveler.api.call import Call
 from graveler.api.conditions import if_absent
-from graveler.api.documents import Error, pagination
+from graveler.api.documents import SAYS_COMMIT, Error, commit_headers, pagination
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
 from graveler.api.object_documents import (
@@ -201,7 +201,9 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
     return json_response(object_document(entry, metadata=query.user_metadata))
 
 
-@routes.get(_OBJECTS + "/ls", "listObjects", Permission.READ, answers={200: ObjectStatsList, 404: Error})
+@routes.get(
+    _OBJECTS + "/ls", "listObjects", Permission.READ, answers={200: ObjectStatsList, 404: Error}, says=SAYS_COMMIT
+)
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""
     found = call.lake.repository(repository)
@@ -214,7 +216,7 @@ def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Res
         document(item, metadata=query.user_metadata) if isinstance(item, ObjectEntry) else prefix_document(item)
         for item in page.results
     ]
-    return json_response(ObjectStatsList(pagination(page), listed))
+    return json_response(ObjectStatsList(pagination(page), listed), headers=commit_headers(page))
 
 
 @routes.get(

@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from graveler.api.call import Call
 from graveler.api.differences import Diff, DiffList, against, committed_diff, diff_list, uncommitted_diff
-from graveler.api.documents import Error
+from graveler.api.documents import SAYS_COMMITS, Error, commit_headers
 from graveler.api.errors import bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.queries import PageQuery
@@ -117,6 +117,7 @@ def find_merge_base(call: Call, repository: str, source: str, destination: str) 
     "diffRefs",
     Permission.READ,
     answers={200: DiffList, 400: Error, 404: Error},
+    says=SAYS_COMMITS,
 )
 def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRefsQuery) -> Response:
     """List the differences between two refs."""
@@ -130,10 +131,11 @@ def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRef
         if right[:-1] != left.removesuffix("@"):
             raise bad_request(f"{right!r} means uncommitted changes; they can be compared with {right[:-1]!r} only")
         page = opened.uncommitted(right[:-1], **asked, amount=query.limit)
-        return json_response(diff_list(page, uncommitted_diff))
+        return json_response(diff_list(page, uncommitted_diff), headers=commit_headers(page))
     if query.kind == "two_dot":
         page = opened.diff(left, right, **asked, amount=query.limit)
-        return json_response(diff_list(page, lambda change: committed_diff(change, stats=query.include_right_stats)))
+        shown = diff_list(page, lambda change: committed_diff(change, stats=query.include_right_stats))
+        return json_response(shown, headers=commit_headers(page))
     page = opened.compare(left, right, **asked, amount=query.limit)
     in_conflict = against(opened, left, right, page)
 
@@ -141,4 +143,4 @@ def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRef
         conflict = in_conflict(change)
         return None if conflict is None else committed_diff(change, stats=query.include_right_stats, conflict=conflict)
 
-    return json_response(diff_list(page, render))
+    return json_response(diff_list(page, render), headers=commit_headers(page))
