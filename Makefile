@@ -5,19 +5,23 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-lock
+DEPLOY_VENV := .venv-deploy
+DEPLOY_STAMP := $(DEPLOY_VENV)/.made-from-lock
+CDK_STAMP := infra/node_modules/.made-from-lock
 # Byte code makes every start of a tool faster; some shells switch it off.
 unexport PYTHONDONTWRITEBYTECODE
 NEWEST ?= $(shell python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null || \
     { pyenv versions --bare 2>/dev/null | grep '^3\.13' | tail -n 1 | xargs -r pyenv prefix | sed 's|$$|/bin/python|'; })
 SEED ?= 20260101
+ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup demo test test-newest check openapi format bench soak lock clean
+.PHONY: help setup deploy-tools layer demo test test-newest check openapi format bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 setup: $(STAMP)  ## make .venv, with the command `graveler` in it
 
@@ -29,9 +33,29 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+deploy-tools: $(DEPLOY_STAMP) $(CDK_STAMP)  ## make .venv-deploy and the CDK's command, for `cdk deploy` and its tests
+
+$(DEPLOY_STAMP): requirements-deploy.lock $(STAMP)
+	@test -n "$(NEWEST)" || { echo "no Python 3.13 on this machine, which Lambda runs; install it"; exit 1; }
+	@echo "== making $(DEPLOY_VENV) from requirements-deploy.lock"
+	@test -x $(DEPLOY_VENV)/bin/python || $(NEWEST) -m venv --without-pip $(DEPLOY_VENV)
+	@$(BIN)/uv pip sync --quiet --python $(DEPLOY_VENV)/bin/python --require-hashes requirements-deploy.lock
+	@touch $@
+
+$(CDK_STAMP): infra/package-lock.json
+	@command -v npm > /dev/null || { echo "no npm on this machine, which the CDK's command comes by; install Node.js"; exit 1; }
+	@echo "== installing the CDK's command from infra/package-lock.json"
+	@npm ci --prefix infra --no-audit --no-fund --loglevel error
+	@touch $@
+
+layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
+	@$(DEPLOY_VENV)/bin/python -m infra.layer --architecture $(ARCHITECTURE)
+
 lock:  ## pin the newest versions that fit pyproject.toml, without any registry address
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra dev --extra clients pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
+	    --group deploy -o requirements-deploy.lock
 
 test: setup  ## all tests; SEED=n for another run of the random ones
 	@$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
@@ -69,4 +93,4 @@ demo: setup  ## the main job on real input: import, branch, change, merge, time 
 	@$(BIN)/graveler demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-newest demo-lake .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-newest $(DEPLOY_VENV) infra/node_modules build cdk.out demo-lake .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,7 +7,6 @@ import sys
 
 from aws_cdk import App, Tags, Validations
 from cdk_nag import AwsSolutionsChecks
-
 from infra.api import ApiStack
 from infra.layer import LayerError
 from infra.network import NetworkStack
@@ -23,7 +22,7 @@ def main() -> int:
     try:
         settings = read_settings(app.node.try_get_context)
         stateful = StatefulStack(app, f"{settings.name}-stateful", settings)
-        network = NetworkStack(app, f"{settings.name}-network", settings) if settings.shared_cache else None
+        network = NetworkStack(app, f"{settings.name}-network") if settings.shared_cache else None
         served = ApiStack(
             app, f"{settings.name}-api", settings, bucket=stateful.bucket, table=stateful.table, network=network
         )

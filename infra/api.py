@@ -113,7 +113,9 @@ class ApiStack(Stack):
             if verb != "maintain"
         }
         for route in api_routes():
-            self._route(api.HttpRouteKey.with_(route.path, api.HttpMethod[route.method]), route.operation, behind[route.verb])
+            self._route(
+                api.HttpRouteKey.with_(route.path, api.HttpMethod[route.method]), route.operation, behind[route.verb]
+            )
         self._route(api.HttpRouteKey.DEFAULT, "CatchAll", behind[CATCH_ALL])
         self.access_log = logs.LogGroup(
             self,
@@ -136,7 +138,9 @@ class ApiStack(Stack):
         )
 
     def _route(self, key: api.HttpRouteKey, name: str, integration: api.HttpRouteIntegration) -> None:
-        route = api.HttpRoute(self, f"Route{name[:1].upper()}{name[1:]}", http_api=self.api, route_key=key, integration=integration)
+        route = api.HttpRoute(
+            self, f"Route{name[:1].upper()}{name[1:]}", http_api=self.api, route_key=key, integration=integration
+        )
         acknowledge(
             route,
             "AwsSolutions-APIG4",

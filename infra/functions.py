@@ -137,9 +137,7 @@ class Functions(Construct):
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
             environment=self._environment(verb, duty, network),
             vpc=None if network is None else network.vpc,
-            vpc_subnets=None
-            if network is None
-            else ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
+            vpc_subnets=None if network is None else ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
             security_groups=None if network is None else [network.functions_group],
             filesystem=None
             if network is None
@@ -188,9 +186,7 @@ class Functions(Construct):
             iam.PolicyStatement(actions=["s3:ListBucket"], resources=buckets),
         ]
         if duty.queue:
-            statements.append(
-                iam.PolicyStatement(actions=list(duty.queue), resources=[self._operations.queue_arn])
-            )
+            statements.append(iam.PolicyStatement(actions=list(duty.queue), resources=[self._operations.queue_arn]))
         if self._settings.tracing:
             statements.append(
                 iam.PolicyStatement(actions=["xray:PutTraceSegments", "xray:PutTelemetryRecords"], resources=["*"])

@@ -1,8 +1,8 @@
 """The Lambda layer: graveler with what it runs on, built without Docker, the same bytes each time.
 
-``python -m infra.layer`` builds it and prints where it lies. The versions are those of requirements.lock. Byte code is compiled by
-the Python that Lambda runs and never compared with its source again (unchecked hashes), which halves a cold start. Of botocore
-only the services stay that graveler asks.
+``python -m infra.layer`` builds it and prints where it lies. The versions are those of requirements.lock. Byte code is compiled
+by the Python that Lambda runs and never compared with its source again (unchecked hashes), which halves a cold start. Of
+botocore only the services stay that graveler asks.
 """
 
 import argparse
@@ -126,15 +126,21 @@ def _sources() -> list[Path]:
 
 
 def _install(folder: Path, architecture: str) -> None:
-    uv = Path(sys.executable).with_name("uv")
     command: Sequence[str | Path] = [
-        uv if uv.exists() else "uv", "pip", "install", "--quiet", "--no-config",
+        _uv(), "pip", "install", "--quiet", "--no-config",
         "--target", folder, "--python-platform", PLATFORMS[architecture], "--python-version", PYTHON,
         "--only-binary", ":all:", "--link-mode", "copy", "--constraint", LOCK, *_requirements(),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LayerError(f"the layer's packages could not be installed:\n{done.stderr.strip()}")
+
+
+def _uv() -> Path:
+    found = shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
+    if found is None:
+        raise LayerError("uv, which installs the layer's packages, is not there; `make deploy-tools` installs it")
+    return Path(found)
 
 
 def _copy_sources(folder: Path) -> None:

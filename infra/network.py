@@ -8,7 +8,6 @@ from aws_cdk import aws_efs as efs
 from constructs import Construct
 
 from infra.acknowledged import acknowledge
-from infra.settings import Settings
 
 MOUNT: Final = "/mnt/cache"
 _OWNER: Final = "1000"
@@ -17,7 +16,7 @@ _OWNER: Final = "1000"
 class NetworkStack(Stack):
     """Two zones, isolated subnets, gateways to S3 and DynamoDB (which cost nothing), and EFS. Nothing in it is worth keeping."""
 
-    def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
+    def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name, description="graveler: network and shared cache")
         self.vpc = ec2.Vpc(
             self,

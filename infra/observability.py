@@ -44,8 +44,19 @@ class ObservabilityStack(Stack):
         served = self._served
         api = served.api
         alarms = [
-            self._alarm("ServerErrors", api.metric_server_error(period=_PERIOD, statistic="Sum"), 5, "answers with a 5xx in 5 minutes"),
-            self._alarm("Latency", api.metric_latency(period=_PERIOD, statistic="p99"), _SLOW_MS, "p99 of the answers' time in ms", periods=3),
+            self._alarm(
+                "ServerErrors",
+                api.metric_server_error(period=_PERIOD, statistic="Sum"),
+                5,
+                "answers with a 5xx in 5 minutes",
+            ),
+            self._alarm(
+                "Latency",
+                api.metric_latency(period=_PERIOD, statistic="p99"),
+                _SLOW_MS,
+                "p99 of the answers' time in ms",
+                periods=3,
+            ),
             self._alarm(
                 "TableThrottles",
                 table.metric("ThrottledRequests", period=_PERIOD, statistic="Sum"),
@@ -69,8 +80,15 @@ class ObservabilityStack(Stack):
         for verb, function in served.functions.items():
             title = verb.capitalize()
             alarms += [
-                self._alarm(f"{title}Errors", function.metric_errors(period=_PERIOD), 1, f"{verb} broke down or ran out of time"),
-                self._alarm(f"{title}Throttles", function.metric_throttles(period=_PERIOD), 1, f"{verb} was not started, for want of concurrency"),
+                self._alarm(
+                    f"{title}Errors", function.metric_errors(period=_PERIOD), 1, f"{verb} broke down or ran out of time"
+                ),
+                self._alarm(
+                    f"{title}Throttles",
+                    function.metric_throttles(period=_PERIOD),
+                    1,
+                    f"{verb} was not started, for want of concurrency",
+                ),
             ]
         return alarms
 
@@ -92,17 +110,34 @@ class ObservabilityStack(Stack):
 
     def _dashboard(self, settings: Settings, table: dynamodb.Table) -> None:
         api, functions = self._served.api, self._served.functions
-        dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(3))
+        dashboard = cloudwatch.Dashboard(
+            self, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(3)
+        )
         dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(self._alarms), width=24))
         dashboard.add_widgets(
-            _graph("Requests", [api.metric_count(period=_PERIOD), api.metric_client_error(period=_PERIOD), api.metric_server_error(period=_PERIOD)]),
-            _graph("Time of answers (ms)", [api.metric_latency(period=_PERIOD, statistic=s) for s in ("p50", "p90", "p99")]),
-            _graph("Functions: errors and throttles", [m for f in functions.values() for m in (f.metric_errors(), f.metric_throttles())]),
+            _graph(
+                "Requests",
+                [
+                    api.metric_count(period=_PERIOD),
+                    api.metric_client_error(period=_PERIOD),
+                    api.metric_server_error(period=_PERIOD),
+                ],
+            ),
+            _graph(
+                "Time of answers (ms)", [api.metric_latency(period=_PERIOD, statistic=s) for s in ("p50", "p90", "p99")]
+            ),
+            _graph(
+                "Functions: errors and throttles",
+                [m for f in functions.values() for m in (f.metric_errors(), f.metric_throttles())],
+            ),
         )
         dashboard.add_widgets(
             _graph("Functions: time (p99, ms)", [f.metric_duration(statistic="p99") for f in functions.values()]),
             _graph("Functions: at once", [_concurrent(f) for f in functions.values()]),
-            _graph("Table: units", [table.metric_consumed_read_capacity_units(), table.metric_consumed_write_capacity_units()]),
+            _graph(
+                "Table: units",
+                [table.metric_consumed_read_capacity_units(), table.metric_consumed_write_capacity_units()],
+            ),
         )
         dashboard.add_widgets(
             _graph("Requests to S3", [_own("ObjectRequests", verb) for verb in functions]),
@@ -112,7 +147,9 @@ class ObservabilityStack(Stack):
         dashboard.add_widgets(
             _graph("Cache: found", [_own("CacheHits", verb) for verb in functions]),
             _graph("Cache: not found", [_own("CacheMisses", verb) for verb in functions]),
-            _graph("Long operations waiting", [self._served.operations.metric_approximate_number_of_messages_visible()]),
+            _graph(
+                "Long operations waiting", [self._served.operations.metric_approximate_number_of_messages_visible()]
+            ),
         )
 
     def _budget(self, settings: Settings) -> None:

@@ -20,30 +20,37 @@ _NOT_IMPLEMENTED: Final = "not implemented"
 _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
     (
         "read",
-        "listRepositories getRepository getRepositoryMetadata getGCRules internalGetGarbageCollectionRules "
-        "getBranchProtectionRules internalGetBranchProtectionRules setGarbageCollectionRulesPreflight "
-        "createBranchProtectionRulePreflight listBranches getBranch listTags getTag getCommit logCommits findMergeBase "
-        "getObject headObject statObject statObjects listObjects getUnderlyingProperties stageObjectAllowed importStatus getOperation "
-        "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
-        "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
-        "getSetupState setupCommPrefs",
+        (
+            "listRepositories getRepository getRepositoryMetadata getGCRules internalGetGarbageCollectionRules "
+            "getBranchProtectionRules internalGetBranchProtectionRules setGarbageCollectionRulesPreflight "
+            "createBranchProtectionRulePreflight listBranches getBranch listTags getTag getCommit logCommits findMergeBase "
+            "getObject headObject statObject statObjects listObjects getUnderlyingProperties "
+            "stageObjectAllowed importStatus getOperation "
+            "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
+            "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
+            "getSetupState setupCommPrefs"
+        ),
     ),
     (
         "write",
-        "createRepository deleteRepository setRepositoryMetadata deleteRepositoryMetadata setGCRules "
-        "internalSetGarbageCollectionRules deleteGCRules internalDeleteGarbageCollectionRules setBranchProtectionRules "
-        "createBranch deleteBranch resetBranch hardResetBranch undoBranch createTag deleteTag uploadObject stageObject "
-        "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
-        "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
-        "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
-        "deleteCredentials setup",
+        (
+            "createRepository deleteRepository setRepositoryMetadata deleteRepositoryMetadata setGCRules "
+            "internalSetGarbageCollectionRules deleteGCRules internalDeleteGarbageCollectionRules setBranchProtectionRules "
+            "createBranch deleteBranch resetBranch hardResetBranch undoBranch createTag deleteTag uploadObject stageObject "
+            "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
+            "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
+            "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
+            "deleteCredentials setup"
+        ),
     ),
     ("commit", "commit"),
     ("merge", "mergeIntoBranch revertBranch cherryPick"),
     (
         "diff",
-        "diffRefs diffBranch diffRefsSummary diffBranchSummary previewMerge getUsage blameObject annotateObjects "
-        "checkRepository",
+        (
+            "diffRefs diffBranch diffRefsSummary diffBranchSummary previewMerge getUsage blameObject annotateObjects "
+            "checkRepository"
+        ),
     ),
 )
 

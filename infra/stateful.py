@@ -15,6 +15,9 @@ RESTORE_DAYS: Final = 35
 the files that it names."""
 
 TTL_ATTRIBUTE: Final = "expires"
+PARTITION_KEY: Final = "P"
+SORT_KEY: Final = "S"
+"""As graveler.storage.dynamodb_tables names them."""
 
 
 class StatefulStack(Stack):
@@ -49,7 +52,7 @@ class StatefulStack(Stack):
         acknowledge(
             self.bucket,
             "AwsSolutions-S1",
-            "The audit log has a line for each presigned URL and each change; server access logs would cost more than the requests.",
+            "The audit log has a line for each presigned URL and each change; access logs would cost more than that tells.",
         )
         self.table = dynamodb.Table(
             self,
@@ -65,10 +68,6 @@ class StatefulStack(Stack):
             deletion_protection=keep,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )
-
-
-PARTITION_KEY: Final = "P"
-SORT_KEY: Final = "S"
 
 
 def _cors(settings: Settings) -> list[s3.CorsRule] | None:

@@ -1,0 +1,5 @@
+"""The function ``commit``; infra/routes.py tells which operations it answers."""
+
+from graveler.functions.entry import api_handler
+
+handler = api_handler("commit")

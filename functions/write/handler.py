@@ -1,0 +1,5 @@
+"""The function ``write``; infra/routes.py tells which operations it answers."""
+
+from graveler.functions.entry import api_handler
+
+handler = api_handler("write")

@@ -1,0 +1,83 @@
+"""What a deployment decides, from the environment variables that it gives its functions."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.access.sources import ImportSources
+from graveler.api.settings import DEFAULT_PRESIGN_SECONDS, Settings
+from graveler.errors import InvalidError
+
+_PREFIX: Final = "GRAVELER_"
+_S3: Final = "s3://"
+_DEFAULT_CACHE_BYTES: Final = 384 << 20
+
+
+class Configuration(Struct, frozen=True, kw_only=True):
+    """``objects`` (``s3://bucket``) is where new repositories lie, ``tables`` (``dynamodb://table``) the lake's table;
+    ``data_buckets`` may hold repositories too, and what is imported. Files of trees are kept in the folder ``cache``, up to
+    ``cache_bytes``. ``operations_queue`` is the URL of the queue that long operations go to; None: this process works on them.
+    """
+
+    objects: str
+    tables: str
+    data_buckets: tuple[str, ...] = ()
+    presign_seconds: int = DEFAULT_PRESIGN_SECONDS
+    cache: Path = Path("/tmp/cache")
+    cache_bytes: int = _DEFAULT_CACHE_BYTES
+    operations_queue: str | None = None
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        """All buckets that a repository may lie in, the deployment's own one first."""
+        return (self.objects.removeprefix(_S3).partition("/")[0], *self.data_buckets)
+
+    def api_settings(self) -> Settings:
+        """What the API is told. Only the other buckets are sources of imports: through the own one a repository could read what
+        is another's."""
+        names = "|".join(re.escape(bucket) for bucket in self.buckets)
+        return Settings(
+            namespace_prefix=f"{self.objects.rstrip('/')}/",
+            namespace_pattern=f"^s3://({names})/.+",
+            presign_seconds=self.presign_seconds,
+            secure_cookies=True,
+            import_sources=ImportSources([f"{_S3}{bucket}/" for bucket in self.data_buckets]),
+        )
+
+
+def read_configuration(environ: Mapping[str, str]) -> Configuration:
+    """The configuration that these variables tell. :class:`InvalidError` names the one that is missing or makes no sense."""
+
+    def text(name: str) -> str:
+        value = environ.get(_PREFIX + name, "")
+        if not value:
+            raise InvalidError(
+                f"environment variable {_PREFIX}{name} is not set; the deployment (infra/functions.py) sets it"
+            )
+        return value
+
+    def number(name: str, default: int) -> int:
+        value = environ.get(_PREFIX + name) or str(default)
+        if not value.isascii() or not value.isdigit() or int(value) < 1:
+            raise InvalidError(
+                f"environment variable {_PREFIX}{name} is {value!r}; it must be a whole number from 1 on"
+            )
+        return int(value)
+
+    objects = text("OBJECTS")
+    if not objects.startswith(_S3) or not objects.removeprefix(_S3).strip("/"):
+        raise InvalidError(
+            f"environment variable {_PREFIX}OBJECTS is {objects!r}; it must be s3://<bucket>, or a folder in it"
+        )
+    return Configuration(
+        objects=objects,
+        tables=text("TABLES"),
+        data_buckets=tuple(name for name in environ.get(f"{_PREFIX}DATA_BUCKETS", "").split(",") if name),
+        presign_seconds=number("PRESIGN_SECONDS", DEFAULT_PRESIGN_SECONDS),
+        cache=Path(environ.get(f"{_PREFIX}CACHE") or "/tmp/cache"),
+        cache_bytes=number("CACHE_BYTES", _DEFAULT_CACHE_BYTES),
+        operations_queue=environ.get(f"{_PREFIX}OPERATIONS_QUEUE") or None,
+    )

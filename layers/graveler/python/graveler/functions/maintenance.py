@@ -1,0 +1,113 @@
+"""What runs without a client that waits: operations from the queue, and the clean-up that the clock starts.
+
+Both are idempotent and may be cut off anywhere; what is not finished is found again by the next run.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from graveler.errors import RepositoryNotFoundError, UnavailableError
+from graveler.functions.entry import Event, Function
+from graveler.functions.queue import OperationMessage
+from graveler.lake.lake import Lake
+from graveler.model import Repository
+from graveler.operations.kinds import KINDS
+from graveler.operations.runner import Runner
+from graveler.operations.store import Operations
+from graveler.staging.changes import StagedChanges
+from graveler.staging.cleanup import CleanupQueue
+
+_RESERVE: Final = 20.0
+"""Seconds before the end of its time at which a run stops."""
+
+_LOOK_EVERY: Final = 1.0
+_TOKENS: Final = 10
+
+
+class Context(Protocol):
+    """The part of Lambda's context that is used here."""
+
+    aws_request_id: str
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until the process is stopped."""
+        ...
+
+
+def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
+    """The handler of ``maintain``: an event with records is from the queue, any other from the clock."""
+
+    @cache
+    def opened() -> Function:
+        return Function("maintain")
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        began = time.perf_counter()
+        function = opened()
+        function.telemetry.begin(context.aws_request_id)
+        deadline = time.time() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
+        done: dict[str, Any] = {}
+        try:
+            if "Records" in event:
+                for record in event["Records"]:
+                    message = msgspec.json.decode(record["body"], type=OperationMessage)
+                    done = {"operation": message.operation, "repository": message.repository}
+                    work_on(function.lake, message, deadline)
+            else:
+                done = {"tokens": sweep(function.lake, deadline)}
+        finally:
+            function.telemetry.tell(function.traffic.take(), (time.perf_counter() - began) * 1000, done)
+        return done
+
+    return handler
+
+
+def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
+    """Work on an operation until it ends. :class:`UnavailableError` at the ``deadline`` (Unix seconds), or while another process
+    works on it: the queue then brings the message again, and somebody else goes on. One that is gone with its repository is
+    done."""
+    try:
+        repository = lake.repository(message.repository)
+    except RepositoryNotFoundError:
+        return
+    runner = Runner(lake.tables, KINDS)
+    try:
+        operations = Operations(lake.tables, repository.repository.uid)
+        operation = runner.look(repository, message.operation)
+        while not operation.is_finished:
+            if time.time() >= deadline:
+                raise UnavailableError(
+                    f"operation {operation.id!r} has not ended in the time of one run; another one goes on"
+                )
+            time.sleep(_LOOK_EVERY)
+            operation = operations.get(operation.id)
+    finally:
+        runner.close()
+
+
+def sweep(lake: Lake, deadline: float) -> int:
+    """Clean up in all repositories what is due, until the ``deadline`` (Unix seconds). How many tokens were finished. Cost: a
+    table read for each repository, and for each 100; with each token what its items cost."""
+    finished = 0
+    for repository in _repositories(lake):
+        queue, staged = CleanupQueue(lake.tables, repository.uid), StagedChanges(lake.tables, repository.uid)
+        while time.time() < deadline:
+            swept = queue.sweep(staged, time.time(), _TOKENS)
+            finished += swept
+            if swept < _TOKENS:
+                break
+    return finished
+
+
+def _repositories(lake: Lake) -> Iterator[Repository]:
+    after = ""
+    while True:
+        page = lake.repositories(after=after)
+        yield from page.results
+        if page.next_after is None:
+            return
+        after = page.next_after
