@@ -26,11 +26,12 @@ Query = Mapping[str, object]
 
 
 class Served(Struct, frozen=True):
-    """A server and an admin's key."""
+    """A server and an admin's key; its lake, if that is one of ours."""
 
     url: str
     key_id: str = KEY_ID
     secret: str = SECRET
+    lake: Path | None = None
 
     @property
     def api(self) -> str:
@@ -65,7 +66,7 @@ def serving(lake: Path) -> Iterator[Served]:
             assert process.stdout is not None
             ready = process.stdout.readline()  # says where it listens, once it answers
             assert ready, log.read_text()
-            yield Served(json.loads(ready)["url"])
+            yield Served(json.loads(ready)["url"], lake=lake)
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(40) == 0, log.read_text()

@@ -1,7 +1,10 @@
 """The published Python package ``lakefs``: every flow of it, against a running server."""
 
 import io
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from hashlib import md5
@@ -21,6 +24,7 @@ from lakefs.exceptions import (
     NotFoundException,
     ObjectExistsException,
     ObjectNotFoundException,
+    PermissionException,
     TransactionException,
 )
 from lakefs.models import CommonPrefix, ObjectInfo
@@ -50,6 +54,45 @@ def test_a_wrong_secret_is_not_authorized(served: Served, repo: lakefs.Repositor
     with pytest.raises(NotAuthorizedException, match="error authenticating request") as caught:
         lakefs.Repository(repo.id, client=wrong).branch("main").get_commit()
     assert caught.value.status_code == 401
+
+
+def client_of_a_new_key(served: Served, *options: str) -> Client:
+    """A client with a key that `graveler keys create` has made while the server runs."""
+    if served.lake is None:
+        pytest.skip("the lake of this server is not here, so no keys can be made in it")
+    command = [sys.executable, "-m", "graveler.cli", "keys", "create", "somebody", "--json", "--lake", str(served.lake)]
+    made = json.loads(subprocess.run([*command, *options], check=True, capture_output=True).stdout)
+    return Client(host=served.url, username=made["access_key_id"], password=made["secret_access_key"])
+
+
+def test_a_reader_reads_and_changes_nothing(served: Served, main: lakefs.Branch) -> None:
+    main.object("o").upload(b"bytes")
+    reader = lakefs.Repository(main.repo_id, client=client_of_a_new_key(served, "--role", "reader")).branch("main")
+    assert reader.object("o").reader().read() == b"bytes"
+    with pytest.raises(PermissionException):
+        reader.object("o").delete()
+    with pytest.raises(NotAuthorizedException):
+        reader.object("o").upload(b"other", pre_sign=False)
+    with pytest.raises(lakefs_sdk.exceptions.UnauthorizedException):
+        reader.object("o").upload(b"other", pre_sign=True)
+    with pytest.raises(NotAuthorizedException, match="insufficient permissions"):
+        reader.commit("no")
+    assert main.object("o").reader().read() == b"bytes"
+
+
+def test_a_key_for_some_branches_changes_no_others(served: Served, repo: lakefs.Repository) -> None:
+    repo.branch("ingest-1").create("main")
+    client = client_of_a_new_key(served, "--repository", repo.id, "--branch", "ingest-*")
+    limited = lakefs.Repository(repo.id, client=client)
+    limited.branch("ingest-1").object("o").upload(b"1")
+    limited.branch("ingest-1").commit("allowed")
+    with pytest.raises(NotAuthorizedException):
+        limited.branch("main").commit("not allowed", allow_empty=True)
+    with pytest.raises(NotAuthorizedException):
+        limited.branch("ingest-1").merge_into("main")
+    with pytest.raises(NotAuthorizedException):
+        limited.branch("other").create("main")
+    assert [found.id for found in lakefs.repositories(client=client)] == [repo.id]
 
 
 # Repositories
@@ -712,7 +755,6 @@ def test_a_cancelled_import_changes_nothing(main: lakefs.Branch, tmp_path: Path)
 
 def test_libraries_write_and_read_files_through_it(main: lakefs.Branch) -> None:
     import csv
-    import json
 
     with main.object("t.csv").writer("w") as file:
         csv.writer(file).writerows([["a", "b"], ["1", "2"]])
