@@ -1,7 +1,7 @@
 """Faults at every request of every verb, one by one: see :mod:`tests.lake.faults`, and ``docs/faults.md``.
 
-``GRAVELER_FAULTS=n`` does it on SQLite and folders too, and with n pairs of faults for each verb: one in the verb, one in its
-repetition.
+``GRAVELER_FAULTS=n`` tries every kind of fault in all of them, does it on SQLite and folders too, and with n pairs of faults for
+each verb: one in the verb, one in its repetition.
 """
 
 import os
@@ -34,7 +34,7 @@ by_verb = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASE
 def one_by_one(case: Case, folder: Path, make: Callable[[Path], Scene]) -> tuple[int, int]:
     """Each request, each kind, each way to go on; returns how many requests and how many faults there are."""
     begin = start(case, make(folder / "start"))
-    requests = boundaries(case, begin, made(folder, "count"))
+    requests = boundaries(case, begin, made(folder, "count"), short=not PAIRS)
     problems: list[str] = []
     serial = count()
     for ordinal, kinds in enumerate(requests):
