@@ -1,17 +1,35 @@
 """The adapters that the contracts run against. A new one is one entry in a table here."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from secrets import token_hex
+from unittest.mock import patch
 
+from graveler.storage.aws_requests import Retries
+from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.objects import Objects
 from graveler.storage.presigned import UrlSigner
+from graveler.storage.s3_objects import S3Objects, S3Settings
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Tables
 from tests.support.instruments import CountingObjects, CountingTables, FaultyObjects, FaultyTables
+from tests.support.servers import ACCESS_KEY, REGION, SECRET_KEY, dynamodb_local, s3proxy
+
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+    "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+"""For the environment: what the servers of the tests take, and nothing of the person who runs them."""
+PAGE = 20
+"""Keys in a page of a listing, so that few objects make several pages."""
 
 
 @contextmanager
@@ -30,6 +48,49 @@ def _wrapped_objects(folder: Path) -> Iterator[Objects]:
 
 
 @contextmanager
+def aws() -> Iterator[None]:
+    """moto's AWS in this process, empty."""
+    import moto
+    import moto.s3.models
+
+    with (
+        patch.dict(os.environ, CREDENTIALS),
+        patch.object(moto.s3.models, "S3_UPLOAD_PART_MIN_SIZE", 1),
+        moto.mock_aws(),
+    ):
+        yield
+
+
+@contextmanager
+def _moto_objects(folder: Path) -> Iterator[Objects]:
+    with aws():
+        make_bucket("bucket", S3Settings(REGION))
+        yield S3Objects("bucket", "pre fix/ü", S3Settings(REGION, list_page=PAGE))
+
+
+def s3_settings() -> S3Settings:
+    """How s3proxy is spoken to."""
+    return S3Settings(REGION, s3proxy(), list_page=PAGE, retries=Retries(3))
+
+
+@contextmanager
+def _s3proxy_objects(folder: Path) -> Iterator[Objects]:
+    with patch.dict(os.environ, CREDENTIALS):
+        bucket = f"bucket-{token_hex(8)}"
+        make_bucket(bucket, s3_settings())
+        yield S3Objects(bucket, "pre/fix", s3_settings())
+
+
+def make_bucket(name: str, settings: S3Settings) -> None:
+    """An empty bucket of this name."""
+    import boto3
+
+    boto3.session.Session(region_name=settings.region).client("s3", endpoint_url=settings.endpoint_url).create_bucket(
+        Bucket=name
+    )
+
+
+@contextmanager
 def _sqlite_tables(folder: Path) -> Iterator[Tables]:
     with SqliteTables(folder / "table.db") as tables:
         yield tables
@@ -45,19 +106,45 @@ def _wrapped_tables(folder: Path) -> Iterator[Tables]:
     yield CountingTables(FaultyTables(MemoryTables(), lambda *_: None))
 
 
+@contextmanager
+def _moto_tables(folder: Path) -> Iterator[Tables]:
+    with aws():
+        tables = DynamoDBTables(DynamoDBSettings("table", REGION))
+        tables.create_table()
+        yield tables
+
+
+@contextmanager
+def _dynamodb_local_tables(folder: Path) -> Iterator[Tables]:
+    with patch.dict(os.environ, CREDENTIALS):
+        tables = DynamoDBTables(DynamoDBSettings(f"table-{token_hex(8)}", REGION, dynamodb_local()))
+        tables.create_table()
+        yield tables
+
+
 OBJECTS: Mapping[str, Callable[[Path], AbstractContextManager[Objects]]] = {
     "folder": _folder_objects,
     "memory": _memory_objects,
+    "moto": _moto_objects,
+    "s3proxy": _s3proxy_objects,
     "wrapped": _wrapped_objects,
 }
 """From a name to what opens an empty store, given an empty folder."""
 
 TABLES: Mapping[str, Callable[[Path], AbstractContextManager[Tables]]] = {
-    "sqlite": _sqlite_tables,
+    "dynamodb-local": _dynamodb_local_tables,
     "memory": _memory_tables,
+    "moto": _moto_tables,
+    "sqlite": _sqlite_tables,
     "wrapped": _wrapped_tables,
 }
 """From a name to what opens an empty table, given an empty folder."""
 
 WITHOUT_NESTED_KEYS = frozenset({"folder"})
 """Stores in which ``x`` and ``x/y`` cannot both be objects."""
+
+EXAMPLES: Mapping[str, int] = {"dynamodb-local": 10, "moto": 20, "s3proxy": 10}
+"""How many examples a property is tried with, where it is not 60."""
+
+ONE_AT_A_TIME = frozenset({"moto"})
+"""Stores that do not say who wins when two requests come at once."""

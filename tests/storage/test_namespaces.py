@@ -27,15 +27,37 @@ def test_an_address_anywhere_is_located(tmp_path: Path) -> None:
     assert f"{objects.namespace}/{key}" == address
 
 
+def test_s3_is_opened_by_its_url() -> None:
+    assert open_namespace("s3://bucket/").namespace == "s3://bucket"
+    assert open_namespace("s3://bucket/a b%20ü/").namespace == "s3://bucket/a b%20ü"
+    objects, key = locate("s3://bucket/a b/c%20d ü")
+    assert (objects.namespace, key) == ("s3://bucket", "a b/c%20d ü")
+
+
 @pytest.mark.parametrize(
-    "url", ["", "/data", "file:/data", "file://host/x", "file://", "ftp://x/y", "file:///a/../b", "file:///a//b"]
+    "url",
+    [
+        "",
+        "/data",
+        "file:/data",
+        "file://host/x",
+        "file://",
+        "ftp://x/y",
+        "file:///a/../b",
+        "file:///a//b",
+        "s3://bucket",
+        "s3://b/x",
+        "s3:///x",
+    ],
 )
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidError):
         locate(url)
 
 
-@pytest.mark.parametrize("url", ["", "/data", "file://host/x", "gs://x", "file:///a/../b"])
+@pytest.mark.parametrize(
+    "url", ["", "/data", "file://host/x", "gs://x", "file:///a/../b", "s3://", "s3:///x", "s3://bucket/a//b"]
+)
 def test_other_namespaces_are_refused(url: str) -> None:
     with pytest.raises(InvalidError):
         open_namespace(url)

@@ -7,10 +7,12 @@ from threading import Barrier, Thread
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from graveler.errors import InvalidError, NotFoundError, PreconditionError
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, UploadMissingError
-from tests.storage.adapters import OBJECTS, WITHOUT_NESTED_KEYS
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject, UploadMissingError
+from graveler.storage.s3_objects import S3Objects
+from tests.storage.adapters import EXAMPLES, OBJECTS, ONE_AT_A_TIME, PAGE, WITHOUT_NESTED_KEYS
 
 NASTY_KEYS = [
     "a",
@@ -34,13 +36,25 @@ NASTY_KEYS = [
 ]
 
 
+def same(one: StoredObject, other: StoredObject) -> bool:
+    """Whether they tell of the same write. S3 does not tell its time, only when it answered."""
+    return structs.replace(one, modified=0) == structs.replace(other, modified=0) and (
+        abs(one.modified - other.modified) <= 2
+    )
+
+
+def pages(objects: Objects, amount: int) -> int:
+    """As many objects as take the pages that ``amount`` takes where a page has 1,000."""
+    return amount * PAGE // 1000 if isinstance(objects, S3Objects) else amount
+
+
 @pytest.mark.parametrize("key", NASTY_KEYS)
 def test_what_was_put_is_got(objects: Objects, key: str) -> None:
     stored = objects.put(key, b"contents")
     assert objects.get(key) == b"contents"
-    assert objects.head(key) == stored
+    assert same(objects.head(key), stored)
     assert (stored.key, stored.size) == (key, 8)
-    assert list(objects.list()) == [stored]
+    assert list(objects.list()) == [objects.head(key)]
     objects.delete(key)
     assert list(objects.list()) == []
 
@@ -118,7 +132,7 @@ def test_put_if_absent_does_not_touch_what_is_there(objects: Objects) -> None:
         objects.put("k", b"second", if_absent=True)
     assert isinstance(caught.value, PreconditionError)
     assert objects.get("k") == b"first"
-    assert objects.head("k") == first
+    assert same(objects.head("k"), first)
     objects.delete("k")
     objects.put("k", b"third", if_absent=True)
     assert objects.get("k") == b"third"
@@ -127,14 +141,15 @@ def test_put_if_absent_does_not_touch_what_is_there(objects: Objects) -> None:
 def test_every_write_has_an_etag_of_its_own(objects: Objects) -> None:
     seen = set()
     for number in range(300):
-        seen.add(objects.put("k", b"same").etag)
+        # S3's is a hash of the contents.
+        seen.add(objects.put("k", b"%d" % number if isinstance(objects, S3Objects) else b"same").etag)
         if number % 3 == 0:
             objects.delete("k")
     assert len(seen) == 300
 
 
 def test_a_conditional_delete_hits_only_the_version_that_was_seen(objects: Objects) -> None:
-    old = objects.put("k", b"same").etag
+    old = objects.put("k", b"older" if isinstance(objects, S3Objects) else b"same").etag
     new = objects.put("k", b"same").etag
     with pytest.raises(ObjectConditionError):
         objects.delete("k", if_match=old)
@@ -144,7 +159,9 @@ def test_a_conditional_delete_hits_only_the_version_that_was_seen(objects: Objec
         objects.delete("k", if_match=new)
 
 
-def test_of_many_threads_that_put_if_absent_one_wins(objects: Objects) -> None:
+def test_of_many_threads_that_put_if_absent_one_wins(objects: Objects, request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params["objects"] in ONE_AT_A_TIME:
+        pytest.skip("this store takes requests one at a time")
     barrier = Barrier(8)
     won: list[bytes] = []
 
@@ -239,20 +256,21 @@ def test_listing_is_in_the_order_of_the_keys_bytes(objects: Objects) -> None:
 
 
 def test_listing_more_than_a_page(objects: Objects) -> None:
-    keys = [f"{number % 7}/{number:04}" for number in range(2100)]
+    keys = [f"{number % 7}/{number:04}" for number in range(pages(objects, 2100))]
     for key in keys:
         objects.put(key, b"")
     assert [stored.key for stored in objects.list()] == sorted(keys)
 
 
 def test_a_listing_survives_deletions_under_it(objects: Objects) -> None:
-    for number in range(1500):
+    amount = pages(objects, 1500)
+    for number in range(amount):
         objects.put(f"{number % 3}/{number:04}", b"")
     seen = []
     for stored in objects.list():
         seen.append(stored.key)
         objects.delete(stored.key)
-    assert len(seen) == 1500
+    assert len(seen) == amount
     assert list(objects.list()) == []
 
 
@@ -267,7 +285,7 @@ def test_an_upload_in_parts(objects: Objects) -> None:
         objects.get("big/object")
     stored = objects.complete_multipart("big/object", upload, [(1, first), (2, second)])
     assert objects.get("big/object") == b"hello world"
-    assert objects.head("big/object") == stored
+    assert same(objects.head("big/object"), stored)
     with pytest.raises(UploadMissingError):
         objects.complete_multipart("big/object", upload, [(1, first), (2, second)])
     with pytest.raises(UploadMissingError, match="no upload"):
@@ -328,7 +346,7 @@ def test_an_aborted_upload_leaves_nothing(objects: Objects) -> None:
 
 
 def test_presigning_knows_only_get_and_put(objects: Objects) -> None:
-    assert objects.presign("a b/ü", "GET", 60).startswith("http://")
+    assert objects.presign("a b/ü", "GET", 60).startswith("http")
     assert objects.presign("k", "PUT", 60)
     with pytest.raises(InvalidError, match="DELETE"):
         objects.presign("k", "DELETE", 60)
@@ -370,9 +388,16 @@ OPERATIONS = st.lists(
 
 
 @pytest.mark.parametrize("adapter", sorted(OBJECTS))
-@settings(deadline=None, max_examples=60)
-@given(operations=OPERATIONS)
-def test_it_does_what_a_dict_does(adapter: str, operations: list[tuple[str, str, object]]) -> None:
+def test_it_does_what_a_dict_does(adapter: str) -> None:
+    @settings(deadline=None, max_examples=EXAMPLES.get(adapter, 60))
+    @given(operations=OPERATIONS)
+    def explore(operations: list[tuple[str, str, object]]) -> None:
+        does_what_a_dict_does(adapter, operations)
+
+    explore()
+
+
+def does_what_a_dict_does(adapter: str, operations: list[tuple[str, str, object]]) -> None:
     model: dict[str, bytes] = {}
     etags: dict[str, str] = {}
     with TemporaryDirectory() as folder, OBJECTS[adapter](Path(folder)) as objects:

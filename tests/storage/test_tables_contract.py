@@ -24,7 +24,7 @@ from graveler.storage.tables import (
     Value,
     Write,
 )
-from tests.storage.adapters import TABLES
+from tests.storage.adapters import EXAMPLES, TABLES
 
 K = Key("partition", b"sort")
 OTHER = Key("partition", b"other")
@@ -303,9 +303,16 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("adapter", sorted(TABLES))
-@settings(deadline=None, max_examples=60)
-@given(steps=STEPS)
-def test_it_does_what_a_dict_does(adapter: str, steps: list[tuple[str, object]]) -> None:
+def test_it_does_what_a_dict_does(adapter: str) -> None:
+    @settings(deadline=None, max_examples=EXAMPLES.get(adapter, 60))
+    @given(steps=STEPS)
+    def explore(steps: list[tuple[str, object]]) -> None:
+        does_what_a_dict_does(adapter, steps)
+
+    explore()
+
+
+def does_what_a_dict_does(adapter: str, steps: list[tuple[str, object]]) -> None:
     model: dict[Key, Item] = {}
     with TemporaryDirectory() as folder, TABLES[adapter](Path(folder)) as tables:
         for verb, argument in steps:

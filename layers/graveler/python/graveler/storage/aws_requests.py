@@ -20,6 +20,7 @@ from botocore.exceptions import (
     EndpointConnectionError,
     FlexibleChecksumError,
     HTTPClientError,
+    IncompleteReadError,
     NoCredentialsError,
     NoRegionError,
     ParamValidationError,
@@ -29,11 +30,12 @@ from botocore.exceptions import (
     TokenRetrievalError,
     UnauthorizedSSOTokenError,
 )
+from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
 
-FAILURES: Final = (ClientError, BotoCoreError)
+FAILURES: Final = (ClientError, BotoCoreError, ResponseParserError)
 """All that the SDK raises."""
 
 CONDITION_CODES: Final = frozenset(("ConditionalCheckFailedException", "PreconditionFailed", "412"))
@@ -59,6 +61,7 @@ _BUSY_CODES: Final = frozenset(
 )
 _BUSY_REASONS: Final = frozenset(("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"))
 _UNREACHED: Final = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError, SSLError)
+_CUT_OFF: Final = (HTTPClientError, IncompleteReadError, ResponseParserError)
 _CREDENTIALS: Final = (
     NoCredentialsError,
     PartialCredentialsError,
@@ -145,6 +148,15 @@ class Outcome(Enum):
 
 
 Answer = TypeVar("Answer")
+Observer = Callable[[str, bool], None]
+
+_observers: Final[list[Observer]] = []
+
+
+def observe(observer: Observer) -> None:
+    """Have ``observer`` called before each request of this process, in its thread: with what the request is called in errors,
+    and whether it is repeated."""
+    _observers.append(observer)
 
 
 def send(request: Callable[[], Answer], what: str, retries: Retries) -> Answer:
@@ -155,8 +167,12 @@ def send(request: Callable[[], Answer], what: str, retries: Retries) -> Answer:
     no answer, or if an answer was lost and a condition then failed, maybe on what the request itself had done.
     """
     lost = False
+    repeated = False
     pauses = retries.pauses()
     while True:
+        for observer in _observers:
+            observer(what, repeated)
+        repeated = True
         try:
             return request()
         except FAILURES as error:
@@ -188,7 +204,7 @@ def judge(error: Exception) -> Outcome:
     if isinstance(error, _UNREACHED):
         return Outcome.UNREACHED
     # A connection that broke, an answer that was cut off or did not come in time.
-    return Outcome.LOST if isinstance(error, HTTPClientError) else Outcome.REFUSED
+    return Outcome.LOST if isinstance(error, _CUT_OFF) else Outcome.REFUSED
 
 
 def error_code(error: Exception) -> str:
@@ -218,6 +234,8 @@ def explained(error: Exception, what: str) -> GravelerError:
         )
     if isinstance(error, NoRegionError):
         return UnavailableError(f"{what}: no AWS region is known; name one, or set AWS_REGION")
+    if isinstance(error, FlexibleChecksumError):
+        return CorruptError(f"{what}: the bytes that arrive do not have their checksum ({error})")
     if isinstance(error, ParamValidationError):
         return InvalidError(f"{what}: {error}")
     return UnavailableError(f"{what}: {error}")
@@ -225,7 +243,7 @@ def explained(error: Exception, what: str) -> GravelerError:
 
 def _given_up(what: str, error: Exception, outcome: Outcome, lost: bool) -> GravelerError:
     if outcome is Outcome.DAMAGED:
-        return CorruptError(f"{what}: the bytes that arrive do not have their checksum ({error})")
+        return explained(error, what)
     if lost:
         return _unknown(what, error)
     if outcome is Outcome.BUSY:

@@ -167,6 +167,10 @@ class DynamoDBTables:
             ]
         )
 
+    def remove_expired(self, now: float) -> int:  # noqa: ARG002 - the port's
+        """None: DynamoDB removes them by itself (TTL)."""
+        return 0
+
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
         """Replace or create one item, durably. Cost: one request, a write unit for each KB."""
         check_key(key)

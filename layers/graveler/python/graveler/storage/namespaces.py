@@ -5,7 +5,7 @@ URLs here are as the tree stores them: plain text after the scheme, nothing perc
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
 from graveler.storage.folder_objects import FolderObjects
@@ -13,24 +13,27 @@ from graveler.storage.limits import check_object_key
 from graveler.storage.objects import Objects
 from graveler.storage.presigned import UrlSigner
 
+if TYPE_CHECKING:
+    from graveler.storage.s3_objects import S3Settings
 
-def open_namespace(url: str, signer: UrlSigner | None = None) -> Objects:
-    """The objects below ``url``, such as ``file:///data/lake``. A slash at the end changes nothing. ``signer`` makes the
-    presigned URLs of stores that have none of their own."""
+
+def open_namespace(url: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None) -> Objects:
+    """The objects below ``url``, such as ``file:///data/lake`` or ``s3://bucket/lake``. A slash at the end changes nothing.
+    ``signer`` makes the presigned URLs of stores that have none of their own; ``s3`` is how S3 is spoken to."""
     scheme, rest = _split(url)
-    return _OPENERS[scheme](rest.rstrip("/") or "/", signer)
+    return _OPENERS[scheme](rest.rstrip("/") or "/", signer, s3)
 
 
-def locate(address: str, signer: UrlSigner | None = None) -> tuple[Objects, str]:
+def locate(address: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None) -> tuple[Objects, str]:
     """The object with this physical address, wherever it lies: the objects of its outermost namespace (a file system, a
-    bucket), and its key there. ``signer`` as for :func:`open_namespace`."""
+    bucket), and its key there. ``signer`` and ``s3`` as for :func:`open_namespace`."""
     scheme, rest = _split(address)
     root, key = _ROOTS[scheme](rest)
     check_object_key(key)
-    return _OPENERS[scheme](root, signer), key
+    return _OPENERS[scheme](root, signer, s3), key
 
 
-def _open_folder(path: str, signer: UrlSigner | None) -> Objects:
+def _open_folder(path: str, signer: UrlSigner | None, s3: "S3Settings | None") -> Objects:
     _, key = _split_file(path)
     if key:
         check_object_key(key)
@@ -43,9 +46,24 @@ def _split_file(path: str) -> tuple[str, str]:
     return "/", path[1:]
 
 
-_OPENERS: Final[Mapping[str, Callable[[str, UrlSigner | None], Objects]]] = {"file": _open_folder}
+def _open_s3(path: str, signer: UrlSigner | None, s3: "S3Settings | None") -> Objects:
+    from graveler.storage.s3_objects import S3Objects  # botocore: 100 ms
+
+    bucket, prefix = _split_s3(path)
+    return S3Objects(bucket, prefix, s3)
+
+
+def _split_s3(path: str) -> tuple[str, str]:
+    bucket, _, key = path.partition("/")
+    return bucket, key
+
+
+_OPENERS: Final[Mapping[str, Callable[[str, UrlSigner | None, "S3Settings | None"], Objects]]] = {
+    "file": _open_folder,
+    "s3": _open_s3,
+}
 """What comes after ``<scheme>://`` to the objects there."""
-_ROOTS: Final[Mapping[str, Callable[[str], tuple[str, str]]]] = {"file": _split_file}
+_ROOTS: Final[Mapping[str, Callable[[str], tuple[str, str]]]] = {"file": _split_file, "s3": _split_s3}
 """What comes after ``<scheme>://`` of one object's address to its outermost namespace and its key."""
 
 

@@ -51,10 +51,7 @@ class UrlSigner(Struct, frozen=True):
 
     def sign(self, grant: Grant, method: str, expires_in: int, now: float | None = None) -> str:
         """URL that allows ``method`` on what ``grant`` says for so many seconds from ``now`` (Unix seconds)."""
-        if method not in METHODS:
-            raise InvalidError(f"a presigned URL is for GET or PUT, not for {method!r}")
-        if not 1 <= expires_in <= _MAX_LIFETIME:
-            raise InvalidError(f"a presigned URL for {expires_in} seconds; ask for 1 to {_MAX_LIFETIME:,}")
+        check_presigning(method, expires_in)
         date = time.strftime(_DATE_FORM, time.gmtime(now))
         part = str(grant.part) if grant.part else ""
         query = f"{_DATE}={date}&{_LIFETIME}={expires_in}&{_NAMESPACE}={quote(grant.namespace, safe='')}"
@@ -98,6 +95,14 @@ class UrlSigner(Struct, frozen=True):
         fields = (method, date, lifetime, quote(namespace), quote(upload_id), part)
         text = "\n".join(("graveler-2", *fields, key))
         return hmac.new(self.secret, text.encode("utf-8", "surrogateescape"), sha256).hexdigest()
+
+
+def check_presigning(method: str, expires_in: int) -> None:
+    """Raise InvalidError unless there can be a URL for ``method`` that lasts so many seconds."""
+    if method not in METHODS:
+        raise InvalidError(f"a presigned URL is for GET or PUT, not for {method!r}")
+    if not 1 <= expires_in <= _MAX_LIFETIME:
+        raise InvalidError(f"a presigned URL for {expires_in} seconds; ask for 1 to {_MAX_LIFETIME:,}")
 
 
 def no_urls(namespace: str) -> UnavailableError:

@@ -1,0 +1,86 @@
+"""A lake on DynamoDB and S3, or on servers that speak like them: for functions, servers and the library.
+
+The table holds what a lake's table holds. Repositories lie in S3 where their storage namespaces say; ``objects`` is only the
+place below which they are meant to be, and which none may read as if it were outside.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from graveler.errors import ForbiddenError, InvalidError
+from graveler.lake.clock import GRACE, Clock
+from graveler.lake.lake import Lake
+from graveler.storage.cache import FileCache
+from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
+from graveler.storage.namespaces import locate, open_namespace
+from graveler.storage.objects import Objects
+from graveler.storage.s3_objects import SCHEME, S3Settings
+from graveler.storage.tables import Tables
+
+_CACHE_BYTES: Final = 512 << 20
+
+
+def open_lake(
+    objects_url: str,
+    tables_url: str,
+    *,
+    s3: S3Settings | None = None,
+    region: str | None = None,
+    dynamodb_endpoint_url: str | None = None,
+    create_table: bool = False,
+    cache: Path | None = None,
+    cache_bytes: int = _CACHE_BYTES,
+    scratch: Path | None = None,
+    workers: int = 1,
+    clock: Clock | None = None,
+    wrap_tables: Callable[[Tables], Tables] = lambda tables: tables,
+    wrap_objects: Callable[[Objects], Objects] = lambda objects: objects,
+) -> Lake:
+    """The lake whose table is ``dynamodb://<table>``, for repositories below ``s3://<bucket>/<prefix>``.
+
+    ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
+    the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``; ``scratch`` and
+    ``workers`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put something around the adapters, such as what counts
+    their requests.
+
+    Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
+    of another form.
+    """
+    if not objects_url.startswith(SCHEME):
+        raise InvalidError(f"{objects_url!r} is no place in S3; write {SCHEME}<bucket>/<prefix>")
+    settings = s3 or S3Settings(region)
+    open_namespace(objects_url, s3=settings)
+    table = DynamoDBTables(settings_of(tables_url, region=region, endpoint_url=dynamodb_endpoint_url))
+    if create_table:
+        table.create_table()
+    return Lake(
+        wrap_tables(table),
+        partial(_open, settings, wrap_objects),
+        clock=clock,
+        cache=None if cache is None else FileCache(cache, cache_bytes, GRACE / 2),
+        notes=None if cache is None else FileCache(cache / "notes", cache_bytes // 2, math.inf),
+        scratch=scratch,
+        workers=workers,
+        outside=partial(_locate, settings, objects_url.rstrip("/")),
+    )
+
+
+def _open(settings: S3Settings, wrap: Callable[[Objects], Objects], namespace: str) -> Objects:
+    if not namespace.startswith(SCHEME):
+        raise InvalidError(
+            f"storage namespace {namespace!r} is not in S3; a lake on AWS keeps repositories in {SCHEME}…"
+        )
+    return wrap(open_namespace(namespace, s3=settings))
+
+
+def _locate(settings: S3Settings, own: str, address: str) -> tuple[Objects, str]:
+    """The object at an address outside of the repository that names it. The lake's own place is no such: whoever may write to one
+    repository could link another one's objects, and read them."""
+    if not address.startswith(SCHEME):
+        raise InvalidError(f"{address!r} is not in S3, and a lake on AWS reads from nowhere else")
+    if address.startswith(f"{own}/"):
+        raise ForbiddenError(f"{address!r} lies in the lake's own place, which is not to be read from outside of it")
+    return locate(address, s3=settings)

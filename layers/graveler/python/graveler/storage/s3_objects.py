@@ -1,0 +1,444 @@
+"""The objects port on S3, through boto3: a bucket and a prefix, of AWS or of another server that speaks S3.
+
+Bytes are checked in both directions: a put carries their CRC-32, a part its MD5, and what a get returns is compared with the
+checksum that the object was put with, where the store has one of the whole object. Ranges are not (S3 keeps no checksum of them);
+the formats of the tree check their own blocks.
+
+An ETag is S3's own. Unless the bucket encrypts with SSE-KMS it depends on the contents alone, so two puts of the same bytes
+have one ETag, and a conditional delete cannot tell the second from the first.
+"""
+
+import re
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from hashlib import md5
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from botocore.exceptions import ClientError
+from msgspec import Struct
+
+from graveler.errors import GravelerError, InvalidError, UnavailableError
+from graveler.storage.aws_requests import (
+    CONDITION_CODES,
+    FAILURES,
+    Clients,
+    Outcome,
+    Retries,
+    error_code,
+    explained,
+    judge,
+    send,
+)
+from graveler.storage.folders import unavailable
+from graveler.storage.limits import (
+    MAX_OBJECT_KEY_BYTES,
+    MAX_PARTS,
+    check_byte_range,
+    check_object_key,
+    check_part_number,
+    check_parts,
+)
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, StoredObject, UploadMissingError
+from graveler.storage.presigned import check_presigning
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
+SCHEME: Final = "s3://"
+
+_PIECE: Final = 1 << 20
+_PART_BYTES: Final = 16 << 20
+_WHOLE_BYTES: Final = 64 << 20
+"""A file up to this size is put in one request."""
+_THREADS: Final = 4
+_BUCKET: Final = re.compile(r"[a-zA-Z0-9._-]{3,255}", re.ASCII)
+_MISSING: Final = frozenset(("NoSuchKey", "404", "NotFound"))
+
+T = TypeVar("T")
+
+
+class S3Settings(Struct, frozen=True):
+    """How S3 is spoken to. ``region`` and ``endpoint_url``, if None, and the credentials, are what AWS's own configuration says.
+
+    ``path_style`` puts the bucket's name into the path instead of the host's name; None: if there is an ``endpoint_url``. Times
+    in seconds; ``list_page`` is how many keys a request of a listing asks for."""
+
+    region: str | None = None
+    endpoint_url: str | None = None
+    path_style: bool | None = None
+    connect_timeout: float = 5
+    read_timeout: float = 30
+    list_page: int = 1000
+    retries: Retries = Retries()
+
+
+class S3Objects:
+    """Objects of ``bucket`` whose key begins with ``prefix`` and a slash (with an empty prefix: all).
+
+    Cheap to create, picklable, shared by threads and usable after a fork: the client is made when it is first used. A request
+    that is slowed down, fails in the service or loses its answer is repeated for a few seconds. When the condition of a put or
+    delete fails after an answer was lost, that is :class:`UnavailableError`, since the first try may have met it.
+    """
+
+    def __init__(self, bucket: str, prefix: str = "", settings: S3Settings | None = None) -> None:
+        if not _BUCKET.fullmatch(bucket):
+            raise InvalidError(f"{bucket!r} is no name of a bucket; write {SCHEME}<bucket>/<prefix>")
+        if prefix:
+            check_object_key(prefix)
+        self._bucket = bucket
+        self._base = f"{prefix}/" if prefix else ""
+        self._settings = settings or S3Settings()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return S3Objects, (self._bucket, self._base.rstrip("/"), self._settings)
+
+    def __repr__(self) -> str:
+        return f"S3Objects({self.namespace!r})"
+
+    @property
+    def namespace(self) -> str:
+        """``s3://<bucket>/<prefix>``."""
+        return f"{SCHEME}{self._bucket}/{self._base}".rstrip("/")
+
+    def get(self, key: str) -> bytes:
+        """The whole object, checked. Cost: one request."""
+        return self._read(key, None)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Up to ``length`` bytes from ``start``, which counts from the end if negative. Cost: one request."""
+        check_byte_range(start, length)
+        if length == 0:
+            self.head(key)
+            return b""
+        wanted = f"bytes={start}-{start + length - 1}" if start >= 0 else f"bytes={start}"
+        return self._read(key, wanted)[:length]
+
+    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """The object, or a part of it, in pieces of at most 1 MiB. Cost: one request; one more each time that the connection
+        breaks on the way."""
+        check_byte_range(start, length)
+        if length == 0 or start < 0:
+            # A suffix has no offset to go on from: as bytes, which are at most what was asked for.
+            data = self.get_range(key, start, length) if length is not None else self._read(key, f"bytes={start}")
+            for begin in range(0, len(data), _PIECE):
+                yield data[begin : begin + _PIECE]
+            return
+        what, at = self._what("get", key), start
+        end = None if length is None else start + length
+        etag, pauses = "", self._settings.retries.pauses()
+        while True:
+            body, etag = self._open(key, at, end, etag)
+            if body is None:
+                return
+            with closing(body):
+                try:
+                    while piece := body.read(_PIECE):
+                        at += len(piece)
+                        yield piece
+                    return
+                except FAILURES as error:
+                    pause = next(pauses, None)
+                    if pause is None or judge(error) is not Outcome.LOST:
+                        raise explained(error, what) from error
+            time.sleep(pause)
+
+    def head(self, key: str) -> StoredObject:
+        """Size, ETag and time. Cost: one request."""
+        answer = self._send("head", key, lambda s3, at: s3.head_object(Bucket=self._bucket, Key=at))
+        return StoredObject(key, answer["ContentLength"], _bare(answer["ETag"]), answer["LastModified"].timestamp())
+
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+        """Write an object. ``modified`` of the answer is the time of the answer, which S3 may tell otherwise by a second or two.
+
+        Cost: one request; a file of more than 64 MiB goes up in parts of 16 MiB or more, four at once, and costs two requests
+        more, and one to see what came of it."""
+        self._at(key)
+        if isinstance(data, bytes):
+            return self._put(key, data, len(data), if_absent)
+        try:
+            size = data.stat().st_size
+            if size > _WHOLE_BYTES:
+                return self._put_in_parts(key, data, size, if_absent)
+            return self._put(key, data.read_bytes(), size, if_absent)
+        except OSError as error:
+            raise unavailable(error, f"reading {data}") from error
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        """Remove an object. Cost: one request."""
+        condition: Any = {} if if_match is None else {"IfMatch": f'"{if_match}"'}
+        try:
+            self._send(
+                "delete",
+                key,
+                lambda s3, at: s3.delete_object(Bucket=self._bucket, Key=at, **condition),
+                condition="its ETag is another one",
+            )
+        except ObjectMissingError:
+            if if_match is not None:
+                raise
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
+        """Objects in the order of their keys. Cost: one request for each 1,000."""
+        if "\0" in prefix:
+            return  # no key has one, and no store likes to be asked
+        after = after.partition("\0")[0]
+        while True:
+            answer = self._page(self._base + prefix, self._base + after if after else "")
+            found = answer.get("Contents", ())
+            for each in found:
+                key = each["Key"].removeprefix(self._base)
+                if key:
+                    yield StoredObject(key, each["Size"], _bare(each["ETag"]), each["LastModified"].timestamp())
+            if not answer["IsTruncated"] or not found:
+                return
+            # Not the continuation token: a key means the same to every server, whatever happened in between.
+            after = found[-1]["Key"].removeprefix(self._base)
+
+    def presign(self, key: str, method: str, expires_in: int) -> str:
+        """A URL of S3 itself, in which nothing but the host is signed besides the query. It ends no later than the credentials
+        that signed it; ``X-Amz-Expires`` in it says when. No request."""
+        at = self._at(key)
+        check_presigning(method, expires_in)
+        return self._presigned("get_object" if method == "GET" else "put_object", {"Key": at}, expires_in)
+
+    def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
+        """A URL for one part of an upload, like :meth:`presign`."""
+        at = self._at(key)
+        check_part_number(number)
+        check_presigning("PUT", expires_in)
+        return self._presigned("upload_part", {"Key": at, "UploadId": upload_id, "PartNumber": number}, expires_in)
+
+    def create_multipart(self, key: str) -> str:
+        """Begin an upload. Cost: one request."""
+        answer = self._send(
+            "create_multipart", key, lambda s3, at: s3.create_multipart_upload(Bucket=self._bucket, Key=at)
+        )
+        return answer["UploadId"]
+
+    def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
+        """Upload one part. Cost: one request."""
+        check_part_number(number)
+        digest = b64encode(md5(data, usedforsecurity=False).digest()).decode()
+        answer = self._send(
+            "put_part",
+            key,
+            lambda s3, at: s3.upload_part(
+                Bucket=self._bucket, Key=at, UploadId=upload_id, PartNumber=number, Body=data, ContentMD5=digest
+            ),
+            upload_id=upload_id,
+        )
+        return _bare(answer["ETag"])
+
+    def complete_multipart(
+        self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
+    ) -> StoredObject:
+        """Put the parts together. S3 wants 5 MiB in each but the last. Cost: two requests, the second for the size."""
+        check_parts(parts)
+        condition: Any = {"IfNoneMatch": "*"} if if_absent else {}
+        members: list[Any] = [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in parts]
+        self._send(
+            "complete_multipart",
+            key,
+            lambda s3, at: s3.complete_multipart_upload(
+                Bucket=self._bucket, Key=at, UploadId=upload_id, MultipartUpload={"Parts": members}, **condition
+            ),
+            condition="it exists already",
+            upload_id=upload_id,
+        )
+        return self.head(key)
+
+    def abort_multipart(self, key: str, upload_id: str) -> None:
+        """Forget an upload. Cost: one request."""
+        with suppress(UploadMissingError):
+            self._send(
+                "abort_multipart",
+                key,
+                lambda s3, at: s3.abort_multipart_upload(Bucket=self._bucket, Key=at, UploadId=upload_id),
+                upload_id=upload_id,
+            )
+
+    def _put(self, key: str, data: bytes, size: int, if_absent: bool) -> StoredObject:
+        condition: Any = {"IfNoneMatch": "*"} if if_absent else {}
+        answer = self._send(
+            "put",
+            key,
+            lambda s3, at: s3.put_object(
+                Bucket=self._bucket, Key=at, Body=data, ChecksumAlgorithm="CRC32", **condition
+            ),
+            condition="it exists already",
+        )
+        return StoredObject(key, size, _bare(answer["ETag"]), _date(answer["ResponseMetadata"]["HTTPHeaders"]))
+
+    def _put_in_parts(self, key: str, file: Path, size: int, if_absent: bool) -> StoredObject:
+        step = max(_PART_BYTES, -(-size // MAX_PARTS))
+        upload_id = self.create_multipart(key)
+
+        def put_part(number: int) -> tuple[int, str]:
+            with file.open("rb") as opened:
+                opened.seek((number - 1) * step)
+                return number, self.put_part(key, upload_id, number, opened.read(step))
+
+        try:
+            with ThreadPoolExecutor(_THREADS, "graveler-s3") as threads:
+                parts = list(threads.map(put_part, range(1, -(-size // step) + 1)))
+            return self.complete_multipart(key, upload_id, parts, if_absent=if_absent)
+        except (GravelerError, OSError):
+            with suppress(GravelerError):  # the bucket's lifecycle rule removes what stays
+                self.abort_multipart(key, upload_id)
+            raise
+
+    def _read(self, key: str, byte_range: str | None) -> bytes:
+        wanted: Any = {} if byte_range is None else {"Range": byte_range}
+
+        def read(s3: "S3Client", at: str) -> bytes:
+            answer = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
+            with closing(answer["Body"]) as body:
+                return body.read()
+
+        return self._send("get", key, read, empty=b"")
+
+    def _open(self, key: str, begin: int, end: int | None, etag: str) -> tuple[Any, str]:
+        """The body from ``begin`` on and its ETag; no body if nothing is there. With an ``etag``, only of that version."""
+        wanted: Any = {}
+        if begin or end is not None:
+            wanted["Range"] = f"bytes={begin}-{'' if end is None else end - 1}"
+        if etag:
+            wanted["IfMatch"] = f'"{etag}"'
+
+        def open_(s3: "S3Client", at: str) -> tuple[Any, str]:
+            answer = s3.get_object(Bucket=self._bucket, Key=at, ChecksumMode="ENABLED", **wanted)
+            return answer["Body"], _bare(answer["ETag"])
+
+        return self._send("get", key, open_, condition="it was replaced while it was read", empty=(None, etag))
+
+    def _page(self, prefix: str, after: str) -> Mapping[str, Any]:
+        wanted: Any = {"StartAfter": after} if after else {}
+        what = f"{self.namespace}: list"
+        try:
+            s3 = self._client()
+            return send(
+                lambda: s3.list_objects_v2(
+                    Bucket=self._bucket, Prefix=prefix, MaxKeys=self._settings.list_page, **wanted
+                ),
+                what,
+                self._settings.retries,
+            )
+        except FAILURES as error:
+            raise explained(error, what) from error
+
+    def _send(
+        self,
+        verb: str,
+        key: str,
+        request: "Callable[[S3Client, str], T]",
+        *,
+        condition: str = "",
+        upload_id: str | None = None,
+        empty: T | None = None,
+    ) -> T:
+        """What ``request`` answers, given the client and the key in the bucket. ``condition`` says what does not hold if its
+        condition fails; ``empty`` is the answer to a range behind the end."""
+        at = self._at(key)
+        if upload_id == "":
+            raise UploadMissingError(self.namespace, key, upload_id)
+        what = self._what(verb, key)
+        try:
+            s3 = self._client()
+            return send(lambda: request(s3, at), what, self._settings.retries)
+        except ClientError as error:
+            code = error_code(error)
+            if code in ("InvalidRange", "416") and empty is not None:
+                return empty
+            if upload_id is not None and code in ("NoSuchUpload", "404"):
+                raise UploadMissingError(self.namespace, key, upload_id) from None
+            if code in _MISSING:
+                raise ObjectMissingError(self.namespace, key) from None
+            if code in CONDITION_CODES:
+                raise ObjectConditionError(self.namespace, key, condition) from None
+            raise explained(error, what) from error
+        except FAILURES as error:
+            raise explained(error, what) from error
+
+    def _presigned(self, operation: str, parameters: dict[str, object], expires_in: int) -> str:
+        what = f"{self.namespace}: presign"
+        try:
+            s3 = self._client()
+            lifetime = min(expires_in, _seconds_left(s3, what))
+            return s3.generate_presigned_url(operation, {"Bucket": self._bucket, **parameters}, ExpiresIn=lifetime)
+        except FAILURES as error:
+            raise explained(error, what) from error
+
+    def _at(self, key: str) -> str:
+        """The key in the bucket."""
+        check_object_key(key)
+        at = self._base + key
+        if len(at.encode()) > MAX_OBJECT_KEY_BYTES:
+            raise InvalidError(
+                f"object key {at[:80]!r} has more than {MAX_OBJECT_KEY_BYTES:,} bytes with its namespace"
+            )
+        return at
+
+    def _client(self) -> "S3Client":
+        return _CLIENTS.get(self._settings)
+
+    def _what(self, verb: str, key: str) -> str:
+        return f"{self.namespace}/{key}: {verb}"
+
+
+def _connect(settings: S3Settings) -> "S3Client":
+    import boto3  # 300 ms, with a client
+    from botocore.config import Config
+
+    path_style = settings.endpoint_url is not None if settings.path_style is None else settings.path_style
+    config = Config(
+        signature_version="s3v4",
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        max_pool_connections=32,
+        retries={"total_max_attempts": 1, "mode": "standard"},  # repeating is aws_requests.send's
+        # Checksums are asked for request by request: what is presigned must not promise one that its user does not send.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        s3={"addressing_style": "path" if path_style else "auto", "us_east_1_regional_endpoint": "regional"},
+    )
+    try:
+        return boto3.session.Session(region_name=settings.region).client(
+            "s3", endpoint_url=settings.endpoint_url, config=config
+        )
+    except ValueError as error:
+        raise InvalidError(f"S3 endpoint {settings.endpoint_url!r} cannot be used: {error}") from None
+
+
+_CLIENTS: Final[Clients[S3Settings, "S3Client"]] = Clients(_connect)
+
+
+def _seconds_left(s3: "S3Client", what: str) -> int:
+    """How long the credentials of the client live, in whole seconds; very long if they do not say."""
+    credentials = s3._request_signer._credentials  # type: ignore[attr-defined]
+    if credentials is None:
+        raise UnavailableError(f"{what}: no AWS credentials could be had; set AWS_PROFILE, or run with a role")
+    credentials.get_frozen_credentials()  # renews them if they are about to end
+    end: datetime | None = getattr(credentials, "_expiry_time", None)
+    if end is None:
+        return 1 << 31
+    left = int((end - datetime.now(UTC)).total_seconds())
+    if left < 1:
+        raise UnavailableError(f"{what}: the credentials have expired; get new ones, then try again")
+    return left
+
+
+def _bare(etag: str) -> str:
+    return etag.strip('"')
+
+
+def _date(headers: Mapping[str, str]) -> float:
+    try:
+        return parsedate_to_datetime(headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return time.time()
