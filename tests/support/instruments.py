@@ -191,6 +191,10 @@ class CountingTables:
         self._note("transact", 1, len(writes))
         self._inner.transact(writes)
 
+    def remove_expired(self, now: float) -> int:
+        self._note("remove_expired", 1, 0)
+        return self._inner.remove_expired(now)
+
     def _note(self, method: str, requests: int, items: int) -> None:
         self.calls[method] += requests
         self.items[method] += items
@@ -359,6 +363,9 @@ class FaultyTables:
     def write_many(self, writes: Sequence[Put | Delete]) -> None:
         for batch in _batches(writes, WRITE_BATCH):
             self._faults.request("write_many", partial(self._inner.write_many, batch))
+
+    def remove_expired(self, now: float) -> int:
+        return self._faults.request("remove_expired", lambda: self._inner.remove_expired(now))
 
     def transact(self, writes: Sequence[Write]) -> None:
         self._faults.request("transact", lambda: self._inner.transact(writes))

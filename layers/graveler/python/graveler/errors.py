@@ -4,6 +4,7 @@
 
     GravelerError
     ├── NotFoundError         what was named does not exist
+    │   └── GoneError         it did exist; retention let it expire
     ├── ConflictError         somebody else's state stands against it; look, then decide
     ├── InvalidError          the request can never succeed as it is; change it
     ├── PreconditionError     the request is fine, the state is not ready for it; bring it there first
@@ -29,6 +30,10 @@ class GravelerError(Exception):
 
 class NotFoundError(GravelerError):
     """What was named does not exist."""
+
+
+class GoneError(NotFoundError):
+    """What was named did exist, and is not kept any more."""
 
 
 class ConflictError(GravelerError):
@@ -114,6 +119,17 @@ class NotCommittedError(ObjectNotFoundError):
     def __init__(self, path: str, branch: str) -> None:
         super().__init__(path, branch)
         self.args = (f"object {path!r} is an uncommitted change of {branch!r}; no commit has it until you commit",)
+
+
+class ExpiredCommitError(GoneError):
+    """The commit has expired: its objects are not kept any more, or are about to go."""
+
+    def __init__(self, commit: str) -> None:
+        self.commit = commit
+        super().__init__(
+            f"commit {commit[:16]} has expired: the retention rules, or the loss of every branch and tag that led to it, let its "
+            "objects go. Use a newer commit; what was swept lately may be in quarantine (graveler gc restore)"
+        )
 
 
 class AlreadyExistsError(ConflictError):

@@ -14,6 +14,7 @@ from graveler.errors import (
     CorruptError,
     DirtyBranchError,
     ForbiddenError,
+    GoneError,
     GravelerError,
     InvalidError,
     MergeConflictError,
@@ -63,6 +64,7 @@ def _says(status: int, words: str) -> Callable[[GravelerError], tuple[int, str]]
 
 _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[int, str]]], ...]] = (
     # The first that an error is an instance of counts, so narrower ones come first.
+    (GoneError, _says(410, "gone")),
     (RepositoryNotFoundError, _says(404, "repository not found")),
     (ParentNotFoundError, _says(400, "invalid ref")),
     (RefNotFoundError, _says(404, "not found")),

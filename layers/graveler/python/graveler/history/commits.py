@@ -328,6 +328,11 @@ class CommitStore:
         """The part of a transaction that lets it fail unless the commit exists and has not expired."""
         return Check(self.key(cid), Matches({"expired": None}))
 
+    def has_expired(self, cid: CommitID) -> bool:
+        """Has the commit expired, or is it gone? One table read."""
+        item = self._tables.get(self.key(cid))
+        return item is None or "expired" in item
+
     def _remember(self, kept: KeptCommit) -> None:
         if len(self._new) >= self._half:
             self._old, self._new = self._new, {}

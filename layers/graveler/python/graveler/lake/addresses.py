@@ -18,6 +18,15 @@ _CHARS: Final = 20
 _BITS: Final = 100
 _TIME_BITS: Final = 42  # milliseconds until the year 2109
 _LAST_TIME: Final = (1 << _TIME_BITS) - 1
+_DIGITS: Final = frozenset("0123456789abcdefghijklmnopqrstuv")
+
+
+def made_at(key: str) -> float | None:
+    """When a data name was made (Unix seconds); None for any other key."""
+    parts = key.split("/")
+    if len(parts) != 3 or parts[0] != "data" or any(len(p) != _CHARS or not _DIGITS.issuperset(p) for p in parts[1:]):
+        return None
+    return (_LAST_TIME - (int(parts[1], 32) >> (_BITS - _TIME_BITS))) / 1000
 
 
 class DataNames:

@@ -22,6 +22,7 @@ from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.repositories import check_same, repository_key
 from graveler.lake.rules import READ_ONLY, Intent
+from graveler.lake.traces import Traces
 from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
@@ -40,6 +41,7 @@ class Branches:
         commits: CommitStore,
         outcomes: Outcomes,
         cleanup: CleanupQueue,
+        traces: Traces,
         clock: Clock,
     ) -> None:
         self._repository = repository
@@ -49,6 +51,7 @@ class Branches:
         self._commits = commits
         self._outcomes = outcomes
         self._cleanup = cleanup
+        self._traces = traces
         self._clock = clock
 
     def find(self, name: str, intent: Intent | None = None) -> BranchState | None:
@@ -137,14 +140,22 @@ class Branches:
             renamed = msgspec.structs.replace(state, name=new)
             created = self._refs.create_branch_writes(renamed, event)
             removed = self._refs.delete_branch_writes(state, event)
+            # Who lists branches to collect garbage may miss one that is renamed meanwhile: so a commit that it holds for
+            # unreachable is not moved, and the staged changes are noted.
+            kept: list[Write] = [
+                self._commits.alive_check(state.commit_id),
+                self._traces.tokens_write((*state.sealed, state.open)),
+            ]
             try:
-                self.change(old, [*created, self._here(force=force), *removed], event)
+                self.change(old, [*created, self._here(force=force), *removed, *kept], event)
                 return Branch(new, state.commit_id, state.hidden)
             except ConditionFailedError as error:
                 if 0 in error.failures:
                     raise AlreadyExistsError("branch", new) from None
                 if len(created) in error.failures:
                     raise self._not_here(error.failures[len(created)]) from None
+                if len(created) + 1 + len(removed) in error.failures:
+                    raise RefNotFoundError(state.commit_id, "the commit does not exist, or has expired") from None
                 if not backoff.wait():
                     raise busy(old) from None
 

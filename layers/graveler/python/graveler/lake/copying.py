@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from graveler.errors import InvalidError, ObjectNotFoundError, UnavailableError
+from graveler.errors import BusyError, InvalidError, ObjectNotFoundError, UnavailableError
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.rules import Intent
 from graveler.lake.stage import Stager
 from graveler.lake.text import utf8
+from graveler.lake.traces import Traces
 from graveler.model import ObjectEntry
 from graveler.staging.changes import Staged, StagedChanges
 from graveler.storage.tables import ConditionFailedError, Tables
@@ -43,6 +44,7 @@ class Copier:
         pack: Callable[[ObjectEntry], bytes],
         stager: Stager,
         reader: "RepositoryReader",
+        traces: Traces,
         clock: Clock,
     ) -> None:
         self._tables = tables
@@ -54,12 +56,16 @@ class Copier:
         self._pack = pack
         self._stager = stager
         self._reader = reader
+        self._traces = traces
         self._clock = clock
 
     def copy(self, branch: str, source: str, destination: str, source_ref: str, *, force: bool) -> ObjectEntry:
         """See :meth:`graveler.lake.repository.OpenRepository.copy`."""
         key = encode_key(destination)
-        copied = self._renamed(self._reader.stat(source_ref or branch, source), destination)
+        found = self._noted(source_ref or branch, [self._reader.stat(source_ref or branch, source)])
+        if not found:
+            raise ObjectNotFoundError(source, source_ref or branch)
+        copied = self._renamed(found[0], destination)
         self._stager.stage(branch, [(key, self._pack(copied))], force=force)
         return copied
 
@@ -120,10 +126,29 @@ class Copier:
         utf8("destination", destination)
         entries = self._reader.objects(source_ref or branch, source)
         while page := list(islice(entries, _PAGE)):
+            page = self._noted(source_ref or branch, page)
             copies = [self._renamed(entry, destination + entry.path.removeprefix(source)) for entry in page]
             records = [(encode_key(copied.path), self._pack(copied)) for copied in copies]
             self._stager.stage(branch, records, force=force)
             yield page, copies
+
+    def _noted(self, ref: str, entries: list[ObjectEntry]) -> list[ObjectEntry]:
+        """The objects to copy, safe from garbage collection until the copies are staged (:mod:`graveler.lake.traces`).
+
+        No request for young objects. For others, a table write for each thousand, and the source is read again; those that are
+        gone by then are left out. :class:`ExpiredCommitError`.
+        """
+        backoff = Backoff(self._clock)
+        while keys := self._traces.needed([entry.address for entry in entries]):
+            self._traces.leave(keys)
+            self._reader.expect_kept(ref)
+            again = self._reader.stat_many(ref, [entry.path for entry in entries])
+            if [None if entry is None else entry.address for entry in again] == [entry.address for entry in entries]:
+                break
+            entries = [entry for entry in again if entry is not None]
+            if not backoff.wait():
+                raise BusyError(f"what is to be copied from {ref!r} is being changed by too many others; try again")
+        return entries
 
     def _renamed(self, entry: ObjectEntry, path: str) -> ObjectEntry:
         return msgspec.structs.replace(entry, path=path, mtime=int(self._clock.now()))

@@ -44,7 +44,8 @@ class Lake:
     ``tables`` is also where the rooms above keep items of their own. ``cache`` keeps copies of immutable files near; ``notes``
     what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
     where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
-    objects in other processes are the same ones. ``close`` lets go of what the adapters hold; a lake is a context manager
+    objects in other processes are the same ones. ``grace`` is how long (seconds) garbage collection leaves young files alone:
+    the same for everybody at work on the lake. ``close`` lets go of what the adapters hold; a lake is a context manager
     that calls it."""
 
     def __init__(
@@ -57,6 +58,7 @@ class Lake:
         notes: FileCache | None = None,
         scratch: Path | None = None,
         workers: int = 1,
+        grace: float = GRACE,
         outside: Callable[[str], tuple[Objects, str]] = locate,
         close: Callable[[], None] = lambda: None,
     ) -> None:
@@ -67,6 +69,7 @@ class Lake:
         self._notes = notes or cache
         self._scratch = scratch
         self._workers = workers
+        self._grace = grace
         self._outside = outside
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
@@ -183,7 +186,7 @@ class Lake:
             known,
             self.tables,
             objects,
-            copies=None if self._cache is None else ImmutableFiles(objects, self._cache, GRACE),
+            copies=None if self._cache is None else ImmutableFiles(objects, self._cache, self._grace),
             repair=repair,
             reflog=reflog,
             committed_objects=committed_objects,
@@ -193,12 +196,8 @@ class Lake:
         )
 
     def dump(self, name: str) -> "Manifest":
-        """Write refs, settings and uncommitted changes of a repository into its object store. See
-        :func:`graveler.lake.dump.take.dump`."""
-        from graveler.lake.dump.take import dump  # not on the path of a cold start
-
-        repository = self._repositories.get(name).repository
-        return dump(repository, self.tables, self._open_objects(repository.namespace), self._clock.now())
+        """Write refs, settings and uncommitted changes of a repository into its object store. See :meth:`OpenRepository.dump`."""
+        return self.repository(name).dump()
 
     def dumps(self, namespace: str) -> list[str]:
         """IDs of the complete dumps in a storage namespace, oldest first."""
@@ -222,10 +221,10 @@ class Lake:
                 self._opened.move_to_end(uid)
                 return kept
         objects = self._open_objects(known.repository.namespace)
-        files = ImmutableFiles(objects, self._cache, GRACE, self._clock.now)
+        files = ImmutableFiles(objects, self._cache, self._grace, self._clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
         store = TreeStore(files, scratch=self._scratch, notes=notes, workers=self._workers)
-        opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside)
+        opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside, self._grace)
         with self._lock:
             self._opened[uid] = opened
             self._opened.move_to_end(uid)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from graveler.errors import InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
+from graveler.errors import ExpiredCommitError, InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
 from graveler.history import graph
 from graveler.history.commits import CommitStore
 from graveler.history.expressions import resolve
@@ -11,17 +11,18 @@ from graveler.history.reflog import LogEntry, RefLog
 from graveler.history.refs import Refs
 from graveler.lake.blame import last_changes, path_interval, prefix_interval, touching
 from graveler.lake.branches import Branches
-from graveler.lake.clock import Clock
+from graveler.lake.clock import GRACE, Clock
 from graveler.lake.differences import Differences, page_of_changes, uncommitted
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.snapshot import Snapshot
 from graveler.lake.summary import Level, Summary, Usage
 from graveler.lake.text import utf8
+from graveler.lake.traces import Traces
 from graveler.model import Branch, Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository, Tag
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
-from graveler.storage.objects import Objects
+from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Tables
 from graveler.tree.diff import diff
 from graveler.tree.files import TreeStore
@@ -50,7 +51,10 @@ class RepositoryReader:
         store: TreeStore,
         clock: Clock,
         outside: Callable[[str], tuple[Objects, str]],
+        grace: float = GRACE,
     ) -> None:
+        self.grace = grace
+        """Seconds for which garbage collection leaves young files alone."""
         self.repository: Repository = known.repository
         self._objects = objects
         self._outside = outside
@@ -63,8 +67,17 @@ class RepositoryReader:
         self._staged = StagedChanges(tables, uid)
         self._outcomes = Outcomes(tables, uid)
         self._cleanup = CleanupQueue(tables, uid)
+        self._traces = Traces(known.repository, tables, clock, grace)
         self._branches = Branches(
-            known.repository, tables, self._refs, self._reflog, self._commits, self._outcomes, self._cleanup, clock
+            known.repository,
+            tables,
+            self._refs,
+            self._reflog,
+            self._commits,
+            self._outcomes,
+            self._cleanup,
+            self._traces,
+            clock,
         )
 
     # Refs
@@ -170,7 +183,7 @@ class RepositoryReader:
 
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """The bytes of an object, in pieces; ``length`` bytes from ``start``. Cost: :meth:`stat` and one object read."""
-        return self.bytes_of(self.stat(ref, path), start, length)
+        return self.bytes_in(ref, self.stat(ref, path), start, length)
 
     def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
         """What the lake knows of each of some objects, all of one state; None where there is none. Cost: as :meth:`stat`, each
@@ -190,6 +203,22 @@ class RepositoryReader:
         """The bytes of an object that was looked up, as :meth:`stream`. Cost: one object read."""
         objects, key = self._locate(entry.address)
         return objects.stream(key, start, length)
+
+    def bytes_in(self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """As :meth:`bytes_of`, of an object that was looked up in ``ref``. If it is missing since retention let that commit
+        expire, :class:`ExpiredCommitError` says so."""
+        try:
+            yield from self.bytes_of(entry, start, length)
+        except ObjectMissingError:
+            self.expect_kept(ref)
+            raise
+
+    def expect_kept(self, ref: str) -> None:
+        """Refuse a ref whose commit has expired. Cost: resolving, one table read; no more for a branch.
+        :class:`ExpiredCommitError`."""
+        resolved = resolve(ref, self._refs, self._commits)
+        if resolved.branch is None and self._commits.has_expired(resolved.commit_id):
+            raise ExpiredCommitError(resolved.commit_id)
 
     def expect_readable(self, address: str) -> None:
         """Refuse an address at which nobody could read an object, whether there is one or not. No request.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from graveler.errors import InvalidError, NoChangesError, NotFoundError, PreconditionError
-from graveler.lake.clock import GRACE, Clock
+from graveler.lake.clock import Clock
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.rules import Intent
 from graveler.model import Commit, MetarangeName
@@ -20,11 +20,12 @@ _NAME: Final = re.compile("[0-9a-f]{64}-[0-9a-f]{32}")
 class ReadyCommitter:
     """Commits ready metaranges of one repository."""
 
-    def __init__(self, objects: Objects, lander: Lander, trees: Trees, clock: Clock) -> None:
+    def __init__(self, objects: Objects, lander: Lander, trees: Trees, clock: Clock, grace: float) -> None:
         self._objects = objects
         self._lander = lander
         self._trees = trees
         self._clock = clock
+        self._grace = grace
 
     def commit(
         self,
@@ -76,7 +77,7 @@ class ReadyCommitter:
         except ObjectMissingError:
             raise NotFoundError(f"metarange {name!r} does not exist; write it first") from None
         age = self._clock.now() - stored.modified
-        if age > GRACE / 2:
+        if age > self._grace / 2:
             raise PreconditionError(
                 f"metarange {name!r} was written {age / 3600:.0f} hours ago and may be collected as garbage; write it again"
             )

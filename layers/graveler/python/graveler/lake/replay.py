@@ -125,7 +125,8 @@ class Replayer:
                 raise MergeConflictError(ref, branch, [as_conflict(self._codec, c) for c in result.conflicts])
             if none is not None and result.tree.id() == before.id():
                 raise none
-            return Draft(result.tree)
+            # Objects of the source come back, which may be a commit whose objects are going.
+            return Draft(result.tree, alive=[] if source is None else [source.id])
 
         return build
 

@@ -61,7 +61,9 @@ from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
 
 if TYPE_CHECKING:
+    from graveler.lake.dump.chunks import Manifest
     from graveler.lake.exporting.export import ExportReport
+    from graveler.lake.fsck.findings import Progress as DumpProgress
     from graveler.lake.importing.object_listing import ListingOptions
 
 _PIECE: Final = 1 << 20
@@ -85,12 +87,14 @@ class OpenRepository(RepositoryReader):
         store: TreeStore,
         clock: Clock,
         outside: Callable[[str], tuple[Objects, str]],
+        grace: float = GRACE,
     ) -> None:
-        super().__init__(known, tables, objects, store, clock, outside)
+        super().__init__(known, tables, objects, store, clock, outside, grace)
+        self._tables = tables
         self._clock = clock
         self._known = known
         uid, split = known.repository.uid, known.repository.split
-        self._names = DataNames(uid, known.secret, GRACE / 2)
+        self._names = DataNames(uid, known.secret, grace / 2)
         self._uploads = Uploads(objects, known.repository.namespace, self._names, clock.now)
         self._stager = Stager(self._branches, self._staged, clock)
         self._creator = Creator(tables, self._refs, self._branches, self._staged, self._trees, clock)
@@ -106,7 +110,7 @@ class OpenRepository(RepositoryReader):
         self._merger = Merger(split, self._refs, self._commits, self._branches, self._codec, lander, self._trees)
         self._replayer = Replayer(split, self._refs, self._commits, self._branches, self._codec, lander, self._trees)
         self._importer = Importer(split, lander, self._trees)
-        self._ready = ReadyCommitter(objects, lander, self._trees, clock)
+        self._ready = ReadyCommitter(objects, lander, self._trees, clock, grace)
         self._copier = Copier(
             tables,
             self._refs,
@@ -117,6 +121,7 @@ class OpenRepository(RepositoryReader):
             self._packed,
             self._stager,
             self,
+            self._traces,
             clock,
         )
         self._settings = SettingsKeeper(
@@ -200,6 +205,16 @@ class OpenRepository(RepositoryReader):
         """
         self._settings.set_read_only(read_only)
         self._stager.forget()
+
+    # Dumps
+
+    def dump(self, *, progress: "DumpProgress | None" = None) -> "Manifest":
+        """Write refs, settings and uncommitted changes into the object store, from where :meth:`Lake.restore` brings them back.
+        See :func:`graveler.lake.dump.take.dump`."""
+        from graveler.lake.dump.take import dump  # not on the path of a cold start
+        from graveler.lake.fsck.findings import no_progress
+
+        return dump(self.repository, self._tables, self._objects, self._clock.now(), progress=progress or no_progress)
 
     # Refs
 

@@ -24,6 +24,7 @@ from graveler.storage.tables import (
     Query,
     QueryPage,
     Write,
+    has_expired,
     query_in_turn,
 )
 
@@ -101,6 +102,18 @@ class MemoryTables:
             if failures:
                 raise ConditionFailedError(failures)
             self._apply(writes, bodies)
+
+    def remove_expired(self, now: float) -> int:
+        """Remove items whose ``expires`` lies before ``now``."""
+        with self._lock:
+            dead = [
+                Delete(key)
+                for partition, (order, bodies) in self._partitions.items()
+                for key in (Key(partition, sort) for sort in order)
+                if has_expired(decode_item(key, bodies[key.sort]), now)
+            ]
+            self._apply(dead, [b""] * len(dead))
+        return len(dead)
 
     def _apply(self, writes: Sequence[Write], bodies: Sequence[bytes]) -> None:
         for write, body in zip(writes, bodies, strict=True):

@@ -144,6 +144,17 @@ class Tables(Protocol):
         """All of the writes or none, durably, at one moment. At most 100, of distinct keys."""
         ...
 
+    def remove_expired(self, now: float) -> int:
+        """Remove items whose attribute ``expires`` (Unix seconds) lies before ``now``; how many. A service that does so by itself
+        is left to it: then none, without a request. Others look at every item of the table."""
+        ...
+
+
+def has_expired(item: Item, now: float) -> bool:
+    """May :meth:`Tables.remove_expired` remove it?"""
+    expires = item.get("expires")
+    return isinstance(expires, int) and not isinstance(expires, bool) and expires < now
+
 
 def query_in_turn(tables: Tables, queries: Sequence[Query]) -> list[QueryPage]:
     """:meth:`Tables.query_many` for a table where waiting costs nothing."""
