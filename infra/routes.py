@@ -25,7 +25,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "getBranchProtectionRules internalGetBranchProtectionRules setGarbageCollectionRulesPreflight "
             "createBranchProtectionRulePreflight listBranches getBranch listTags getTag getCommit logCommits findMergeBase "
             "getObject headObject statObject statObjects listObjects getUnderlyingProperties "
-            "stageObjectAllowed importStatus getOperation "
+            "stageObjectAllowed importStatus getOperation getImportSources dumpStatus restoreStatus "
             "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
             "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
             "getSetupState setupCommPrefs"
@@ -40,10 +40,10 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
             "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
             "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
-            "deleteCredentials setup"
+            "deleteCredentials setup setImportSources dumpSubmit"
         ),
     ),
-    ("commit", "commit"),
+    ("commit", "commit restoreSubmit"),
     ("merge", "mergeIntoBranch revertBranch cherryPick"),
     (
         "diff",

@@ -64,7 +64,7 @@ class Report:
 
 
 class Work(Protocol):
-    """A kind of operation: does what the request asks for and returns what came of it, a commit ID. It may be run again from the
+    """A kind of operation: does what the request asks for and returns what came of it, an ID. It may be run again from the
     beginning, with the same ``operation_id``, and must then have the effect of one (promise C4)."""
 
     def __call__(self, repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str: ...

@@ -27,8 +27,8 @@ class OperationState(str, Enum):
 
 class Operation(msgspec.Struct, frozen=True):
     """One operation. ``request`` is what is asked for, as its kind encodes it; ``lease`` until when ``owner`` claims it,
-    ``created`` and ``updated`` are Unix seconds. ``objects`` counts progress; ``result`` is a commit ID, ``error`` a sentence
-    for a user."""
+    ``created`` and ``updated`` are Unix seconds. ``objects`` counts progress; ``result`` is the ID of what was made (a commit, a
+    dump), ``error`` a sentence for a user."""
 
     id: str
     kind: str

@@ -15,6 +15,7 @@ from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.lake.summary import Summary
 from graveler.model import CommonPrefix, Conflict, ObjectEntry, Totals
+from graveler.operations.imports import KIND as IMPORT
 from graveler.operations.store import OperationState
 
 routes = Routes("insight")
@@ -125,7 +126,8 @@ class AnnotationList(Struct, frozen=True):
 
 
 class OperationDocument(Struct, frozen=True):
-    """A background operation. Times are Unix seconds; ``commit_id`` is what it made, ``error`` why it ended."""
+    """A background operation. Times are Unix seconds; ``result`` is what it made (of an import the commit, which
+    ``commit_id`` is too; of a dump its ID), ``error`` why it ended."""
 
     id: str
     kind: str
@@ -134,6 +136,7 @@ class OperationDocument(Struct, frozen=True):
     updated: int
     objects: int
     commit_id: str
+    result: str
     error: str
 
 
@@ -277,6 +280,7 @@ def get_operation(call: Call, repository: str, operation: str) -> Response:
             int(found.created),
             int(found.updated),
             found.objects,
+            found.result if found.kind == IMPORT else "",
             found.result,
             found.error,
         )

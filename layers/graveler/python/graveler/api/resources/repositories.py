@@ -1,6 +1,7 @@
 """Repositories: list, create, look at, delete; their metadata and settings."""
 
 import re
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Annotated, Final
@@ -8,6 +9,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from graveler.access.sources import ImportSources as AllowedSources
+from graveler.api.bare import note_bare
 from graveler.api.call import Call
 from graveler.api.documents import (
     MAX_PER_PAGE,
@@ -116,9 +118,9 @@ def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
     answers={201: Repository, 400: Error, 409: Error, 501: Error},
 )
 def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) -> Response:
-    """Make a repository with one branch and a first, empty commit."""
-    if query.bare or body.sample_data:
-        raise ApiError(501, "bare repositories and sample data are not implemented; create the repository without")
+    """Make a repository with one branch and a first, empty commit; a bare one is there when something was restored into it."""
+    if body.sample_data:
+        raise ApiError(501, "sample data is not implemented; create the repository without")
     if body.storage_id:
         raise bad_request(f"storage_id {body.storage_id!r} is unknown; this lake has one store, so leave it empty")
     if not _pattern(call.settings.namespace_pattern).match(body.storage_namespace):
@@ -128,6 +130,11 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
     call.identity.require(Permission.ADMIN, body.name)
 
     default_branch = body.default_branch or "main"
+    if query.bare:
+        call.identity.require(Permission.ADMIN)  # as for restoring
+        note_bare(call, body.name, body.storage_namespace)
+        noted = Repository(body.name, int(time.time()), default_branch, body.storage_namespace)
+        return json_response(noted, 201)
 
     def make() -> Response:
         opened = call.lake.create_repository(

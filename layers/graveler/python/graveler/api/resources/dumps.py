@@ -1,0 +1,168 @@
+"""Dumps of refs, and repositories made again of them.
+
+A dump is a background operation. It is named by one ID; the field's document has three, one for each kind of ref, which are all
+the same here. A restore is done when it is answered, since until then there is no repository whose operation it could be; what
+comes of it is kept for whoever asks after it. It needs a namespace: that of a bare repository, which is a note that something is
+to be restored under its name, or one that the request names.
+"""
+
+import time
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.access.permissions import Permission
+from graveler.api.bare import bare_namespace, forget_bare
+from graveler.api.call import Call
+from graveler.api.documents import Error
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.idempotency import once, request_id
+from graveler.api.queries import Query, RequiredText
+from graveler.api.response import Response, json_response
+from graveler.api.routing import Routes
+from graveler.errors import NotFoundError
+from graveler.lake.repository import OpenRepository
+from graveler.operations.dumps import KIND
+from graveler.operations.store import Operation, Operations, OperationState
+
+routes = Routes("dumps")
+
+RESTORE: Final = "restore"
+"""Kind of the operation that says what came of a restore."""
+
+
+class TaskQuery(Query, frozen=True, kw_only=True):
+    """Which dump or restore."""
+
+    task_id: RequiredText
+
+
+class TaskCreation(Struct, frozen=True):
+    """The ID to ask after it with."""
+
+    id: str
+
+
+class RefsDump(Struct, frozen=True):
+    """A dump. All three are its ID."""
+
+    commits_meta_range_id: str
+    tags_meta_range_id: str
+    branches_meta_range_id: str
+
+
+class RefsRestore(RefsDump, frozen=True):
+    """The dump to restore: all three are its ID. ``storage_namespace`` is where it lies, if no bare repository says so."""
+
+    storage_namespace: str | None = None
+    force: bool | None = None
+
+
+class TaskStatus(Struct, frozen=True, kw_only=True):
+    """How far it is."""
+
+    id: str
+    done: bool
+    update_time: str
+    error: str | UnsetType = UNSET
+
+
+class DumpStatus(TaskStatus, frozen=True, kw_only=True):
+    """How far a dump is, and when it is done, its ID."""
+
+    refs: RefsDump | UnsetType = UNSET
+
+
+@routes.post(
+    "/repositories/{repository}/dump",
+    "dumpSubmit",
+    Permission.ADMIN,
+    answers={202: TaskCreation, 404: Error},
+)
+def submit_dump(call: Call, repository: str) -> Response:
+    """Begin to dump refs, settings and uncommitted changes into the repository's namespace."""
+    found = call.lake.repository(repository)
+    key = request_id(call)
+    task = call.runner.start(found, KIND, b"", sha256(key.encode()).hexdigest()[:32] if key else "")
+    return json_response(TaskCreation(task.id), 202)
+
+
+@routes.get("/repositories/{repository}/dump", "dumpStatus", Permission.ADMIN, answers={200: DumpStatus, 404: Error})
+def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
+    """Say how far a dump is. If the process that worked on it has died, this one takes it over."""
+    found = call.lake.repository(repository)
+    task = _of_kind(KIND, call.runner.look(found, query.task_id))
+    return json_response(
+        DumpStatus(
+            id=task.id,
+            done=task.is_finished,
+            update_time=_time(task),
+            error=task.error or UNSET,
+            refs=RefsDump(task.result, task.result, task.result) if task.result else UNSET,
+        )
+    )
+
+
+@routes.post(
+    "/repositories/{repository}/restore",
+    "restoreSubmit",
+    Permission.ADMIN,
+    answers={202: TaskCreation, 400: Error, 403: Error, 404: Error, 409: Error},
+)
+def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
+    """Make a repository again of a dump, under a name that is free. Takes as long as it takes; if it was cut off, repeat it."""
+    call.identity.require(Permission.ADMIN)  # the dump may be of a repository that the key is not for
+    dump = body.branches_meta_range_id
+    if {body.commits_meta_range_id, body.tags_meta_range_id} != {dump}:
+        raise bad_request("the three IDs of a dump are the same; give them as the status of the dump has them")
+    namespace = body.storage_namespace or bare_namespace(call, repository)
+    if not namespace:
+        raise bad_request(
+            f"nobody says where the dump of {repository!r} lies: create it as a bare repository first, or give storage_namespace"
+        )
+    task = f"restore-{dump}"
+
+    def make() -> Response:
+        call.lake.restore(namespace.rstrip("/"), dump, repository, by=call.committer)
+        restored = call.lake.repository(repository)
+        now = time.time()
+        Operations(call.lake.tables, restored.repository.uid).add(
+            Operation(task, RESTORE, b"", OperationState.COMPLETED, created=now, updated=now, result=dump)
+        )
+        forget_bare(call, repository)
+        return json_response(TaskCreation(task), 202)
+
+    def made_before() -> Response | None:
+        try:
+            _operations(call, call.lake.repository(repository)).get(task)
+        except NotFoundError:
+            return None
+        return json_response(TaskCreation(task), 202)
+
+    return once(call, make, made_before)
+
+
+@routes.get(
+    "/repositories/{repository}/restore", "restoreStatus", Permission.ADMIN, answers={200: TaskStatus, 404: Error}
+)
+def restore_status(call: Call, repository: str, query: TaskQuery) -> Response:
+    """Say what came of a restore."""
+    operations = _operations(call, call.lake.repository(repository))
+    task = _of_kind(RESTORE, operations.get(query.task_id))
+    return json_response(TaskStatus(id=task.id, done=task.is_finished, update_time=_time(task)))
+
+
+def _operations(call: Call, repository: OpenRepository) -> Operations:
+    return Operations(call.lake.tables, repository.repository.uid)
+
+
+def _of_kind(kind: str, task: Operation) -> Operation:
+    if task.kind != kind:
+        raise ApiError(404, f"not found: operation {task.id!r} is no {kind}")
+    return task
+
+
+def _time(task: Operation) -> str:
+    return datetime.fromtimestamp(task.updated, UTC).isoformat()
