@@ -1,7 +1,6 @@
 """Requests without a server, and servers of their own processes."""
 
 import http.client
-import io
 import json
 import os
 import socket
@@ -12,31 +11,36 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
+
+from graveler.server.requests import Message, Receive, Request
 
 KEY_ID = "AKIAJTESTTESTTESTTQ"
 SECRET = "s" * 40
 
 
-def environ(
+def request(
     method: str = "GET", target: str = "/", body: bytes = b"", headers: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """A request as the server hands it over."""
+) -> Request:
+    """The head of a request; its ``Content-Length`` is that of ``body``, unless ``headers`` say otherwise."""
     path, _, query = target.partition("?")
-    made: dict[str, Any] = {
-        "REQUEST_METHOD": method,
-        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
-        "QUERY_STRING": query,
-        "SERVER_PROTOCOL": "HTTP/1.1",
-        "REMOTE_ADDR": "127.0.0.1",
-        "wsgi.input": io.BytesIO(body),
-    }
-    if body or method in ("PUT", "POST"):
-        made["CONTENT_LENGTH"] = str(len(body))
-    for name, value in (headers or {}).items():
-        variable = name.upper().replace("-", "_")
-        made[variable if variable in ("CONTENT_LENGTH", "CONTENT_TYPE") else f"HTTP_{variable}"] = value
-    return made
+    said = {name.lower(): value for name, value in (headers or {}).items()}
+    if "transfer-encoding" not in said and (body or method in ("PUT", "POST")):
+        said.setdefault("content-length", str(len(body)))
+    return Request(method, path, query, said, "127.0.0.1")
+
+
+def arriving(*pieces: bytes, cut: bool = False) -> Receive:
+    """A body that arrives in pieces, after which the client goes away. ``cut``: before the end of the body."""
+    messages: list[Message] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    if not cut:
+        messages.append({"type": "http.request", "body": b"", "more_body": False})
+    left = iter(messages)
+
+    async def receive() -> Message:
+        return next(left, {"type": "http.disconnect"})
+
+    return receive
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Presigned URLs read and write one object's bytes, as S3 does, and nothing else."""
 
+import asyncio
 from base64 import b64encode
 from hashlib import md5
 from pathlib import Path
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 from graveler.errors import InvalidError
 from graveler.server.answers import Answer
 from graveler.server.data_plane import DataPlane
-from graveler.server.events import raw_path
+from graveler.server.threads import Threads
 from graveler.storage.folder_objects import HIDDEN, FolderObjects
 from graveler.storage.presigned import Grant, UrlSigner
-from tests.server.support import environ
+from tests.server.support import arriving, request
 
 SIGNER = UrlSigner("http://localhost:8000/objects", b"secret")
 BYTES = bytes(range(256)) * 2000  # more than is answered in one piece
@@ -26,18 +27,24 @@ class Plane:
     def __init__(self, folder: Path, places: int = 2) -> None:
         self.folder = folder / "r"
         self.store = FolderObjects(self.folder, "local://r", SIGNER)
-        self.answer = DataPlane(SIGNER, lambda namespace: FolderObjects(self.folder, namespace), places)
+        self.answer = DataPlane(
+            SIGNER, lambda namespace: FolderObjects(self.folder, namespace), places, Threads("disk", 2)
+        )
 
-    def ask(self, method: str, url: str, body: bytes = b"", **headers: str) -> Answer:
+    def ask(self, method: str, url: str, body: bytes = b"", *, cut: bool = False, **headers: str) -> Answer:
         target = url.removeprefix("http://localhost:8000")
-        request = environ(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
-        return self.answer(request, raw_path(request))
+        head = request(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+        async def answered() -> Answer:
+            return await self.answer(head, arriving(body, cut=cut))
+
+        return asyncio.run(answered())
 
     def get(self, key: str, method: str = "GET", **headers: str) -> Answer:
-        return self.ask(method, self.store.presign(key, "GET", 60), b"", **headers)
+        return self.ask(method, self.store.presign(key, "GET", 60), b"", cut=False, **headers)
 
-    def put(self, key: str, body: bytes, **headers: str) -> Answer:
-        return self.ask("PUT", self.store.presign(key, "PUT", 60), body, **headers)
+    def put(self, key: str, body: bytes, *, cut: bool = False, **headers: str) -> Answer:
+        return self.ask("PUT", self.store.presign(key, "PUT", 60), body, cut=cut, **headers)
 
 
 @pytest.fixture
@@ -53,12 +60,17 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Plane:
 
 
 def body_of(answer: Answer) -> bytes:
-    if isinstance(answer.body, bytes):
-        return answer.body
+    pieces = answer.body
+    if isinstance(pieces, bytes):
+        return pieces
+
+    async def collected() -> bytes:
+        return b"".join([piece async for piece in pieces])
+
     try:
-        return b"".join(answer.body)
+        return asyncio.run(collected())
     finally:
-        getattr(answer.body, "close")()  # noqa: B009 - as WSGI servers do
+        pieces.close()
 
 
 def temporary_files(plane: Plane) -> list[Path]:
@@ -118,6 +130,7 @@ def test_a_put_is_there_as_a_whole(plane: Plane, size: int) -> None:
 
 def test_half_of_a_body_leaves_nothing(plane: Plane) -> None:
     assert plane.put("k", b"half", Content_Length="8").status == 400
+    assert plane.put("k", bytes(1 << 20), cut=True, Content_Length="2000000").status == 400
     assert list(plane.store.list()) == []
     assert temporary_files(plane) == []
 
@@ -137,7 +150,7 @@ def test_put_if_there_is_none(plane: Plane) -> None:
 
 
 def test_a_body_without_length_is_refused(plane: Plane) -> None:
-    assert plane.put("k", b"data", Content_Length="", Transfer_Encoding="chunked").status == 411
+    assert plane.put("k", b"data", Transfer_Encoding="chunked").status == 411
     assert plane.put("k", b"data", Content_Length=str(6 << 30)).status == 413
 
 
@@ -192,8 +205,6 @@ def test_when_all_places_are_taken_others_are_told_to_slow_down(filled: Plane) -
     assert (refused.status, dict(refused.headers)["retry-after"]) == (503, "1")
     assert filled.get("data/k", Range="bytes=0-9").status == 206  # small ones need no place
     for answer in sending:
-        pieces = answer.body
-        assert not isinstance(pieces, bytes)
-        assert next(iter(pieces))
-        getattr(pieces, "close")()  # noqa: B009 - as WSGI servers do when the client has gone
+        assert not isinstance(answer.body, bytes)
+        answer.body.close()  # as when the client has gone
     assert body_of(filled.get("data/k")) == BYTES

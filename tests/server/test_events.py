@@ -1,6 +1,8 @@
 """What a client asked is in the event, as API Gateway would have said it; what the application answers reaches the client."""
 
+import asyncio
 from base64 import b64decode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -8,44 +10,82 @@ from urllib.parse import quote, unquote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from graveler.server.answers import RequestError
-from graveler.server.bodies import Body, read_body
-from graveler.server.events import answer_of, event_of, raw_path
+from graveler.server.bodies import Body, CutShortError, read_body
+from graveler.server.events import answer_of, event_of
+from graveler.server.requests import Receive, Request, request_of
 from graveler.server.settings import ServerSettings
-from tests.server.support import environ
+from graveler.server.threads import Threads
+from tests.server.support import arriving, request
 
 SETTINGS = ServerSettings(
     lake=Path("/nowhere"), metrics=Path("/nowhere"), spool_bytes=100, max_json_bytes=50, max_upload_bytes=1000
 )
 
 
-def event(request: dict[str, Any], body: bytes = b"") -> dict[str, Any]:
-    return event_of(request, raw_path(request), Body(body), "an-id")
+DISK = Threads("disk", 1)
+
+
+def event(head: Request, body: bytes = b"") -> dict[str, Any]:
+    return event_of(head, Body(body), "an-id")
+
+
+def read(head: Request, receive: Receive, seen: Callable[[Body], None] | None = None) -> Body:
+    """The body that is read; ``seen`` is called while its file is there."""
+
+    async def reading() -> Body:
+        async with read_body(head, receive, SETTINGS, DISK, lambda: None) as body:
+            if seen is not None:
+                seen(body)
+            return body
+
+    return asyncio.run(reading())
+
+
+def scope(path: bytes, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    """A request as the server hands it over."""
+    return {
+        "method": "GET",
+        "raw_path": path,
+        "query_string": b"a=%20",
+        "headers": headers,
+        "client": ("127.0.0.1", "1"),
+        "http_version": "1.1",
+    }
 
 
 @given(segments=st.lists(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="/?#")), min_size=1))
 def test_a_path_means_what_it_meant(segments: list[str]) -> None:
     path = "/" + "/".join(quote(segment, safe="") for segment in segments)
-    found = raw_path(environ(target=path))
-    assert found.isascii()
+    for sent in (path.encode(), unquote(path).encode()):
+        found = request_of(scope(sent)).path
+        assert found.isascii()
+    found = request_of(scope(path.encode())).path
     assert [unquote(part) for part in found[1:].split("/")] == segments
 
 
-def test_empty_segments_and_dots_stay() -> None:
-    assert raw_path(environ(target="/api//v1/../x/./")) == "/api//v1/../x/./"
+def test_empty_segments_dots_and_encoded_slashes_stay() -> None:
+    for path in ("/api//v1/../x/./", "/a%2Fb", "/%2e%2E/%00"):
+        assert request_of(scope(path.encode())).path == path
+
+
+def test_headers_of_one_name_are_one() -> None:
+    head = request_of(scope(b"/", (b"a", b"1"), (b"cookie", b"x=1"), (b"a", b"2"), (b"cookie", b"y=2")))
+    assert head.headers == {"a": "1,2", "cookie": "x=1; y=2"}
 
 
 @given(query=st.text(alphabet="abc=&%+/?20", max_size=30))
 def test_the_query_is_left_as_it_is(query: str) -> None:
-    assert event(environ(target=f"/x?{query}"))["rawQueryString"] == query
+    assert event(request(target=f"/x?{query}"))["rawQueryString"] == query
 
 
 def test_headers_have_lower_case_names_and_cookies_are_apart() -> None:
-    request = environ(
+    head = request(
         "POST", "/x", b"{}", {"X-Lakefs-Meta-A": "1", "Cookie": "a=1; b=2;c=3", "Content-Type": "application/json"}
     )
-    made = event(request)
+    made = event(head)
     assert made["headers"] == {"x-lakefs-meta-a": "1", "content-type": "application/json", "content-length": "2"}
     assert made["cookies"] == ["a=1", "b=2", "c=3"]
     assert made["requestContext"]["requestId"] == "an-id"
@@ -60,7 +100,7 @@ def test_headers_have_lower_case_names_and_cookies_are_apart() -> None:
 
 @given(data=st.binary(max_size=60), kind=st.sampled_from(["", "application/json", "text/plain", "image/png"]))
 def test_a_body_arrives_byte_for_byte(data: bytes, kind: str) -> None:
-    made = event(environ("POST", "/x", data, {"Content-Type": kind} if kind else {}), data)
+    made = event(request("POST", "/x", data, {"Content-Type": kind} if kind else {}), data)
     body = made.get("body", "")
     assert (b64decode(body) if made["isBase64Encoded"] else body.encode()) == data
     if kind == "image/png" and data:
@@ -70,15 +110,17 @@ def test_a_body_arrives_byte_for_byte(data: bytes, kind: str) -> None:
 @pytest.mark.parametrize("size", [99, 100, 101, 1000])
 def test_large_bodies_lie_in_a_file_meanwhile(size: int) -> None:
     data = bytes(n % 256 for n in range(size))
-    with read_body(environ("POST", "/x", data), SETTINGS) as body:
+
+    def seen(body: Body) -> None:
         if size <= SETTINGS.spool_bytes:
             assert body == Body(data)
             return
         assert body.file is not None
         assert body.file.read_bytes() == data
-        request = environ("POST", "/x")
-        assert event_of(request, "/x", body, "")["graveler.body_file"] == str(body.file)
-    assert not body.file.exists()
+        assert event_of(request("POST", "/x"), body, "")["graveler.body_file"] == str(body.file)
+
+    body = read(request("POST", "/x", data), arriving(data[:50], data[50:]), seen)
+    assert body.file is None or not body.file.exists()
 
 
 @pytest.mark.parametrize(
@@ -89,20 +131,41 @@ def test_large_bodies_lie_in_a_file_meanwhile(size: int) -> None:
         (b"x", {"content-length": "7"}, 400),
         (b"x", {"content-length": "-1"}, 400),
         (b"x", {"content-length": "1e3"}, 400),
-        (b"x" * 51, {"content-length": "", "transfer-encoding": "chunked", "content-type": "application/json"}, 413),
+        (b"x" * 51, {"transfer-encoding": "chunked", "content-type": "application/json"}, 413),
     ],
 )
 def test_bodies_are_refused(body: bytes, headers: dict[str, str], status: int) -> None:
-    with pytest.raises(RequestError) as refused, read_body(environ("POST", "/x", body, headers), SETTINGS):
-        pass
+    with pytest.raises(RequestError) as refused:
+        read(request("POST", "/x", body, headers), arriving(body))
     assert refused.value.status == status
 
 
 def test_bodies_may_come_in_chunks() -> None:
     for kind in ("application/json", "multipart/form-data; boundary=x", "application/octet-stream"):
-        headers = {"content-length": "", "transfer-encoding": "chunked", "content-type": kind}
-        with read_body(environ("POST", "/x", b"{}", headers), SETTINGS) as body:
-            assert body.data == b"{}"
+        headers = {"transfer-encoding": "chunked", "content-type": kind}
+        assert read(request("POST", "/x", b"{}", headers), arriving(b"{", b"}")).data == b"{}"
+
+
+@pytest.mark.parametrize("size", [0, 50, 500])
+def test_a_body_whose_client_goes_away_is_none(size: int) -> None:
+    for headers in ({"transfer-encoding": "chunked"}, {"content-length": "1000"}):
+        with pytest.raises(CutShortError):
+            read(request("POST", "/x", b"", headers), arriving(bytes(size), cut=True))
+
+
+def test_who_is_refused_need_not_send_all() -> None:
+    wide = replace(SETTINGS, max_upload_bytes=1 << 30)
+
+    def refuse() -> None:
+        raise PermissionError
+
+    async def reading() -> None:
+        head = request("POST", "/x", b"", {"content-length": str(1 << 29)})
+        async with read_body(head, arriving(bytes(1 << 19), cut=True), wide, DISK, refuse):
+            raise AssertionError
+
+    with pytest.raises(PermissionError):
+        asyncio.run(reading())
 
 
 def test_answers() -> None:

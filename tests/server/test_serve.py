@@ -5,11 +5,13 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from hashlib import md5
 from pathlib import Path
 
@@ -90,19 +92,25 @@ def test_a_client_that_goes_away_leaves_nothing(server: Running) -> None:
     assert [path for path in (folder / ".graveler-tmp" / "writes").glob("*") if path.is_file()] == []
 
 
-def test_readers_that_go_away_give_their_place_back(server: Running) -> None:
-    url = upload_url(server, "left")
-    assert server.ask("PUT", url, bytes(32 << 20)).status == 200
+def large_object(server: Running, path: str, data: bytes) -> str:
+    """Stage these bytes; the target of a presigned URL that reads them."""
+    url = upload_url(server, path)
+    assert server.ask("PUT", url, data).status == 200
     key = re.search(r"/objects/([^?]*)", url)
     assert key is not None
-    server.ask_json(
+    linked = server.ask_json(
         "PUT",
-        f"{API}/rep/branches/main/staging/backing?path=left",
-        {"staging": {"physical_address": f"local://rep/{key[1]}"}, "checksum": "0" * 32, "size_bytes": 32 << 20},
+        f"{API}/rep/branches/main/staging/backing?path={path}",
+        {"staging": {"physical_address": f"local://rep/{key[1]}"}, "checksum": "0" * 32, "size_bytes": len(data)},
     )
-    location = server.ask("GET", f"{API}/rep/refs/main/objects?path=left&presign=true").headers["location"]
-    target = location[location.index("/objects/") :]
-    for _ in range(120):  # more than both workers have places
+    assert linked.status == 200, linked.body
+    location = server.ask("GET", f"{API}/rep/refs/main/objects?path={path}&presign=true").headers["location"]
+    return location[location.index("/objects/") :]
+
+
+def test_readers_that_go_away_give_their_place_back(server: Running) -> None:
+    target = large_object(server, "left", bytes(32 << 20))
+    for _ in range(600):  # more than both workers have places
         with server.connect() as connection:
             connection.sendall(f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
             answer = connection.recv(12)
@@ -113,20 +121,72 @@ def test_readers_that_go_away_give_their_place_back(server: Running) -> None:
             assert answer == b"HTTP/1.1 200"
 
 
+def test_half_of_a_chunked_upload_stages_nothing(server: Running) -> None:
+    head = (
+        f"POST {API}/rep/branches/main/objects?path=half HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\n"
+        "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    ).encode()
+    for chunks in (b"", b"5\r\nhello\r\n", b"5\r\nhello\r\n9\r\nwo", b"80000\r\n" + bytes(0x80000) + b"\r\n"):
+        for reset in (False, True):
+            with server.connect() as connection:
+                connection.sendall(head + chunks)
+                if reset:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                else:
+                    connection.shutdown(socket.SHUT_WR)
+                    assert connection.recv(65536)[:12] in (b"", b"HTTP/1.1 400")
+    with server.connect() as connection:
+        connection.sendall(head + b"5\r\nhello\r\nno number\r\n")
+        assert connection.recv(65536)[:12] in (b"", b"HTTP/1.1 400")
+    assert server.ask("GET", f"{API}/rep/refs/main/objects/stat?path=half").status == 404
+    with server.connect() as connection:
+        connection.sendall(head + b"5\r\nhello\r\n0\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 201")
+    assert server.ask("GET", f"{API}/rep/refs/main/objects?path=half").body == b"hello"
+
+
 def test_slow_clients_keep_nobody_waiting(server: Running) -> None:
     url = upload_url(server, "slow")
     target = url[url.index("/objects/") :]
-    slow = [server.connect() for _ in range(100)]
-    try:
-        for number, connection in enumerate(slow):
-            if number % 2:
-                connection.sendall(b"GET /api/v1/repo")
-            else:
-                connection.sendall(f"PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nx".encode())
-        assert server.ask("GET", f"{API}/rep").status == 200
-    finally:
-        for connection in slow:
-            connection.close()
+    begun = (
+        b"GET /api/v1/repo",
+        f"PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nx".encode(),
+        f"POST {API} HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nx".encode(),
+        f"POST {API} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx".encode(),
+    )
+    with ExitStack() as slow:
+        for number in range(400):
+            slow.enter_context(server.connect()).sendall(begun[number % len(begun)])
+        for number in range(10):
+            assert server.ask("GET", f"{API}/rep").status == 200
+            body = str(number).encode()
+            url = upload_url(server, "quick")
+            assert server.ask("PUT", url, body).status == 200
+
+
+def test_readers_that_do_not_read_keep_nobody_waiting(server: Running) -> None:
+    size = 16 << 20
+    target = large_object(server, "unread", bytes(size))
+    request = f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+    with ExitStack() as slow:
+        for _ in range(150):
+            connection = slow.enter_context(server.connect())
+            connection.sendall(request)
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        for _ in range(10):
+            assert server.ask("GET", f"{API}/rep").status == 200
+            assert server.ask("PUT", upload_url(server, "quick"), b"x").status == 200
+        assert server.ask("GET", target, authorised=False).body == bytes(size)
+
+
+def test_who_may_not_upload_is_told_before_all_has_arrived(server: Running) -> None:
+    with server.connect() as connection:
+        connection.sendall(
+            f"POST {API}/rep/branches/main/objects?path=x HTTP/1.1\r\nHost: h\r\nContent-Length: {1 << 30}\r\n"
+            "Content-Type: application/octet-stream\r\n\r\n".encode()
+            + bytes(512 << 10)
+        )
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401 Unauthorized")
 
 
 def test_a_thousand_connections(server: Running) -> None:

@@ -48,20 +48,37 @@ class Application:
     def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to an event. Two keys are ours: ``graveler.operation`` names the operation in the answer, for logs and
         figures; ``graveler.body_file`` in an event is the file that holds its body."""
+        answer = self._respond(event, has_body=True)
+        assert answer is not None
+        return answer
+
+    def refusal(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The answer to an event that has not got its body yet, if it is refused whatever that is: nobody needs to keep a
+        large body of somebody who may not send it. None if the body is wanted."""
+        return self._respond(event, has_body=False)
+
+    def close(self) -> None:
+        """Stop working on operations; others take them over."""
+        self._runner.close()
+
+    def _respond(self, event: Mapping[str, Any], *, has_body: bool) -> dict[str, Any] | None:
         context = event.get("requestContext", {})
         request_id = str(context.get("requestId", "")) or token_hex(8)
         path = _path(event.get("rawPath", "/"), context.get("stage", ""))
         method = context.get("http", {}).get("method", "GET")
         operation = ""
+        response: Response | None
         try:
             if not path.startswith(BASE) or path[len(BASE) : len(BASE) + 1] not in ("", "/"):
                 response = page_outside(path)
             else:
                 route, parameters = self._router.find(method, path[len(BASE) :] or "/")
                 operation = route.operation
-                response = self._answer(event, route, parameters, request_id)
+                response = self._answer(event, route, parameters, request_id, has_body)
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets an answer
             response = _refusal(error, operation or path, request_id)
+        if response is None:
+            return None
         response.headers["x-request-id"] = request_id
         if method == "HEAD":
             response.body = ""
@@ -69,11 +86,9 @@ class Application:
         answer["graveler.operation"] = operation
         return answer
 
-    def close(self) -> None:
-        """Stop working on operations; others take them over."""
-        self._runner.close()
-
-    def _answer(self, event: Mapping[str, Any], route: Route, parameters: dict[str, str], request_id: str) -> Response:
+    def _answer(
+        self, event: Mapping[str, Any], route: Route, parameters: dict[str, str], request_id: str, has_body: bool
+    ) -> Response | None:
         headers = event.get("headers") or {}
         identity = ANONYMOUS
         if route.permission is not None:
@@ -95,10 +110,12 @@ class Application:
         pairs = split_query(event.get("rawQueryString", ""))
         if not route.changes:
             route.permit(call, parameters)
-            return route.answer(call, parameters, pairs)
+            return route.answer(call, parameters, pairs) if has_body else None
         named = dict(parameters)
         try:
             route.permit(call, parameters)
+            if not has_body:
+                return None
             response = route.answer(call, parameters, pairs)
         except Exception as error:  # noqa: BLE001 - the audit log has an outcome for each change, then it goes on its way
             response = _refusal(error, route.operation, request_id)

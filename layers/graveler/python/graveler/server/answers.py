@@ -1,7 +1,7 @@
 """Answers as the server sends them."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
 
 import msgspec
 
@@ -9,12 +9,22 @@ Headers = list[tuple[str, str]]
 _ENCODER: Final = msgspec.json.Encoder()
 
 
+class Pieces(Protocol):
+    """A body that is read little by little."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces, of which none is empty."""
+
+    def close(self) -> None:
+        """Let go of what they come from."""
+
+
 class Answer(msgspec.Struct):
     """A status, headers and a body, or the pieces of one. ``operation`` is its name in logs and metrics."""
 
     status: int
     headers: Headers
-    body: bytes | Iterable[bytes] = b""
+    body: bytes | Pieces = b""
     operation: str = ""
 
 

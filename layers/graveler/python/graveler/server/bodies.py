@@ -1,23 +1,33 @@
-"""Bodies of requests: read as a whole, bounded, large ones into a file.
+"""Bodies of requests: read as they arrive, bounded, large ones into a file.
 
-A client that goes away in the middle must not leave half of what it sent. With ``Content-Length`` the bytes are counted; JSON and
-multipart forms have an end of their own. A chunked body of another kind whose end is missing looks complete here: the HTTP
-server tells WSGI nothing else. It is taken all the same, because the published Python client sends its direct uploads that way.
+A client that goes away in the middle must not leave half of what it sent, whatever kind of body it is: the server tells when a
+connection ends before the body does (:class:`CutShortError`). A body that is on its way occupies no thread; one of which nothing
+arrives for a minute is given up.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from graveler.server.answers import RequestError
+from graveler.server.requests import Receive, Request
 from graveler.server.settings import ServerSettings
+from graveler.server.threads import Threads
 
-PIECE: Final = 1 << 20
-"""Bytes that are read at once."""
+PIECE: Final = 256 << 10
+"""Bytes that are collected before a thread writes them."""
+
+SILENCE_SECONDS: Final = 60.0
+"""How long nothing may arrive of a body."""
+
+
+class CutShortError(RequestError):
+    """The client went away before the end of its body; nobody reads the answer."""
 
 
 class Body(Struct):
@@ -27,9 +37,9 @@ class Body(Struct):
     file: Path | None = None
 
 
-def declared_length(environ: Mapping[str, Any]) -> int | None:
+def declared_length(request: Request) -> int | None:
     """``Content-Length``, if there is one. :class:`RequestError` (400) for nonsense."""
-    said = str(environ.get("CONTENT_LENGTH") or environ.get("HTTP_CONTENT_LENGTH") or "")
+    said = request.headers.get("content-length", "")
     if not said:
         return None
     if not (said.isascii() and said.isdigit()):
@@ -37,38 +47,57 @@ def declared_length(environ: Mapping[str, Any]) -> int | None:
     return int(said)
 
 
-def pieces(environ: Mapping[str, Any], limit: int) -> Iterator[bytes]:
-    """The body as it arrives. :class:`RequestError`: 413 beyond ``limit`` bytes, 400 if the client goes away before its end."""
-    length = declared_length(environ)
+async def pieces(request: Request, receive: Receive, limit: int) -> AsyncIterator[bytes]:
+    """The body as it arrives, in pieces of :data:`PIECE` bytes or a little more; the last one may be smaller.
+
+    :class:`RequestError`: 413 beyond ``limit`` bytes, 408 if nothing comes; :class:`CutShortError` (400) if the client goes away
+    before its end.
+    """
+    length = declared_length(request)
     if length is not None and length > limit:
         raise RequestError(413, f"the body has {length:,} bytes; at most {limit:,} are taken here")
-    stream = environ["wsgi.input"]
+    if length == 0 or (length is None and "transfer-encoding" not in request.headers):
+        return
     arrived = 0
-    while length is None or arrived < length:
-        piece = stream.read(PIECE if length is None else min(PIECE, length - arrived))
-        if not piece:
-            break
+    held: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            raise RequestError(408, f"nothing arrived of the body for {SILENCE_SECONDS:.0f} seconds") from None
+        if message["type"] != "http.request":
+            raise CutShortError(400, f"the body ended after {arrived:,} bytes, before it was complete; send it again")
+        more = message.get("more_body", False)
+        piece = message.get("body", b"")
         arrived += len(piece)
         if arrived > limit:
             raise RequestError(413, f"the body has more than {limit:,} bytes, which are taken here at most")
-        yield piece
+        held.append(piece)
+        size += len(piece)
+        if size >= PIECE:
+            yield b"".join(held)
+            held, size = [], 0
     if length is not None and arrived < length:
-        raise RequestError(400, f"the body ended after {arrived:,} of {length:,} bytes; send it again")
+        raise CutShortError(400, f"the body ended after {arrived:,} of {length:,} bytes; send it again")
+    if size:
+        yield b"".join(held)
 
 
-@contextmanager
-def read_body(environ: Mapping[str, Any], settings: ServerSettings) -> Iterator[Body]:
-    """The whole body. :class:`RequestError` as :func:`pieces`."""
-    length = declared_length(environ)
-    if length == 0 or (length is None and "HTTP_TRANSFER_ENCODING" not in environ):
-        yield Body()
-        return
-    kind = str(environ.get("CONTENT_TYPE") or environ.get("HTTP_CONTENT_TYPE") or "").partition(";")[0].strip().lower()
+@asynccontextmanager
+async def read_body(
+    request: Request, receive: Receive, settings: ServerSettings, disk: Threads, before_file: Callable[[], None]
+) -> AsyncIterator[Body]:
+    """The whole body. What is larger than ``settings.spool_bytes`` is written to a file by ``disk``; ``before_file`` runs there
+    first and may refuse. :class:`RequestError` as :func:`pieces`."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     limit = settings.max_json_bytes if kind == "application/json" else settings.max_upload_bytes
-    arriving = pieces(environ, limit)
+    arriving = pieces(request, receive, limit)
     begun: list[bytes] = []
     size = 0
-    for piece in arriving:
+    async for piece in arriving:
         begun.append(piece)
         size += len(piece)
         if size > settings.spool_bytes:
@@ -76,11 +105,18 @@ def read_body(environ: Mapping[str, Any], settings: ServerSettings) -> Iterator[
     else:
         yield Body(b"".join(begun))
         return
-    with NamedTemporaryFile(prefix="graveler-body-") as file:
-        for piece in begun:
-            file.write(piece)
-        begun.clear()
-        for piece in arriving:
-            file.write(piece)
+    await disk.run(before_file)
+    file = await disk.run(NamedTemporaryFile, "w+b", prefix="graveler-body-")
+
+    def write(piece: bytes) -> None:
+        file.write(piece)
         file.flush()
+
+    try:
+        await disk.run(write, b"".join(begun))
+        begun.clear()
+        async for piece in arriving:
+            await disk.run(write, piece)
         yield Body(file=Path(file.name))
+    finally:
+        await disk.run(file.close)

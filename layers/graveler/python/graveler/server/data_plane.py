@@ -1,23 +1,25 @@
 """Presigned URLs of objects in folders: reads and writes of bytes, answered as S3 answers them.
 
 Only the signature counts: an ``Authorization`` header that comes along (clients follow redirects with it) is not looked at.
-Bytes are streamed in both directions. Transfers occupy a thread for as long as the client takes, so a worker has places for some
-of them only; who comes when all are taken is told to slow down, and the API goes on answering.
+Bytes are streamed in both directions, and a transfer occupies a thread only while a piece is read from disk or written to it. A
+worker has places for some transfers; who comes when all are taken is told to slow down, and the API goes on answering.
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable
 from email.utils import formatdate
 from hashlib import md5
 from io import FileIO
 from threading import BoundedSemaphore
-from typing import Any, Final
+from typing import Final
 from xml.sax.saxutils import escape
 
-from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError
+from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
 from graveler.server.answers import Answer, Headers, RequestError
 from graveler.server.bodies import PIECE, declared_length, pieces
 from graveler.server.ranges import UnsatisfiableError, requested_range
+from graveler.server.requests import Receive, Request
+from graveler.server.threads import Threads
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectConditionError, Objects, StoredObject
 from graveler.storage.presigned import Grant, UrlSigner
@@ -30,45 +32,51 @@ _AT_ONCE: Final = 256 << 10
 
 
 class DataPlane:
-    """Answers presigned URLs. ``open_store`` turns a namespace into its objects, ``places`` is how many transfers may go on."""
+    """Answers presigned URLs. ``open_store`` turns a namespace into its objects, ``places`` is how many transfers may go on, and
+    ``disk`` reads and writes files."""
 
-    def __init__(self, signer: UrlSigner, open_store: Callable[[str], Objects], places: int) -> None:
+    def __init__(self, signer: UrlSigner, open_store: Callable[[str], Objects], places: int, disk: Threads) -> None:
         self._signer = signer
         self._open_store = open_store
         self._places = BoundedSemaphore(places)
+        self._disk = disk
 
-    def __call__(self, environ: Mapping[str, Any], path: str) -> Answer:
-        """The answer to a request for ``path``, still quoted."""
-        method = environ["REQUEST_METHOD"]
-        operation = "putBytes" if method == "PUT" else "getBytes"
+    async def __call__(self, request: Request, receive: Receive) -> Answer:
+        """The answer to a request. A body of several pieces is to be closed whatever happens."""
+        operation = "putBytes" if request.method == "PUT" else "getBytes"
         try:
-            if method not in ("GET", "HEAD", "PUT"):
-                return _error(405, "MethodNotAllowed", f"{method} is not for presigned URLs", operation)
-            signed = "PUT" if method == "PUT" else "GET"
-            grant = self._signer.verify(f"{path}?{environ['QUERY_STRING']}", signed)
-            store = self._open_store(grant.namespace)
-            if not isinstance(store, FolderObjects):
-                return _error(404, "NoSuchBucket", f"{grant.namespace} is no folder", operation)
-            answer = self._put(environ, store, grant) if signed == "PUT" else self._get(environ, store, grant)
+            answer = await self._answer(request, receive)
         except RequestError as error:
             code = {411: "MissingContentLength", 413: "EntityTooLarge", 501: "NotImplemented", 503: "SlowDown"}
-            return _error(error.status, code.get(error.status, "InvalidRequest"), error.message, operation)
+            answer = _error(error.status, code.get(error.status, "InvalidRequest"), error.message)
         except _BadDigestError as error:
-            return _error(400, "BadDigest", str(error), operation)
+            answer = _error(400, "BadDigest", str(error))
         except ForbiddenError as error:
-            return _error(403, "AccessDenied", str(error), operation)
+            answer = _error(403, "AccessDenied", str(error))
         except NotFoundError as error:
-            return _error(404, "NoSuchUpload" if grant.part else "NoSuchKey", str(error), operation)
+            answer = _error(404, "NoSuchUpload" if "uploadId=" in request.query else "NoSuchKey", str(error))
         except ObjectConditionError as error:
-            return _error(412, "PreconditionFailed", str(error), operation)
+            answer = _error(412, "PreconditionFailed", str(error))
         except InvalidError as error:
-            return _error(400, "InvalidRequest", str(error), operation)
+            answer = _error(400, "InvalidRequest", str(error))
         except GravelerError as error:
-            return _error(503, "ServiceUnavailable", str(error), operation)
+            answer = _error(503, "ServiceUnavailable", str(error))
         answer.operation = operation
         return answer
 
-    def _get(self, environ: Mapping[str, Any], store: FolderObjects, grant: Grant) -> Answer:
+    async def _answer(self, request: Request, receive: Receive) -> Answer:
+        if request.method not in ("GET", "HEAD", "PUT"):
+            return _error(405, "MethodNotAllowed", f"{request.method} is not for presigned URLs")
+        signed = "PUT" if request.method == "PUT" else "GET"
+        grant = self._signer.verify(f"{request.path}?{request.query}", signed)
+        store = self._open_store(grant.namespace)
+        if not isinstance(store, FolderObjects):
+            return _error(404, "NoSuchBucket", f"{grant.namespace} is no folder")
+        if signed == "PUT":
+            return await self._put(request, receive, store, grant)
+        return await self._disk.run(self._get, request, store, grant)
+
+    def _get(self, request: Request, store: FolderObjects, grant: Grant) -> Answer:
         stored, file = store.open_object(grant.key)
         handed_on = False
         try:
@@ -77,12 +85,12 @@ class DataPlane:
                 ("etag", f'"{stored.etag}"'),
                 ("last-modified", formatdate(stored.modified, usegmt=True)),
             ]
-            if (wanted := environ.get("HTTP_IF_MATCH")) and not _names(wanted, stored):
+            if (wanted := request.headers.get("if-match")) and not _names(wanted, stored):
                 return _error(412, "PreconditionFailed", f"the object's ETag is {stored.etag}")
-            if (known := environ.get("HTTP_IF_NONE_MATCH")) and _names(known, stored):
+            if (known := request.headers.get("if-none-match")) and _names(known, stored):
                 return Answer(304, headers)
-            header = environ.get("HTTP_RANGE")
-            if (unless := environ.get("HTTP_IF_RANGE")) and unless.strip() != f'"{stored.etag}"':
+            header = request.headers.get("range")
+            if (unless := request.headers.get("if-range")) and unless.strip() != f'"{stored.etag}"':
                 header = None
             try:
                 part = requested_range(header, stored.size)
@@ -95,36 +103,48 @@ class DataPlane:
             if part:
                 headers.append(("content-range", f"bytes {start}-{start + length - 1}/{stored.size}"))
             status = 206 if part else 200
-            if environ["REQUEST_METHOD"] == "HEAD":
+            if request.method == "HEAD":
                 return Answer(status, headers)
             file.seek(start)
             if length <= _AT_ONCE:
-                return Answer(status, headers, b"".join(_read(file, length)))
+                return Answer(status, headers, _read(file, length))
             self._take_place()
             handed_on = True
-            return Answer(status, headers, _Sending(file, length, self._places))
+            return Answer(status, headers, _Sending(file, length, self._places, self._disk))
         finally:
             if not handed_on:
                 file.close()
 
-    def _put(self, environ: Mapping[str, Any], store: FolderObjects, grant: Grant) -> Answer:
-        if declared_length(environ) is None:
+    async def _put(self, request: Request, receive: Receive, store: FolderObjects, grant: Grant) -> Answer:
+        if declared_length(request) is None:
             raise RequestError(411, "a PUT must say its Content-Length, so that half of a body is not taken for all")
-        condition = environ.get("HTTP_IF_NONE_MATCH", "").strip()
-        if condition not in ("", "*") or "HTTP_IF_MATCH" in environ:
+        condition = request.headers.get("if-none-match", "").strip()
+        if condition not in ("", "*") or "if-match" in request.headers:
             raise RequestError(501, "the only condition for a PUT is If-None-Match: *")
+        expected = _digest_of(request)
         self._take_place()
         try:
-            digest = md5(usedforsecurity=False)
-            arriving = _checked(environ, digest.update, digest.digest)
             if grant.part:
-                etag = store.put_part_pieces(grant.key, grant.upload_id, grant.part, arriving)
+                writer = await self._disk.run(store.part_writer, grant.key, grant.upload_id, grant.part)
             else:
-                store.put_pieces(grant.key, arriving, if_absent=bool(condition))
-                etag = digest.hexdigest()
+                writer = await self._disk.run(store.writer, grant.key, if_absent=bool(condition))
+            try:
+                digest = md5(usedforsecurity=False)
+
+                def take(piece: bytes) -> None:
+                    digest.update(piece)
+                    writer.write(piece)
+
+                async for piece in pieces(request, receive, MAX_PUT):
+                    await self._disk.run(take, piece)
+                if expected not in (None, digest.digest()):
+                    raise _BadDigestError("the bytes that arrived have another MD5 than the header Content-MD5 says")
+                stored = await self._disk.run(writer.finish)
+            finally:
+                await self._disk.run(writer.abort)
         finally:
             self._places.release()
-        return Answer(200, [("etag", f'"{etag}"')])
+        return Answer(200, [("etag", f'"{stored.etag if grant.part else digest.hexdigest()}"')])
 
     def _take_place(self) -> None:
         if not self._places.acquire(blocking=False):
@@ -136,15 +156,19 @@ class _BadDigestError(Exception):
 
 
 class _Sending:
-    """A file on its way. Closed by the server, also when the client goes away before the end."""
+    """A part of a file on its way. To be closed, also when the client goes away before the end."""
 
-    def __init__(self, file: FileIO, length: int, places: BoundedSemaphore) -> None:
+    def __init__(self, file: FileIO, length: int, places: BoundedSemaphore, disk: Threads) -> None:
         self._file = file
-        self._pieces = _read(file, length)
+        self._left = length
         self._places = places
+        self._disk = disk
 
-    def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self._left > 0:
+            piece = await self._disk.run(_read, self._file, min(self._left, PIECE))
+            self._left -= len(piece)
+            yield piece
 
     def close(self) -> None:
         """Let go of the file and of the place."""
@@ -153,29 +177,24 @@ class _Sending:
             self._places.release()
 
 
-def _read(file: FileIO, length: int) -> Iterator[bytes]:
+def _read(file: FileIO, length: int) -> bytes:
+    """So many bytes; :class:`UnavailableError` if the file has become shorter."""
+    held: list[bytes] = []
     while length > 0:
-        piece = file.read(min(length, PIECE))
+        piece = file.read(length)
         if not piece:
-            return
+            raise UnavailableError("an object became shorter while it was read; nobody but graveler may write there")
         length -= len(piece)
-        yield piece
+        held.append(piece)
+    return b"".join(held)
 
 
-def _checked(
-    environ: Mapping[str, Any], update: Callable[[bytes], None], digest: Callable[[], bytes]
-) -> Iterator[bytes]:
-    for piece in pieces(environ, MAX_PUT):
-        update(piece)
-        yield piece
-    said = environ.get("HTTP_CONTENT_MD5")
-    if said:
-        try:
-            expected = b64decode(said, validate=True)
-        except ValueError:
-            raise RequestError(400, f"header Content-MD5 {said[:60]!r} is no base64") from None
-        if expected != digest():
-            raise _BadDigestError("the bytes that arrived have another MD5 than the header Content-MD5 says")
+def _digest_of(request: Request) -> bytes | None:
+    said = request.headers.get("content-md5")
+    try:
+        return b64decode(said, validate=True) if said else None
+    except ValueError:
+        raise RequestError(400, f"header Content-MD5 {str(said)[:60]!r} is no base64") from None
 
 
 def _names(condition: str, stored: StoredObject) -> bool:
@@ -184,7 +203,7 @@ def _names(condition: str, stored: StoredObject) -> bool:
     return "*" in tags or stored.etag in tags
 
 
-def _error(status: int, code: str, message: str, operation: str = "") -> Answer:
+def _error(status: int, code: str, message: str) -> Answer:
     printable = "".join(character if character.isprintable() else "?" for character in message)
     document = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -193,4 +212,4 @@ def _error(status: int, code: str, message: str, operation: str = "") -> Answer:
     headers = [("content-type", "application/xml")]
     if status == 503:
         headers.append(("retry-after", "1"))
-    return Answer(status, headers, document.encode("utf-8", "replace"), operation)
+    return Answer(status, headers, document.encode("utf-8", "replace"))

@@ -7,12 +7,10 @@ Two things are ours, and Lambda never has them: ``graveler.body_file`` in an eve
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote_from_bytes
 
 from graveler.server.answers import Answer
 from graveler.server.bodies import Body
-
-Environ = Mapping[str, Any]
+from graveler.server.requests import Request
 
 _TEXT: Final = (
     "text/",
@@ -21,40 +19,24 @@ _TEXT: Final = (
     "application/javascript",
     "application/x-www-form-urlencoded",
 )
-_SAFE: Final = "/~!$&'()*+,;=:@"
-"""What may stand in a path as it is (RFC 3986)."""
 
 
-def raw_path(environ: Environ) -> str:
-    """The path, percent-encoded. The server hands it over decoded: an encoded slash arrives as a slash."""
-    return quote_from_bytes(environ["PATH_INFO"].encode("latin-1"), _SAFE)
-
-
-def headers_of(environ: Environ) -> dict[str, str]:
-    """Headers by their names in lower case; several of one name are joined by commas."""
-    headers = {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")}
-    for name, variable in (("content-type", "CONTENT_TYPE"), ("content-length", "CONTENT_LENGTH")):
-        if environ.get(variable):
-            headers[name] = environ[variable]
-    return headers
-
-
-def event_of(environ: Environ, path: str, body: Body, request_id: str) -> dict[str, Any]:
-    """The event of a request. ``path`` is its :func:`raw_path`."""
-    headers = headers_of(environ)
+def event_of(request: Request, body: Body, request_id: str) -> dict[str, Any]:
+    """The event of a request."""
+    headers = dict(request.headers)
     cookies = [part.strip() for part in headers.pop("cookie", "").split(";") if part.strip()]
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": environ["QUERY_STRING"],
+        "rawPath": request.path,
+        "rawQueryString": request.query,
         "headers": headers,
         "requestContext": {
             "http": {
-                "method": environ["REQUEST_METHOD"],
-                "path": path,
-                "protocol": environ["SERVER_PROTOCOL"],
-                "sourceIp": environ["REMOTE_ADDR"],
+                "method": request.method,
+                "path": request.path,
+                "protocol": request.protocol,
+                "sourceIp": request.source,
                 "userAgent": headers.get("user-agent", ""),
             },
             "requestId": request_id,

@@ -1,113 +1,149 @@
-"""The WSGI application of a worker: decides who answers a request, and counts and logs it."""
+"""The ASGI application of a worker: decides who answers a request, and counts and logs it.
 
+Its event loop only moves bytes. Handlers, which may wait for a disk or for each other, have threads; so no request waits for
+another one's handler, and no handler's thread waits for a client.
+"""
+
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from secrets import token_hex
 from typing import Any, Final, Protocol
 
-from graveler.server.answers import Answer, Headers, RequestError, json_error
-from graveler.server.bodies import read_body
+from graveler.server.answers import Answer, Pieces, RequestError, json_error
+from graveler.server.bodies import Body, read_body
 from graveler.server.data_plane import DataPlane
-from graveler.server.events import Environ, answer_of, event_of, raw_path
+from graveler.server.events import answer_of, event_of
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine, now, write_line
+from graveler.server.requests import Receive, Request, Scope, Send, request_of
 from graveler.server.settings import OBJECTS_PATH, ServerSettings
+from graveler.server.threads import Threads
 
 HEALTH: Final = ("/healthcheck", "/api/v1/healthcheck")
 METRICS: Final = "/metrics"
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-Application = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Answers events of API Gateway."""
 
+class Application(Protocol):
+    """Answers events of API Gateway."""
 
-class StartResponse(Protocol):
-    """What WSGI hands over to begin an answer with."""
+    def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
+        """The answer to an event."""
 
-    def __call__(self, status: str, headers: Headers, /) -> object:
-        """Begin the answer."""
+    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+        """The answer to an event whose body does not matter, because it is refused anyway."""
 
 
 class Gateway:
-    """Answers HTTP requests; safe to be called by several threads at once."""
+    """Answers HTTP requests. ``handlers`` are the threads for the application, ``disk`` those for bodies in files."""
 
     def __init__(
-        self, application: Application, data_plane: DataPlane, metrics: Metrics, settings: ServerSettings, worker: int
+        self,
+        application: Application,
+        data_plane: DataPlane,
+        metrics: Metrics,
+        settings: ServerSettings,
+        worker: int,
+        handlers: Threads,
+        disk: Threads,
     ) -> None:
         self._application = application
         self._data_plane = data_plane
         self._metrics = metrics
         self._settings = settings
         self._worker = worker
+        self._handlers = handlers
+        self._disk = disk
 
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         began = time.perf_counter()
-        path = raw_path(environ)
+        request = request_of(scope)
         request_id = token_hex(8)
-        answer = self._answer(environ, path, request_id)
-        status, headers = answer.status, answer.headers
-        start_response(f"{status} ", headers)
-        if isinstance(answer.body, bytes):
-            self._note(environ, path, request_id, answer, began)
-            return [answer.body]
-        return _Noted(answer.body, lambda: self._note(environ, path, request_id, answer, began))
-
-    def _answer(self, environ: Environ, path: str, request_id: str) -> Answer:
-        method = environ["REQUEST_METHOD"]
-        if path.startswith(f"{OBJECTS_PATH}/"):
-            return self._data_plane(environ, path)
-        if method in ("GET", "HEAD"):
-            if path in HEALTH:
-                return Answer(204, [], operation="healthCheck")
-            if path == METRICS:
-                text = self._metrics.text().encode()
-                return Answer(200, [("content-type", _METRICS_TYPE)], text, "metrics")
+        answer = await self._answer(request, receive, request_id)
+        headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in answer.headers]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         try:
-            with read_body(environ, self._settings) as body:
-                return answer_of(self._application(event_of(environ, path, body, request_id)), method)
+            if isinstance(answer.body, bytes):
+                await send({"type": "http.response.body", "body": answer.body})
+            else:
+                await _send_pieces(answer.body, receive, send)
+        finally:
+            self._note(request, request_id, answer, began)
+
+    async def _answer(self, request: Request, receive: Receive, request_id: str) -> Answer:
+        if request.path.startswith(f"{OBJECTS_PATH}/"):
+            return await self._data_plane(request, receive)
+        if request.method in ("GET", "HEAD"):
+            if request.path in HEALTH:
+                return Answer(204, [], operation="healthCheck")
+            if request.path == METRICS:
+                text = await self._disk.run(self._metrics.text)
+                return Answer(200, [("content-type", _METRICS_TYPE)], text.encode(), "metrics")
+
+        def admit() -> None:
+            refusal = self._application.refusal(event_of(request, Body(), request_id))
+            if refusal is not None:
+                raise _RefusedError(answer_of(refusal, request.method))
+
+        try:
+            async with read_body(request, receive, self._settings, self._disk, admit) as body:
+                return await self._handlers.run(self._handle, request, body, request_id)
         except RequestError as error:
             return json_error(error.status, error.message)
+        except _RefusedError as error:
+            return error.answer
+        except OSError as error:
+            return json_error(503, f"the server cannot keep the body while it arrives: {error.strerror}; try again later")
 
-    def _note(self, environ: Environ, path: str, request_id: str, answer: Answer, began: float) -> None:
+    def _handle(self, request: Request, body: Body, request_id: str) -> Answer:
+        return answer_of(self._application(event_of(request, body, request_id)), request.method)
+
+    def _note(self, request: Request, request_id: str, answer: Answer, began: float) -> None:
         seconds = time.perf_counter() - began
         self._metrics.note(answer.operation, answer.status, seconds)
         if self._settings.log_requests:
             write_line(
                 RequestLine(
                     time=now(),
-                    method=environ["REQUEST_METHOD"],
-                    path=path,
-                    query="" if path.startswith(f"{OBJECTS_PATH}/") else environ["QUERY_STRING"],
+                    method=request.method,
+                    path=request.path,
+                    query="" if request.path.startswith(f"{OBJECTS_PATH}/") else request.query,
                     status=answer.status,
                     ms=round(seconds * 1000, 3),
                     operation=answer.operation,
-                    source=environ["REMOTE_ADDR"],
-                    agent=environ.get("HTTP_USER_AGENT", ""),
+                    source=request.source,
+                    agent=request.headers.get("user-agent", ""),
                     request_id=request_id,
                     worker=self._worker,
                 )
             )
 
 
-class _Noted:
-    """Pieces of an answer, and what is to be done after the last one, or when the client has gone."""
+class _RefusedError(Exception):
+    """The application does not want to see the body."""
 
-    def __init__(self, inner: Iterable[bytes], done: Callable[[], None]) -> None:
-        self._inner = inner
-        self._done: Callable[[], None] | None = done
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        super().__init__(answer.status)
 
-    def __iter__(self) -> Iterator[bytes]:
-        try:
-            yield from self._inner
-        finally:
-            self.close()
 
-    def close(self) -> None:
-        """Let go of what the pieces come from, once."""
-        done, self._done = self._done, None
-        if done is not None:
-            close = getattr(self._inner, "close", None)
-            if close is not None:
-                close()
-            done()
+async def _send_pieces(body: Pieces, receive: Receive, send: Send) -> None:
+    """Send them at the client's pace, until it goes away."""
+    gone = asyncio.ensure_future(_departure(receive))
+    try:
+        async for piece in body:
+            if gone.done():
+                return
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    finally:
+        gone.cancel()
+        body.close()
+
+
+async def _departure(receive: Receive) -> None:
+    """Wait until the client has gone. Whatever it sends meanwhile is of no interest."""
+    while (await receive())["type"] == "http.request":
+        pass

@@ -10,7 +10,8 @@ OBJECTS_PATH: Final = "/objects"
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """``threads``: how many requests a worker works on at once. ``data_url`` begins the presigned URLs. A JSON body may have
+    """``threads``: how many requests a worker works on at once; ``disk_threads`` read and write files besides, and
+    ``transfers`` of presigned URLs may be under way. ``data_url`` begins the presigned URLs. A JSON body may have
     ``max_json_bytes``, an upload ``max_upload_bytes``; a body beyond ``spool_bytes`` lies in a temporary file meanwhile.
     ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file ``audit_log``, or to stderr.
     ``metrics`` is a folder of this run's own."""
@@ -21,9 +22,11 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     port: int = 8000
     workers: int = 2
     threads: int = 64
+    disk_threads: int = 8
+    transfers: int = 256
     data_url: str = "http://localhost:8000"
     max_json_bytes: int = 16 << 20
     max_upload_bytes: int = 5 << 30
-    spool_bytes: int = 4 << 20
+    spool_bytes: int = 256 << 10
     log_requests: bool = False
     audit_log: Path | None = None

@@ -12,6 +12,7 @@ from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import open_audit_log
 from graveler.server.settings import OBJECTS_PATH, ServerSettings
+from graveler.server.threads import Threads
 
 
 def build_gateway(settings: ServerSettings) -> Gateway:
@@ -22,13 +23,15 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     signer = url_signer(lake.tables, base_url)
     application = Application(lake, Access(lake.tables), Settings())
     metrics = Metrics(settings.metrics)
-    places = max(1, settings.threads * 3 // 4)
-    data_plane = DataPlane(signer, lambda namespace: folder_store(settings.lake, namespace), places)
+    handlers, disk = Threads("handler", settings.threads), Threads("disk", settings.disk_threads)
+    data_plane = DataPlane(signer, lambda namespace: folder_store(settings.lake, namespace), settings.transfers, disk)
 
     def close() -> None:
+        handlers.close()
+        disk.close()
         metrics.close()
         application.close()
         lake.close()
 
     Finalize(None, close, exitpriority=1)
-    return Gateway(application, data_plane, metrics, settings, os.getpid())
+    return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, disk)
