@@ -1,13 +1,14 @@
 """Completion: the shell asks the command what may follow."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.support import done
+from tests.cli.support import done, put
 
 GRAVELER = Path(sys.executable).parent / "graveler"
 
@@ -37,11 +38,46 @@ def offered(line: str) -> list[str]:
         ("graveler branch delete lakefs://", ["lakefs://lake/"]),
         ("graveler branch delete lakefs://lake/d", ["lakefs://lake/dev"]),
         ("graveler ls lakefs://none/d", []),
+        ("graveler tag delete lakefs://lake/v", ["lakefs://lake/v1"]),
+        ("graveler log lakefs://lake/m", ["lakefs://lake/main"]),
+        ("graveler put file lakefs://lake/main/f", ["lakefs://lake/main/folder/"]),
     ],
 )
 def test_names_are_offered(lake: Path, line: str, expected: list[str]) -> None:
     done("branch", "create", "lakefs://lake/dev")
+    done("tag", "create", "lakefs://lake/v1", "main")
+    put("main", "folder/a", "1")
     assert offered(line) == expected
+
+
+IN_BASH = {
+    "graveler ls lakefs://lake/d": "//lake/dev",
+    "graveler branch delete lakefs:": "//lake/",
+    "graveler cat lakefs://lake/main/da": "//lake/main/data/",
+    "graveler merge lakefs://lake/dev lakefs://lake/m": "//lake/main",
+    "graveler cat lakefs://lake/main/t:": "1 2",
+    "graveler cherry": "cherry-pick",
+}
+"""What is offered for the last word, as bash cuts it."""
+
+
+def test_bash_is_offered_the_rest_of_words_that_it_cuts_at_colons(lake: Path) -> None:
+    done("branch", "create", "lakefs://lake/dev")
+    for path in ("data/a", "t:1", "t:2"):
+        put("main", path, "1")
+    asking = """
+        read -ra COMP_WORDS <<< "${line//:/ : }"
+        COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
+        _graveler_completion graveler
+        echo "${COMPREPLY[@]}"
+    """
+    lines = [f"line={shlex.quote(line)}\n{asking}" for line in IN_BASH]
+    script = "\n".join(['eval "$(graveler --show-completion bash)"', *lines])
+    path = f"{GRAVELER.parent}{os.pathsep}{os.environ['PATH']}"
+    asked = subprocess.run(
+        ["bash", "-c", script], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True
+    )
+    assert (asked.stdout.splitlines(), asked.stderr) == (list(IN_BASH.values()), "")
 
 
 def test_without_a_lake_nothing_is_offered(working_folder: Path) -> None:

@@ -1,5 +1,6 @@
 """The command tree: which verbs there are, in which order the help shows them, and how a command line is run."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -8,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from graveler import __version__
+from graveler.cli.completion import join_words
 from graveler.cli.exits import EXIT_CODES, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
 from graveler.cli.verbs import (
     bench,
@@ -168,6 +170,7 @@ _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore, bench.benc
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; whatever goes wrong is said on stderr."""
+    os.environ.update(join_words(dict(os.environ)))
     try:
         command = typer.main.get_command(app)
         result = command.main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)

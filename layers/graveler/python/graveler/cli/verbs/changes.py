@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.interrupts import moving
 from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, parse_metadata
 from graveler.cli.pager import NoPager, paged
@@ -36,7 +37,9 @@ Summarize = Annotated[
 
 
 def status(
-    branch: Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")],
+    branch: Annotated[
+        str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
+    ],
     prefix: PathPrefix = "",
     folders: Folders = False,
     summary: Summarize = False,
@@ -75,7 +78,9 @@ def status(
 
 
 def commit(
-    branch: Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")],
+    branch: Annotated[
+        str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
+    ],
     message: Message,
     meta: Metadata = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Also when nothing changed.")] = False,
@@ -106,7 +111,12 @@ def commit(
 
 
 def diff(
-    left: Annotated[str, typer.Argument(metavar="A..B|A", help="lakefs://REPOSITORY/A..B, or A's URI.")],
+    left: Annotated[
+        str,
+        typer.Argument(
+            metavar="A..B|A", help="lakefs://REPOSITORY/A..B, or A's URI.", autocompletion=completion.branches
+        ),
+    ],
     right: Annotated[str | None, typer.Argument(metavar="B", help="A ref of the same repository, or its URI.")] = None,
     three_dot: Annotated[
         bool, typer.Option("--three-dot", help="What B changed since its common base with A, as A...B does.")

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 One = TypeVar("One")
 
 Source = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF/PATH", autocompletion=completion.branches)
+    str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF/PATH", autocompletion=completion.objects)
 ]
 Target = Annotated[
-    str, typer.Argument(metavar="TARGET", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.branches)
+    str, typer.Argument(metavar="TARGET", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.objects)
 ]
 Recursive = Annotated[
     bool, typer.Option("--recursive", "-r", help="All objects below a folder; both end with a slash, or are empty.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError, ListedError
 from graveler.cli.options import AsJson, LakeFolder
 from graveler.cli.places import find_lake, open_repository, refuse_own_lake
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
 
 def export(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/ and perhaps a folder there.")],
+    uri: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI",
+            help="lakefs://REPOSITORY/REF/ and perhaps a folder there.",
+            autocompletion=completion.objects,
+        ),
+    ],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New, empty, or one that an earlier export made.")],
     verify: Annotated[
         bool, typer.Option("--verify", help="First read and compare all files that were exported before.")

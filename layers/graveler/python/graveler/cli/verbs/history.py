@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.lanes import Drawn, Lanes, Row
 from graveler.cli.options import AsJson, LakeFolder
 from graveler.cli.pager import NoPager, paged
@@ -41,7 +42,9 @@ Amount = Annotated[int | None, typer.Option("--number", "-n", min=1, metavar="N"
 
 
 def log(
-    ref: Annotated[str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF")],
+    ref: Annotated[
+        str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
+    ],
     number: Amount = None,
     graph: Annotated[bool, typer.Option("--graph", help="Draw how the commits hang together.")] = False,
     oneline: Annotated[bool, typer.Option("--oneline", help="A line for each commit.")] = False,
@@ -128,7 +131,9 @@ def log(
 
 
 def show(
-    ref: Annotated[str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF")],
+    ref: Annotated[
+        str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
+    ],
     lake: LakeFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -176,7 +181,14 @@ def show(
 
 
 def reflog(
-    branch: Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH, also of a deleted one")],
+    branch: Annotated[
+        str,
+        typer.Argument(
+            metavar="BRANCH",
+            help="lakefs://REPOSITORY/BRANCH, also of a deleted one",
+            autocompletion=completion.branches,
+        ),
+    ],
     number: Amount = None,
     lake: LakeFolder = None,
     as_json: AsJson = False,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.interrupts import moving
 from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, check_utf8, parse_metadata
 from graveler.cli.places import find_lake, open_repository, refuse_own_lake, user_name
@@ -19,7 +20,14 @@ def import_(
     sources: Annotated[
         list[Path], typer.Argument(metavar="FOLDER", help="The files to take over; with --listing, listings.")
     ],
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/ and perhaps a folder there.")],
+    uri: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI",
+            help="lakefs://REPOSITORY/BRANCH/ and perhaps a folder there.",
+            autocompletion=completion.objects,
+        ),
+    ],
     listing: Annotated[
         bool,
         typer.Option(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.exits import ExitCode, ReplayConflictError
 from graveler.cli.interrupts import moving
 from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, check_utf8, parse_metadata
@@ -26,8 +27,15 @@ from graveler.errors import InvalidError, MergeConflictError
 if TYPE_CHECKING:
     from graveler.model import Commit, MergePreview, MergeStrategies, Totals
 
-Branch = Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")]
-Replayed = Annotated[str, typer.Argument(metavar="REF", help="The commit: a ref of the same repository, or its URI.")]
+Branch = Annotated[
+    str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
+]
+Replayed = Annotated[
+    str,
+    typer.Argument(
+        metavar="REF", help="The commit: a ref of the same repository, or its URI.", autocompletion=completion.branches
+    ),
+]
 Parent = Annotated[
     int | None, typer.Option("--parent", min=1, metavar="N", help="Of a merge: what it changed from its Nth parent.")
 ]
@@ -35,9 +43,16 @@ AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Also when nothi
 
 
 def merge(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
+    ],
     destination: Annotated[
-        str, typer.Argument(metavar="BRANCH", help="Where to: a branch of the same repository, or its URI.")
+        str,
+        typer.Argument(
+            metavar="BRANCH",
+            help="Where to: a branch of the same repository, or its URI.",
+            autocompletion=completion.branches,
+        ),
     ],
     strategy: Annotated[
         Literal["source-wins", "dest-wins"] | None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PAGE = 1000
 
 Object = Annotated[
-    str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH", autocompletion=completion.branches)
+    str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH", autocompletion=completion.objects)
 ]
 
 
@@ -34,7 +34,7 @@ def ls(
         typer.Argument(
             metavar="URI",
             help="lakefs://REPOSITORY/REF/ and the beginning of paths.",
-            autocompletion=completion.branches,
+            autocompletion=completion.objects,
         ),
     ],
     recursive: Annotated[
@@ -135,7 +135,7 @@ def cat(uri: Object, lake: LakeFolder = None) -> None:
 
 def rm(
     uri: Annotated[
-        str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.branches)
+        str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.objects)
     ],
     recursive: Annotated[
         bool,

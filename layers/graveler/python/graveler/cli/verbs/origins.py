@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeFolder
 from graveler.cli.paging import items
 from graveler.cli.places import open_repository
@@ -20,7 +21,12 @@ _PAGE = 1000
 
 
 def blame(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH, or a folder there.")],
+    uri: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI", help="lakefs://REPOSITORY/REF/PATH, or a folder there.", autocompletion=completion.objects
+        ),
+    ],
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="All objects whose path begins so, not only up to the next slash.")
     ] = False,

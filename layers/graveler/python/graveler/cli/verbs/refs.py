@@ -23,7 +23,7 @@ Repository = Annotated[
 BranchURI = Annotated[
     str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
 ]
-TagURI = Annotated[str, typer.Argument(metavar="TAG", help="lakefs://REPOSITORY/TAG")]
+TagURI = Annotated[str, typer.Argument(metavar="TAG", help="lakefs://REPOSITORY/TAG", autocompletion=completion.tags)]
 
 
 @branches.command("create")
@@ -149,7 +149,12 @@ def rename_branch(
 @tags.command("create")
 def create_tag(
     tag: TagURI,
-    ref: Annotated[str, typer.Argument(metavar="REF", help="What to name: a ref of the repository, or its URI.")],
+    ref: Annotated[
+        str,
+        typer.Argument(
+            metavar="REF", help="What to name: a ref of the repository, or its URI.", autocompletion=completion.branches
+        ),
+    ],
     lake: LakeFolder = None,
     as_json: AsJson = False,
 ) -> None:

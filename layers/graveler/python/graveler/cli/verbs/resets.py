@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeFolder, Yes
 from graveler.cli.paging import items
 from graveler.cli.places import open_repository, user_name
@@ -20,7 +21,12 @@ _PAGE = 1000
 
 
 def reset(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH, or with /PATH.")],
+    uri: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI", help="lakefs://REPOSITORY/BRANCH, or with /PATH.", autocompletion=completion.objects
+        ),
+    ],
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="Of all objects whose path begins with PATH.")
     ] = False,
@@ -77,7 +83,9 @@ def reset(
 
 
 def undo(
-    branch: Annotated[str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH")],
+    branch: Annotated[
+        str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
+    ],
     lake: LakeFolder = None,
     as_json: AsJson = False,
 ) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeFolder
 from graveler.cli.places import open_repository
 from graveler.cli.sums import show_usage
@@ -12,7 +13,14 @@ from graveler.cli.uris import parse_prefix
 
 
 def du(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/ and the beginning of paths.")],
+    uri: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI",
+            help="lakefs://REPOSITORY/REF/ and the beginning of paths.",
+            autocompletion=completion.objects,
+        ),
+    ],
     total: Annotated[bool, typer.Option("--total", "-s", help="Only one line, for all.")] = False,
     delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="Where paths are cut.")] = "/",
     lake: LakeFolder = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.content import checked_stream
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.files import check_folder, check_readable, file_for, files_below, whole, write_file
@@ -37,7 +38,9 @@ def put(
     source: Annotated[
         Path, typer.Argument(metavar="FILE", help="A file; - for stdin; with -r a folder.", allow_dash=True)
     ],
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH")],
+    uri: Annotated[
+        str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/BRANCH/PATH", autocompletion=completion.objects)
+    ],
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All files below a folder.")] = False,
     content_type: Annotated[
         str | None, typer.Option("--content-type", metavar="TYPE", help="[default: application/octet-stream]")
@@ -109,7 +112,9 @@ def put(
 
 
 def get(
-    uri: Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH")],
+    uri: Annotated[
+        str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF/PATH", autocompletion=completion.objects)
+    ],
     target: Annotated[
         Path | None,
         typer.Argument(

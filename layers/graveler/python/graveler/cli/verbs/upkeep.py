@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli import completion
 from graveler.cli.exits import ExitCode, InterruptedVerbError
 from graveler.cli.options import AsJson, LakeFolder
 from graveler.cli.places import open_lake, user_name
@@ -26,7 +27,10 @@ _SHOWN_REFS = 8
 _SHOWN_COMMITS = 5
 _SHOWN_MISSING = 20
 
-Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
+]
 
 
 def fsck(
