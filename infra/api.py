@@ -61,8 +61,6 @@ class ApiStack(Stack):
         self._maintain()
         self._api()
         CfnOutput(self, "Endpoint", value=self.api.api_endpoint, description="what clients call")
-        CfnOutput(self, "ObjectsBucket", value=bucket.bucket_name)
-        CfnOutput(self, "Table", value=table.table_name)
 
     def _queues(self) -> None:
         self.dead_letters = sqs.Queue(

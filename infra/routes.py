@@ -78,5 +78,9 @@ def api_routes(document: Path = DOCUMENT) -> list[ApiRoute]:
             described = methods.get(method)
             if described is not None and _NOT_IMPLEMENTED not in described["tags"]:
                 operation = described["operationId"]
+                if operation not in FUNCTION_OF:
+                    raise KeyError(
+                        f"operation {operation} of {document.name} has no function; give it one in infra/routes.py"
+                    )
                 routes.append(ApiRoute(method.upper(), BASE + path, operation, FUNCTION_OF[operation]))
     return sorted(routes, key=lambda route: (route.path, route.method))

@@ -2,22 +2,18 @@
 
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.acknowledged import acknowledge
 from infra.settings import Settings
+from infra.stateful_names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 
 RESTORE_DAYS: Final = 35
 """How far back the table can be restored, and so how long the bucket keeps what was deleted: a table of some days ago still finds
 the files that it names."""
-
-TTL_ATTRIBUTE: Final = "expires"
-PARTITION_KEY: Final = "P"
-SORT_KEY: Final = "S"
-"""As graveler.storage.dynamodb_tables names them."""
 
 
 class StatefulStack(Stack):
@@ -68,6 +64,8 @@ class StatefulStack(Stack):
             deletion_protection=keep,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )
+        CfnOutput(self, "ObjectsBucket", value=self.bucket.bucket_name)
+        CfnOutput(self, "LakeTable", value=self.table.table_name)
 
 
 def _cors(settings: Settings) -> list[s3.CorsRule] | None:

@@ -1,0 +1,7 @@
+"""The names of the table's attributes, as graveler.storage.dynamodb_tables has them."""
+
+from typing import Final
+
+PARTITION_KEY: Final = "P"
+SORT_KEY: Final = "S"
+TTL_ATTRIBUTE: Final = "expires"

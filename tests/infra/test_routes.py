@@ -1,0 +1,62 @@
+"""Every operation of the API has one route and one function, and there are no others."""
+
+from pathlib import Path
+from typing import Any
+
+from infra.routes import BASE, CATCH_ALL, FUNCTION_OF, api_routes
+
+from graveler.api.resources import GROUPS, unimplemented
+from graveler.api.routing import Router
+from tests.infra.tools import resources
+
+HANDLERS = Path(__file__).resolve().parents[2] / "functions"
+
+
+def test_every_operation_has_one_function() -> None:
+    implemented = {route.operation for route in Router(GROUPS).routes if route.tag != unimplemented.routes.tag}
+    assert set(FUNCTION_OF) == implemented
+
+
+def test_every_function_is_there() -> None:
+    assert {*FUNCTION_OF.values(), "maintain"} == {path.parent.name for path in HANDLERS.glob("*/handler.py")}
+
+
+def test_the_gateway_has_the_routes_of_the_api_and_a_catch_all(default: dict[str, dict[str, Any]]) -> None:
+    api = default["api"]
+    integrations = {
+        name: resource["Properties"]["IntegrationUri"]["Fn::GetAtt"][0]
+        for name, resource in resources(api, "AWS::ApiGatewayV2::Integration").items()
+    }
+    routed = {
+        resource["Properties"]["RouteKey"]: integrations[resource["Properties"]["Target"]["Fn::Join"][1][1]["Ref"]]
+        for resource in resources(api, "AWS::ApiGatewayV2::Route").values()
+    }
+    expected = {
+        f"{route.method} {BASE}{route.template}": FUNCTION_OF[route.operation]
+        for route in Router(GROUPS).routes
+        if route.operation in FUNCTION_OF
+    }
+    assert {key: next(verb for verb in {*FUNCTION_OF.values()} if f"Functions{verb.capitalize()}" in function)
+            for key, function in routed.items()} == {**expected, "$default": CATCH_ALL}  # fmt: skip
+    assert len(routed) <= 300  # API Gateway's limit
+
+
+def test_what_only_reads_cannot_write(default: dict[str, dict[str, Any]]) -> None:
+    """A route's function has the rights that its operation needs, and a GET of a function that reads has no others."""
+    assert {FUNCTION_OF[route.operation] for route in api_routes() if route.method in ("DELETE", "PUT")} == {"write"}
+    for verb in ("Read", "Diff"):
+        policy = next(p for name, p in resources(default["api"], "AWS::IAM::Policy").items() if f"{verb}Policy" in name)
+        actions = {
+            action
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+        }
+        assert actions == {
+            "logs:CreateLogStream",
+            "logs:PutLogEvents",
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:Query",
+            "s3:GetObject",
+            "s3:ListBucket",
+        }

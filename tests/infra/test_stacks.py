@@ -1,0 +1,185 @@
+"""The templates: what matters to safety, money and the night's sleep of whoever runs it."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.infra.tools import PYTHON, environment, resources, templates
+
+SNAPSHOT = Path(__file__).parent / "snapshot.json"
+API_GATEWAY_SECONDS = 30
+
+Templates = dict[str, dict[str, Any]]
+
+
+def test_templates_are_as_reviewed(default_assembly: Path) -> None:
+    """A change of the templates is a change of this file, which somebody reads: `python -m tests.infra.make_snapshot`."""
+    assert json.loads(SNAPSHOT.read_text()) == snapshot(default_assembly)
+
+
+def snapshot(assembly: Path) -> dict[str, Any]:
+    """The templates without what changes with every build, and without the routes, which have a test of their own."""
+    found = templates(assembly)
+    for template in found.values():
+        template["Resources"] = {
+            name: each for name, each in template["Resources"].items() if each["Type"] != "AWS::ApiGatewayV2::Route"
+        }
+    loaded: dict[str, Any] = json.loads(re.sub(r"\b[0-9a-f]{64}\b", "DIGEST", json.dumps(found)))
+    return loaded
+
+
+def test_cfn_lint_finds_nothing(default_assembly: Path, full_assembly: Path) -> None:
+    files = [str(file) for each in (default_assembly, full_assembly) for file in each.glob("*.template.json")]
+    # W3005: CDK names dependencies that follow from references as well.
+    done = subprocess.run(
+        [PYTHON.with_name("cfn-lint"), "--ignore-checks", "W3005", "--regions", "us-east-1", "--", *files],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_action_and_no_data_is_granted_by_a_wildcard(default: Templates, full: Templates) -> None:
+    for deployed in (default, full):
+        for template in deployed.values():
+            for policy in resources(template, "AWS::IAM::Policy").values():
+                for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+                    actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+                    assert not any("*" in action for action in actions)
+                    if statement["Resource"] == "*":
+                        assert all(action.startswith(("ec2:", "xray:")) for action in actions), actions
+
+
+def test_each_function_has_a_role_of_its_own(default: Templates) -> None:
+    functions = resources(default["api"], "AWS::Lambda::Function")
+    roles = [function["Properties"]["Role"]["Fn::GetAtt"][0] for function in functions.values()]
+    assert len(functions) == len(set(roles)) == 6
+    assert not any(
+        role["Properties"].get("ManagedPolicyArns") for role in resources(default["api"], "AWS::IAM::Role").values()
+    )
+
+
+def test_functions_end_before_the_gateway_gives_up(default: Templates) -> None:
+    for name, function in resources(default["api"], "AWS::Lambda::Function").items():
+        if "Maintain" not in name:
+            assert function["Properties"]["Timeout"] < API_GATEWAY_SECONDS
+    queue = next(q for name, q in resources(default["api"], "AWS::SQS::Queue").items() if "Operations" in name)
+    assert queue["Properties"]["VisibilityTimeout"] > 900
+
+
+def test_data_outlives_its_stack(default: Templates) -> None:
+    for kind in ("AWS::S3::Bucket", "AWS::DynamoDB::Table"):
+        (kept,) = resources(default["stateful"], kind).values()
+        assert kept["DeletionPolicy"] == kept["UpdateReplacePolicy"] == "Retain"
+    (table,) = resources(default["stateful"], "AWS::DynamoDB::Table").values()
+    properties = table["Properties"]
+    assert properties["DeletionProtectionEnabled"] is True
+    assert properties["BillingMode"] == "PAY_PER_REQUEST"
+    assert properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
+    assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
+
+
+def test_the_table_has_the_keys_that_the_library_uses(default: Templates) -> None:
+    from infra.stateful_names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
+
+    from graveler.storage.dynamodb_tables import EXPIRES, PARTITION, SORT
+
+    assert (PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE) == (PARTITION, SORT, EXPIRES)
+    (table,) = resources(default["stateful"], "AWS::DynamoDB::Table").values()
+    assert table["Properties"]["AttributeDefinitions"] == [
+        {"AttributeName": PARTITION, "AttributeType": "S"},
+        {"AttributeName": SORT, "AttributeType": "B"},
+    ]
+
+
+def test_the_bucket_is_private_encrypted_and_forgets_half_uploads(default: Templates) -> None:
+    (bucket,) = resources(default["stateful"], "AWS::S3::Bucket").values()
+    properties = bucket["Properties"]
+    assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
+    assert properties["BucketEncryption"]
+    rules = properties["LifecycleConfiguration"]["Rules"]
+    assert any(rule.get("AbortIncompleteMultipartUpload") == {"DaysAfterInitiation": 7} for rule in rules)
+    # What is deleted stays for as long as the table can be restored to a time at which it was there.
+    (table,) = resources(default["stateful"], "AWS::DynamoDB::Table").values()
+    days = table["Properties"]["PointInTimeRecoverySpecification"]["RecoveryPeriodInDays"]
+    assert any(rule.get("NoncurrentVersionExpiration") == {"NoncurrentDays": days} for rule in rules)
+    (policy,) = resources(default["stateful"], "AWS::S3::BucketPolicy").values()
+    denied = [s for s in policy["Properties"]["PolicyDocument"]["Statement"] if s["Effect"] == "Deny"]
+    assert any(s["Condition"] == {"Bool": {"aws:SecureTransport": "false"}} for s in denied)
+
+
+def test_logs_end_some_day(default: Templates) -> None:
+    groups = resources(default["api"], "AWS::Logs::LogGroup")
+    assert len(groups) == 7
+    assert {group["Properties"]["RetentionInDays"] for group in groups.values()} == {30}
+    functions = resources(default["api"], "AWS::Lambda::Function").values()
+    assert {function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"] for function in functions} <= set(groups)
+
+
+def test_nothing_runs_while_nobody_asks(default: Templates) -> None:
+    kinds = {resource["Type"] for template in default.values() for resource in template["Resources"].values()}
+    assert not [kind for kind in kinds if kind.startswith(("AWS::EC2", "AWS::EFS", "AWS::ECS", "AWS::RDS"))]
+    assert not [
+        f
+        for f in resources(default["api"], "AWS::Lambda::Function").values()
+        if "ReservedConcurrentExecutions" in f["Properties"]
+    ]
+
+
+def test_alarms_reach_somebody(default: Templates, full: Templates) -> None:
+    alarms = resources(default["observability"], "AWS::CloudWatch::Alarm")
+    assert all(alarm["Properties"]["AlarmActions"] for alarm in alarms.values())
+    assert "on-call@example.org" in json.dumps(resources(full["observability"], "AWS::SNS::Subscription"))
+
+
+def test_templates_fit_any_account_and_region(default: Templates, full: Templates) -> None:
+    for template in (*default.values(), *full.values()):
+        assert not re.search(r"arn:aws:|\b\d{12}\b|us-east-1", json.dumps(template["Resources"]))
+
+
+def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
+    network = full["network"]
+    assert not resources(network, "AWS::EC2::NatGateway")
+    assert not resources(network, "AWS::EC2::InternetGateway")
+    mounted = [
+        f for f in resources(full["api"], "AWS::Lambda::Function").values() if f["Properties"].get("FileSystemConfigs")
+    ]
+    assert len(mounted) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"architecture": "mips"}, "architecture 'mips' must be one of arm64, x86_64"),
+        ({"memory": "lots"}, "memory 'lots' must be a whole number"),
+        ({"tracing": "perhaps"}, "tracing 'perhaps' must be true or false"),
+        ({"log_days": 31}, "log_days 31 must be one of 1, 3, 5"),
+        ({"name": "Graveler!"}, "name 'Graveler!' must be"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(settings: dict[str, Any], said: str) -> None:
+    from infra.settings import SettingsError, read_settings
+
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        read_settings({f"graveler:{name}": value for name, value in settings.items()}.get)
+
+
+def test_an_unknown_setting_is_named() -> None:
+    from infra.settings import SettingsError, read_settings
+
+    with pytest.raises(SettingsError, match="memry: unknown; known are name, architecture"):
+        read_settings({"graveler": {"memry": 1}}.get)
+
+
+def test_cdk_json_holds_the_defaults() -> None:
+    from infra.settings import Settings, read_settings
+
+    context = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text())["context"]
+    assert read_settings(context.get) == Settings()
+    assert set(context["graveler"]) == set(Settings.__dataclass_fields__)
