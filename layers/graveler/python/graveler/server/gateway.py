@@ -95,7 +95,9 @@ class Gateway:
         except _RefusedError as error:
             return error.answer
         except OSError as error:
-            return json_error(503, f"the server cannot keep the body while it arrives: {error.strerror}; try again later")
+            return json_error(
+                503, f"the server cannot keep the body while it arrives: {error.strerror}; try again later"
+            )
 
     def _handle(self, request: Request, body: Body, request_id: str) -> Answer:
         return answer_of(self._application(event_of(request, body, request_id)), request.method)

@@ -14,7 +14,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ``transfers`` of presigned URLs may be under way. ``data_url`` begins the presigned URLs. A JSON body may have
     ``max_json_bytes``, an upload ``max_upload_bytes``; a body beyond ``spool_bytes`` lies in a temporary file meanwhile.
     ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file ``audit_log``, or to stderr.
-    ``metrics`` is a folder of this run's own."""
+    ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of addresses outside of a repository that its
+    objects may be linked and imported from (None: any), and presigned URLs live for ``presign_seconds``."""
 
     lake: Path
     metrics: Path
@@ -30,3 +31,5 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     spool_bytes: int = 256 << 10
     log_requests: bool = False
     audit_log: Path | None = None
+    import_sources: tuple[str, ...] | None = None
+    presign_seconds: int = 900

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final
@@ -31,6 +32,18 @@ def serve(
             "--data-url", metavar="URL", help="What presigned URLs begin with. [default: localhost and the port]"
         ),
     ] = None,
+    import_source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import-source",
+            metavar="PREFIX",
+            help="Addresses that clients may import and link from, such as file:///raw/; may be given several times. "
+            "[default: any on this machine's own address, none on others]",
+        ),
+    ] = None,
+    presign_seconds: Annotated[
+        int, typer.Option("--presign-seconds", min=1, max=604800, help="How long presigned URLs live.")
+    ] = 900,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stderr for each request.")
     ] = False,
@@ -44,6 +57,8 @@ def serve(
     A lake that is named and not there is made. The first start makes an access key and shows it, once; with
     GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY set, that is the key. SIGTERM or Ctrl-C lets requests under way finish.
 
+    Where import sources are limited, repositories can be made in the lake only (local://NAME), not in other folders or buckets.
+
     \b
     Examples:
       graveler serve
@@ -54,12 +69,15 @@ def serve(
       access_key_id, secret_access_key}; the last two are null unless made now.
     """
     from graveler.access.authentication import Access
+    from graveler.access.sources import ImportSources
     from graveler.lake.folder import open_folder_lake
     from graveler.server.serve import listening_port
     from graveler.server.serve import serve as run
     from graveler.server.settings import ServerSettings
 
     screen = output()
+    sources = tuple(import_source) if import_source else None if _is_loopback(host) else ()
+    ImportSources(sources)  # refuses what is no prefix
     folder, made = _lake(lake)
     if made and not as_json:
         screen.line(f"made an empty lake in {screen.safe(str(folder))}")
@@ -78,6 +96,8 @@ def serve(
             data_url=data_url or _data_url(host, chosen),
             log_requests=access_log,
             audit_log=None if audit_log is None else audit_log.absolute(),
+            import_sources=sources,
+            presign_seconds=presign_seconds,
         )
 
         def ready() -> None:
@@ -116,6 +136,14 @@ def _lake(named: Path | None) -> tuple[Path, bool]:
         raise InvalidError(f"{str(folder)!r} is there and is no lake; name one with --lake FOLDER")
     create_folder_lake(folder).close()
     return folder, True
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only processes of this machine reach the server."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _data_url(host: str, port: int) -> str:
