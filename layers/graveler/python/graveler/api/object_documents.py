@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Mapping
-from email.utils import formatdate
 
 from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.call import Call
 from graveler.api.documents import Pagination
+from graveler.api.header_values import http_date, is_header_value
 from graveler.lake.repository import OpenRepository
-from graveler.model import CommonPrefix, ObjectEntry
+from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
 
 
 class ObjectStats(Struct, frozen=True, kw_only=True):
@@ -90,13 +90,17 @@ class Presigner:
 
 
 def object_headers(entry: ObjectEntry) -> dict[str, str]:
-    """What a GET or HEAD of an object says of it."""
-    return {
-        "content-type": entry.content_type,
-        "etag": f'"{entry.checksum}"',
-        "last-modified": formatdate(entry.mtime, usegmt=True),
+    """What a GET or HEAD of an object says of it. A content type or checksum that cannot stand in a header is left out.
+    Somebody's HTML must not act for whoever looks at it with the cookie of a login: browsers run nothing of it."""
+    headers = {
+        "content-type": entry.content_type if is_header_value(entry.content_type) else DEFAULT_CONTENT_TYPE,
+        "last-modified": http_date(entry.mtime),
         "accept-ranges": "bytes",
+        "content-security-policy": "sandbox",
     }
+    if is_header_value(entry.checksum) and '"' not in entry.checksum:
+        headers["etag"] = f'"{entry.checksum}"'
+    return headers
 
 
 def metadata_of_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -28,6 +28,7 @@ class Response(msgspec.Struct):
             from base64 import b64encode  # most answers are text
 
             body, encoded = b64encode(body).decode(), True
+        self.headers["x-content-type-options"] = "nosniff"  # no browser shall take JSON or bytes for a page
         answer: dict[str, Any] = {
             "statusCode": self.status,
             "headers": self.headers,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
+from graveler.api.header_values import is_header_value
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 
@@ -23,6 +24,12 @@ def entry_to_stage(
     checksum = checksum.strip('"')
     if not checksum:
         raise bad_request(f"object {path!r} needs a checksum: the ETag that the store gave it when it was written")
+    if not is_header_value(checksum) or '"' in checksum:
+        raise bad_request(
+            f"object {path!r} cannot have the checksum {checksum[:200]!r}; give the ETag as the store has it"
+        )
+    if not is_header_value(content_type or ""):
+        raise bad_request(f"object {path!r} cannot have the content type {(content_type or '')[:200]!r}")
     if size < 0:
         raise bad_request(f"object {path!r} cannot have {size} bytes")
     return ObjectEntry(

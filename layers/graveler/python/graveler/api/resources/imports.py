@@ -104,7 +104,7 @@ def import_status(call: Call, repository: str, branch: str, query: ImportQuery) 
     """Say how far an import is. If the process that worked on it has died, this one takes it over."""
     found = call.lake.repository(repository)
     found.branch(branch)
-    return json_response(_status(found, call.runner.look(found, query.id)))
+    return json_response(_status(found, _import_into(branch, call.runner.look(found, query.id))))
 
 
 @routes.delete(_IMPORT, "importCancel", Permission.WRITE, answers={204: None, 403: Error, 404: Error, 409: Error})
@@ -112,11 +112,19 @@ def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) 
     """End an import; nothing was changed by it then. 409 if it has ended otherwise."""
     found = call.lake.repository(repository)
     found.branch(branch)
+    _import_into(branch, call.runner.look(found, query.id))
     try:
         call.runner.cancel(found, query.id)
     except PreconditionError as error:
         raise ApiError(409, f"conflict: {error}") from None
     return no_content()
+
+
+def _import_into(branch: str, operation: Operation) -> Operation:
+    """The operation, if it is an import into this branch: the one that the access key is good for. Else 404."""
+    if operation.kind != KIND or msgspec.json.decode(operation.request, type=ImportRequest).branch != branch:
+        raise ApiError(404, f"not found: no import into branch {branch!r} has the ID {operation.id!r}")
+    return operation
 
 
 def _status(repository: OpenRepository, operation: Operation) -> ImportStatus:

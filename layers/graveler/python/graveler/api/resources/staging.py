@@ -76,7 +76,12 @@ class LinkedObjects(Struct, frozen=True):
     results: list[ObjectStats]
 
 
-@routes.get(_BACKING, "getPhysicalAddress", Permission.WRITE, answers={200: StagingLocation, 400: Error, 404: Error})
+@routes.get(
+    _BACKING,
+    "getPhysicalAddress",
+    Permission.WRITE,
+    answers={200: StagingLocation, 400: Error, 403: Error, 404: Error},
+)
 def get_physical_address(call: Call, repository: str, branch: str, query: BackingQuery) -> Response:
     """Get an address to write an object's bytes to, for linking them afterwards."""
     call.identity.require(Permission.WRITE, repository, branch)
