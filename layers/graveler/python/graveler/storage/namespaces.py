@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from graveler.errors import InvalidError
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_object_key
@@ -21,7 +23,7 @@ def open_namespace(url: str, signer: UrlSigner | None = None, s3: "S3Settings | 
     """The objects below ``url``, such as ``file:///data/lake`` or ``s3://bucket/lake``. A slash at the end changes nothing.
     ``signer`` makes the presigned URLs of stores that have none of their own; ``s3`` is how S3 is spoken to."""
     scheme, rest = _split(url)
-    return _OPENERS[scheme](rest.rstrip("/") or "/", signer, s3)
+    return _OPENERS[scheme](rest.rstrip("/") or "/", _Means(signer, s3))
 
 
 def locate(address: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None) -> tuple[Objects, str]:
@@ -30,14 +32,21 @@ def locate(address: str, signer: UrlSigner | None = None, s3: "S3Settings | None
     scheme, rest = _split(address)
     root, key = _ROOTS[scheme](rest)
     check_object_key(key)
-    return _OPENERS[scheme](root, signer, s3), key
+    return _OPENERS[scheme](root, _Means(signer, s3)), key
 
 
-def _open_folder(path: str, signer: UrlSigner | None, s3: "S3Settings | None") -> Objects:
+class _Means(Struct, frozen=True):
+    """What stores are opened with, each with what it needs."""
+
+    signer: UrlSigner | None
+    s3: "S3Settings | None"
+
+
+def _open_folder(path: str, means: _Means) -> Objects:
     _, key = _split_file(path)
     if key:
         check_object_key(key)
-    return FolderObjects(Path("/" + key), signer=signer)
+    return FolderObjects(Path("/" + key), signer=means.signer)
 
 
 def _split_file(path: str) -> tuple[str, str]:
@@ -46,11 +55,11 @@ def _split_file(path: str) -> tuple[str, str]:
     return "/", path[1:]
 
 
-def _open_s3(path: str, signer: UrlSigner | None, s3: "S3Settings | None") -> Objects:
+def _open_s3(path: str, means: _Means) -> Objects:
     from graveler.storage.s3_objects import S3Objects  # botocore: 100 ms
 
     bucket, prefix = _split_s3(path)
-    return S3Objects(bucket, prefix, s3)
+    return S3Objects(bucket, prefix, means.s3)
 
 
 def _split_s3(path: str) -> tuple[str, str]:
@@ -58,7 +67,7 @@ def _split_s3(path: str) -> tuple[str, str]:
     return bucket, key
 
 
-_OPENERS: Final[Mapping[str, Callable[[str, UrlSigner | None, "S3Settings | None"], Objects]]] = {
+_OPENERS: Final[Mapping[str, Callable[[str, _Means], Objects]]] = {
     "file": _open_folder,
     "s3": _open_s3,
 }

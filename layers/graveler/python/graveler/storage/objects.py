@@ -43,8 +43,8 @@ class UploadMissingError(NotFoundError):
 
 
 class StoredObject(Struct, frozen=True):
-    """One object as the store lists it. ``size`` in bytes, ``etag`` opaque and different for each write of a key,
-    ``modified`` in Unix seconds."""
+    """One object as the store lists it. ``size`` in bytes, ``etag`` opaque and different for each write of a key (on S3 for
+    each content), ``modified`` in Unix seconds, in the answer to a put to a second or two."""
 
     key: str
     size: int
@@ -85,7 +85,7 @@ class Objects(Protocol):
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """Remove an object; a missing one is success. With ``if_match``, only if its ETag is this one, otherwise
-        :class:`ObjectConditionError` (:class:`ObjectMissingError` if it is gone)."""
+        :class:`ObjectConditionError`; :class:`ObjectMissingError` if it is gone and the store can tell (S3 cannot)."""
         ...
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:

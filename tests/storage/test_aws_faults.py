@@ -1,0 +1,418 @@
+"""What S3 and DynamoDB do when they are in trouble, played to the adapters at the SDK's own connection: nothing is lost, nothing
+is reported that is not known, and what has to be mended is said."""
+
+import os
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ReadTimeoutError
+from urllib3 import HTTPResponse
+
+from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
+from graveler.storage import dynamodb_tables, s3_objects
+from graveler.storage.aws_requests import Retries
+from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables, settings_of
+from graveler.storage.objects import ObjectConditionError
+from graveler.storage.s3_objects import S3Objects, S3Settings
+from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches, Put
+from tests.storage.adapters import CREDENTIALS, aws, make_bucket
+from tests.support.servers import REGION
+
+QUICK = Retries(4, 0.0, 0.0)
+TABLE = DynamoDBSettings("faulty", REGION, retries=QUICK)
+STORE = S3Settings(REGION, retries=QUICK)
+K, OTHER = Key("p", b"k"), Key("p", b"o")
+
+
+class Body:
+    """An answer's body, as the SDK wants it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def stream(self, **_: object) -> Iterator[bytes]:
+        yield self._data
+
+
+class Trouble:
+    """Answers requests of a client as it is told, one after the other; an answer None lets the request through."""
+
+    def __init__(self, client: Any) -> None:
+        self.requests: Counter[str] = Counter()
+        self.answers: list[Callable[[Any], AWSResponse | None]] = []
+        self._endpoint = client._endpoint
+        self._emitter = client._endpoint._event_emitter
+        self._endpoint._event_emitter = self
+
+    def stop(self) -> None:
+        self._endpoint._event_emitter = self._emitter
+
+    def emit(self, event_name: str, **arguments: Any) -> Any:
+        """What would send the request; moto would perform it."""
+        if event_name.startswith("before-send."):
+            self.requests[event_name.rpartition(".")[2]] += 1
+            answer = self.answers.pop(0)(arguments["request"]) if self.answers else None
+            if answer is not None:
+                return [(None, answer)]
+        return self._emitter.emit(event_name, **arguments)
+
+
+def answer_of(request: Any, status: int, body: Any, headers: Any = None) -> AWSResponse:
+    """An answer as if it had come from the network."""
+    given: Any = headers or {}
+    return AWSResponse(request.url, status, given, body)
+
+
+def dynamodb_error(status: int, code: str, more: str = "") -> Callable[[Any], AWSResponse]:
+    body = f'{{"__type": "com.amazonaws.dynamodb#{code}", "message": "on purpose"{more}}}'.encode()
+    return lambda request: answer_of(request, status, Body(body))
+
+
+def s3_error(status: int, code: str) -> Callable[[Any], AWSResponse]:
+    body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>on purpose</Message></Error>".encode()
+    return lambda request: answer_of(request, status, Body(body))
+
+
+def no_answer(request: Any) -> None:
+    raise ReadTimeoutError(endpoint_url=request.url)
+
+
+class Lost:
+    """The request has its effect, and its answer does not arrive."""
+
+    def __init__(self, effect: Callable[[], object]) -> None:
+        self._effect = effect
+
+    def __call__(self, request: Any) -> None:
+        self._effect()
+        no_answer(request)
+
+
+@pytest.fixture
+def tables() -> Iterator[tuple[DynamoDBTables, Trouble]]:
+    with aws():
+        made = DynamoDBTables(TABLE)
+        made.create_table()
+        trouble = Trouble(dynamodb_tables._CONNECTIONS.get(TABLE).client)
+        yield made, trouble
+        trouble.stop()
+
+
+@pytest.fixture
+def objects() -> Iterator[tuple[S3Objects, Trouble]]:
+    with aws():
+        make_bucket("faulty", STORE)
+        made = S3Objects("faulty", "a", STORE)
+        trouble = Trouble(s3_objects._CLIENTS.get(STORE))
+        yield made, trouble
+        trouble.stop()
+
+
+# Tables
+
+THROTTLED = dynamodb_error(400, "ProvisionedThroughputExceededException")
+CONFLICT = dynamodb_error(
+    400, "TransactionCanceledException", ', "CancellationReasons": [{"Code": "TransactionConflict"}, {"Code": "None"}]'
+)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [THROTTLED, dynamodb_error(400, "ThrottlingException"), dynamodb_error(500, "InternalServerError"), no_answer],
+)
+def test_a_table_that_fails_for_a_while_is_asked_again(
+    tables: tuple[DynamoDBTables, Trouble], fault: Callable[[Any], Any]
+) -> None:
+    table, trouble = tables
+    for verb in (
+        lambda: table.put(K, {"n": 1}),
+        lambda: table.get(K),
+        lambda: table.get_many([K, OTHER]),
+        lambda: table.query("p"),
+        lambda: table.write_many([Put(K, {"n": 1}), Put(OTHER, {})]),
+        lambda: table.transact([Put(K, {"n": 1}), Put(OTHER, {})]),
+        lambda: table.delete(OTHER),
+    ):
+        trouble.requests.clear()
+        trouble.answers[:] = [fault, fault]
+        verb()
+        assert trouble.requests.total() == 3
+    assert table.query("p").items == [(b"k", {"n": 1})]
+
+
+def test_a_transaction_in_conflict_is_tried_again(tables: tuple[DynamoDBTables, Trouble]) -> None:
+    table, trouble = tables
+    trouble.answers[:] = [CONFLICT, CONFLICT]
+    table.transact([Put(K, {}, Absent()), Put(OTHER, {})])
+    assert trouble.requests["TransactWriteItems"] == 3
+    trouble.answers[:] = [CONFLICT] * 4
+    with pytest.raises(BusyError, match="nothing was written"):
+        table.transact([Put(K, {"n": 2}), Put(OTHER, {})])
+    assert table.get(K) == {}
+
+
+def test_a_transaction_is_repeated_under_its_token(tables: tuple[DynamoDBTables, Trouble]) -> None:
+    table, trouble = tables
+    tokens: list[bytes] = []
+
+    def note(request: Any) -> None:
+        tokens.append(request.body)
+        no_answer(request)
+
+    trouble.answers[:] = [note, note]
+    table.transact([Put(K, {}, Absent()), Put(OTHER, {})])
+    assert len(tokens) == 2
+    assert tokens[0] == tokens[1]
+    assert b"ClientRequestToken" in tokens[0]
+
+
+def test_a_table_that_stays_throttled_is_busy(tables: tuple[DynamoDBTables, Trouble]) -> None:
+    table, trouble = tables
+    trouble.answers[:] = [THROTTLED] * 4
+    with pytest.raises(BusyError):
+        table.put(K, {})
+    assert table.get(K) is None
+
+
+def test_a_lost_answer_is_never_called_a_failed_condition(tables: tuple[DynamoDBTables, Trouble]) -> None:
+    table, trouble = tables
+    other = DynamoDBTables(DynamoDBSettings("faulty", REGION))
+    trouble.answers[:] = [Lost(lambda: other.put(K, {"by": "me"}, Absent()))]
+    with pytest.raises(UnavailableError, match="lost"):
+        table.put(K, {"by": "me"}, Absent())
+    assert table.get(K) == {"by": "me"}
+    trouble.answers[:] = [no_answer] * 4
+    with pytest.raises(UnavailableError, match="lost"):
+        table.delete(K, Matches({"by": "me"}))
+
+
+def test_what_a_batch_leaves_over_is_sent_again(tables: tuple[DynamoDBTables, Trouble]) -> None:
+    table, trouble = tables
+    left = b'{"UnprocessedItems": {"faulty": [{"PutRequest": {"Item": {"P": {"S": "p"}, "S": {"B": "aw=="}}}}]}}'
+    trouble.answers[:] = [lambda request: answer_of(request, 200, Body(left))]
+    table.write_many([Put(K, {}), Put(OTHER, {})])
+    assert trouble.requests["BatchWriteItem"] == 2
+    assert table.get(K) == {}
+    left = b'{"Responses": {}, "UnprocessedKeys": {"faulty": {"Keys": [{"P": {"S": "p"}, "S": {"B": "aw=="}}]}}}'
+    trouble.answers[:] = [lambda request: answer_of(request, 200, Body(left))]
+    assert table.get_many([K]) == [{}]
+    trouble.answers[:] = [lambda request: answer_of(request, 200, Body(left))] * 5
+    with pytest.raises(BusyError):
+        table.get_many([K])
+
+
+def test_a_failed_condition_is_one_request(tables: tuple[DynamoDBTables, Trouble]) -> None:
+    table, trouble = tables
+    table.put(K, {"n": 1})
+    trouble.requests.clear()
+    with pytest.raises(ConditionFailedError) as caught:
+        table.put(K, {}, Absent())
+    assert caught.value.failures == {0: {"n": 1}}
+    assert trouble.requests.total() == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("ResourceNotFoundException", "no such table"),
+        ("ExpiredTokenException", "have expired"),
+        ("UnrecognizedClientException", "not valid"),
+        ("AccessDeniedException", "do not allow"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said(tables: tuple[DynamoDBTables, Trouble], code: str, said: str) -> None:
+    table, trouble = tables
+    trouble.answers[:] = [dynamodb_error(400, code)]
+    with pytest.raises(UnavailableError, match=said) as caught:
+        table.get(K)
+    assert "'faulty'" in str(caught.value)
+    assert trouble.requests.total() == 1
+
+
+def test_a_table_that_is_not_there_is_said(tables: tuple[DynamoDBTables, Trouble]) -> None:
+    with pytest.raises(UnavailableError, match=r"'missing'.*no such table"):
+        DynamoDBTables(DynamoDBSettings("missing", REGION)).get(K)
+    with pytest.raises(InvalidError, match="P and S"):
+        tables[0].put(K, {"S": 1})
+
+
+@pytest.mark.parametrize("url", ["", "table", "dynamodb://", "dynamodb://a/b", "s3://a"])
+def test_urls_that_name_no_table(url: str) -> None:
+    with pytest.raises(InvalidError, match="dynamodb://<table>"):
+        settings_of(url)
+
+
+def test_nobody_there_is_said() -> None:
+    nobody = "http://127.0.0.1:9"
+    with patch.dict(os.environ, CREDENTIALS):
+        with pytest.raises(UnavailableError, match="cannot be reached"):
+            DynamoDBTables(DynamoDBSettings("t", REGION, nobody, retries=QUICK)).get(K)
+        with pytest.raises(InvalidError, match="cannot be used"):
+            DynamoDBTables(DynamoDBSettings("t", REGION, "no url", retries=QUICK)).get(K)
+        with pytest.raises(UnavailableError, match="cannot be reached"):
+            S3Objects("bucket", "", S3Settings(REGION, nobody, retries=QUICK)).get("k")
+        with pytest.raises(InvalidError, match="cannot be used"):
+            S3Objects("bucket", "", S3Settings(REGION, "no url", retries=QUICK)).get("k")
+
+
+def test_adapters_are_pickled_by_their_settings() -> None:
+    with aws():
+        table = pickle.loads(pickle.dumps(DynamoDBTables(TABLE)))
+        table.create_table()
+        table.create_table()
+        table.put(K, {"n": 1})
+        assert pickle.loads(pickle.dumps(table)).get(K) == {"n": 1}
+        make_bucket("bucket", STORE)
+        store = pickle.loads(pickle.dumps(S3Objects("bucket", "a/b", STORE)))
+        store.put("k", b"x")
+        assert store.namespace == "s3://bucket/a/b"
+        assert pickle.loads(pickle.dumps(store)).get("k") == b"x"
+
+
+# Objects
+
+
+@pytest.mark.parametrize(
+    "fault", [s3_error(503, "SlowDown"), s3_error(500, "InternalError"), s3_error(409, "OperationAborted"), no_answer]
+)
+def test_a_store_that_fails_for_a_while_is_asked_again(
+    objects: tuple[S3Objects, Trouble], fault: Callable[[Any], Any]
+) -> None:
+    store, trouble = objects
+    for verb in (
+        lambda: store.put("k", b"x"),
+        lambda: store.get("k"),
+        lambda: store.get_range("k", 0, 1),
+        lambda: list(store.stream("k")),
+        lambda: store.head("k"),
+        lambda: list(store.list()),
+        lambda: store.delete("k"),
+    ):
+        trouble.requests.clear()
+        trouble.answers[:] = [fault, fault]
+        verb()
+        assert trouble.requests.total() == 3
+
+
+def test_conditional_puts_that_cross_are_tried_again_and_a_lost_one_is_told_apart(
+    objects: tuple[S3Objects, Trouble],
+) -> None:
+    store, trouble = objects
+    trouble.answers[:] = [s3_error(409, "ConditionalRequestConflict")]
+    store.put("k", b"x", if_absent=True)
+    assert trouble.requests["PutObject"] == 2
+    with pytest.raises(ObjectConditionError):
+        store.put("k", b"x", if_absent=True)
+    other = S3Objects("faulty", "a", S3Settings(REGION))
+    trouble.answers[:] = [Lost(lambda: other.put("new", b"x", if_absent=True))]
+    with pytest.raises(UnavailableError, match="lost"):
+        store.put("new", b"x", if_absent=True)
+    assert store.get("new") == b"x"
+
+
+def test_a_store_that_stays_slow_is_busy(objects: tuple[S3Objects, Trouble]) -> None:
+    store, trouble = objects
+    trouble.answers[:] = [s3_error(503, "SlowDown")] * 4
+    with pytest.raises(BusyError, match="nothing was written"):
+        store.put("k", b"")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        (404, "NoSuchBucket", "no such bucket"),
+        (400, "ExpiredToken", "have expired"),
+        (403, "InvalidAccessKeyId", "not valid"),
+        (403, "SignatureDoesNotMatch", "not valid"),
+        (403, "AccessDenied", "do not allow"),
+        (403, "RequestTimeTooSkewed", "clock"),
+        (400, "AuthorizationHeaderMalformed", "another region"),
+    ],
+)
+def test_what_is_wrong_with_a_store_is_said(
+    objects: tuple[S3Objects, Trouble], status: int, code: str, said: str
+) -> None:
+    store, trouble = objects
+    trouble.answers[:] = [s3_error(status, code)] * 3  # the SDK asks where a bucket is
+    with pytest.raises(UnavailableError, match=said) as caught:
+        store.put("k", b"")
+    assert "s3://faulty/a/k" in str(caught.value)
+
+
+def test_without_credentials_that_is_said(objects: tuple[S3Objects, Trouble]) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        del os.environ[name]
+    store = S3Objects("faulty", "", S3Settings(REGION, connect_timeout=1))
+    for verb in (lambda: store.get("k"), lambda: store.presign("k", "GET", 60)):
+        with pytest.raises(UnavailableError, match="no AWS credentials"):
+            verb()
+    with pytest.raises(UnavailableError, match="no AWS credentials"):
+        DynamoDBTables(DynamoDBSettings("t", REGION, connect_timeout=1)).get(K)
+
+
+def test_bytes_that_were_changed_on_the_way_are_not_taken(objects: tuple[S3Objects, Trouble]) -> None:
+    store, trouble = objects
+    headers = {"x-amz-checksum-crc32": "AAAAAA==", "content-length": "3", "etag": '"x"'}
+
+    def changed(request: Any) -> AWSResponse:
+        return answer_of(request, 200, HTTPResponse(BytesIO(b"abc"), headers, preload_content=False), headers)
+
+    store.put("k", b"abd")
+    trouble.answers[:] = [changed]
+    assert store.get("k") == b"abd"
+    trouble.answers[:] = [changed] * 4
+    with pytest.raises(CorruptError, match="checksum"):
+        store.get("k")
+    trouble.answers[:] = [changed]
+    with pytest.raises(CorruptError, match="checksum"):
+        list(store.stream("k"))
+
+
+def test_a_put_carries_its_checksum(objects: tuple[S3Objects, Trouble]) -> None:
+    store, trouble = objects
+    seen: list[Any] = []
+    trouble.answers[:] = [lambda request: seen.append(request.headers)]
+    store.put("k", b"abc")
+    assert seen[0]["x-amz-trailer"] == b"x-amz-checksum-crc32"
+
+
+def test_presigned_urls_sign_the_host_alone_and_end_with_the_credentials(objects: tuple[S3Objects, Trouble]) -> None:
+    store, _ = objects
+    for url in (store.presign("k", "GET", 900), store.presign("k", "PUT", 900), store.presign_part("k", "u", 1, 900)):
+        query = parse_qs(urlsplit(url).query)
+        assert query["X-Amz-SignedHeaders"] == ["host"]
+        assert query["X-Amz-Expires"] == ["900"]
+        assert not [name for name in query if "checksum" in name.lower()]
+    client: Any = s3_objects._CLIENTS.get(STORE)
+    credentials = client._request_signer._credentials
+    with patch.object(credentials, "_expiry_time", datetime.now(UTC) + timedelta(seconds=100), create=True):
+        (seconds,) = parse_qs(urlsplit(store.presign("k", "GET", 900)).query)["X-Amz-Expires"]
+        assert 90 <= int(seconds) <= 100
+    expired = patch.object(credentials, "_expiry_time", datetime.now(UTC), create=True)
+    with expired, pytest.raises(UnavailableError, match="expired"):
+        store.presign("k", "GET", 900)
+
+
+def test_a_stream_whose_connection_breaks_goes_on_where_it_was(objects: tuple[S3Objects, Trouble]) -> None:
+    store, trouble = objects
+    data = bytes(range(256)) * 10_000
+    store.put("k", data)
+    etag = store.head("k").etag
+    headers = {"content-length": str(len(data)), "etag": f'"{etag}"'}
+
+    def cut_off(request: Any) -> AWSResponse:
+        half = HTTPResponse(BytesIO(data[:1_500_000]), preload_content=False)
+        return answer_of(request, 200, half, headers)
+
+    trouble.requests.clear()
+    trouble.answers[:] = [cut_off]
+    assert b"".join(store.stream("k")) == data
+    assert trouble.requests["GetObject"] == 2
