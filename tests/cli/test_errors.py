@@ -40,21 +40,6 @@ def test_the_help_documents_every_exit_code() -> None:
     assert done("--version").out.startswith("graveler ")
 
 
-VERBS = """init demo put get export cat ls stat rm status commit diff merge revert cherry-pick import log show reflog
-fsck dump dumps restore
-repo-create repo-list repo-show repo-delete branch-create branch-list branch-delete tag-create tag-list tag-delete"""
-
-
-@pytest.mark.parametrize("verb", VERBS.split())
-def test_every_help_has_examples_and_says_what_its_json_is(verb: str) -> None:
-    words = [verb] if verb == "cherry-pick" else verb.split("-")
-    shown = done(*words, "--help").out
-    assert f"  graveler {' '.join(words)}" in shown.partition("Example")[2]
-    assert ("JSON: " in shown) == (verb != "cat")
-    assert "\b" not in shown
-    assert [line for line in shown.splitlines() if len(line) > 80] == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

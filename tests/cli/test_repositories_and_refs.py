@@ -46,7 +46,7 @@ def test_a_repository_from_its_creation_to_its_end(lake: Path) -> None:
     assert run("repo", "create", "other").code == 4
     refused = run("repo", "delete", "other")
     assert (refused.code, "needs --yes" in refused.err) == (5, True)
-    assert done("repo", "delete", "other", "--yes", "--json").json == {"deleted": "other"}
+    assert done("repo", "delete", "other", "--yes", "--json").json == {"deleted": "other", "dry_run": False}
     assert run("repo", "show", "other").code == 3
 
 
@@ -101,7 +101,8 @@ def test_tags(lake: Path) -> None:
     assert done("log", "lakefs://lake/v1/rc", "-n", "1", "--json").json["id"] == head
     assert run("tag", "create", "lakefs://lake/v0", "main").code == 4
     assert run("tag", "create", "lakefs://lake/a..b", "main").code == 2
-    assert done("tag", "delete", "lakefs://lake/v1/rc", "--json").json == {"deleted": "v1/rc", "commit_id": head}
+    gone = {"deleted": "v1/rc", "commit_id": head, "dry_run": False}
+    assert done("tag", "delete", "lakefs://lake/v1/rc", "--json").json == gone
     assert run("tag", "delete", "lakefs://lake/v1/rc").code == 3
 
 

@@ -48,7 +48,7 @@ def test_a_hard_reset_moves_the_branch_and_undo_brings_it_back(lake: Path) -> No
     first = commit("main", "First")
     put("main", "a", "2")
     second = commit("main", "Second")
-    assert done("reset", MAIN, "--hard", "main~1").out == f"moved main to {first[:12]}\n"
+    assert done("reset", MAIN, "--hard", "main~1").out == f"moved main from {second[:12]} to {first[:12]}\n"
     assert done("cat", f"{MAIN}/a").out == "1"
     assert done("undo", MAIN).out == f"moved main back to {second[:12]}\n"
     assert done("undo", MAIN, "--json").json == {"branch": "main", "commit_id": first}

@@ -29,6 +29,7 @@ LakeFolder = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (see above).")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")]
 Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="What the commit is about.")]
 Metadata = Annotated[
     list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Metadata to keep with it; may be repeated.")

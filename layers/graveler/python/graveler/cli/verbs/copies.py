@@ -43,7 +43,8 @@ def cp(
     Examples:
       graveler cp lakefs://quickstart/main/a.csv lakefs://quickstart/main/b.csv
       graveler cp lakefs://quickstart/v1/a.csv lakefs://quickstart/main/old/
-      graveler cp -r lakefs://quickstart/v1/data/ lakefs://quickstart/main/data-v1/
+      graveler cp -r lakefs://quickstart/v1/data/ \\
+        lakefs://quickstart/main/data-v1/
 
     JSON: a line {from, path, size, checksum, mtime, content_type, metadata, address} for each.
     """
@@ -81,7 +82,8 @@ def mv(
     \b
     Examples:
       graveler mv lakefs://quickstart/main/a.csv lakefs://quickstart/main/b.csv
-      graveler mv -r --dry-run lakefs://quickstart/main/tmp/ lakefs://quickstart/main/data/
+      graveler mv -r --dry-run lakefs://quickstart/main/tmp/ \\
+        lakefs://quickstart/main/data/
 
     JSON: a line {from, path, moved} for each; moved is false in a dry run.
     """

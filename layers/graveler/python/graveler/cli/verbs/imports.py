@@ -1,7 +1,7 @@
 """Taking over what lies elsewhere, without copying it: import."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,9 +11,12 @@ from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, check_ut
 from graveler.cli.places import find_lake, open_repository, refuse_own_lake, user_name
 from graveler.cli.progress import counting
 from graveler.cli.terminal import output
-from graveler.cli.uris import parse_prefix
+from graveler.cli.uris import ObjectURI, parse_prefix
 from graveler.cli.values import commit_json, commit_line, count, human_size
 from graveler.errors import InvalidError
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
 
 
 def import_(
@@ -50,6 +53,9 @@ def import_(
     last_wins: Annotated[
         bool, typer.Option("--last-wins", help="Of rows with one key the last counts. [default: an error]")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what the import would replace; the files are not looked at.")
+    ] = False,
     message: Message = "",
     meta: Metadata = None,
     lake: LakeFolder = None,
@@ -69,11 +75,14 @@ def import_(
     Examples:
       graveler import /data/2026 lakefs://quickstart/main/2026/
       graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
+      graveler import ~/data lakefs://quickstart/main/data/ --dry-run
       graveler import --listing inventory/manifest.json lakefs://quickstart/main/
       graveler import --listing --base s3://old/ --columns Key,Size,ETag \\
         list-1.csv list-2.csv lakefs://quickstart/main/old/
 
+    \b
     JSON: one document {commit, objects, bytes}; commit as of `commit`.
+      With --dry-run {replaces: {objects, bytes}}.
     """
     to = parse_prefix(uri)
     if to.path and not to.path.endswith("/"):
@@ -98,6 +107,9 @@ def import_(
             )
         refuse_own_lake(sources[0], find_lake(lake))
     repository = open_repository(lake, to.repository)
+    if dry_run:
+        _show_replaced(repository, to, as_json=as_json)
+        return
     done = [0, 0]
     with moving(repository, to.ref), counting("importing") as progress:
 
@@ -131,6 +143,17 @@ def import_(
         return
     what = count(done[0], "object" if listing else "file")
     screen.line(commit_line(screen, f"imported {what}, {human_size(done[1])}, into {screen.safe(str(to))}", made))
+
+
+def _show_replaced(repository: "OpenRepository", to: ObjectURI, *, as_json: bool) -> None:
+    branch = repository.branch(to.ref).name
+    there = repository.du(f"{branch}@", to.path)
+    screen = output()
+    if as_json:
+        screen.json({"replaces": {"objects": there.objects, "bytes": there.size}})
+        return
+    held = f"{count(there.objects, 'object')}, {human_size(there.size)}"
+    screen.line(f"would replace all below {screen.safe(str(to))}: {held}")
 
 
 def _refuse_options(given: dict[str, str | bool]) -> None:

@@ -47,8 +47,9 @@ def create(
     \b
     Examples:
       graveler keys create ann
-      graveler keys create nightly --role writer --repository quickstart --branch 'ingest-*'
-      graveler keys create dashboard --role reader --json | jq -r .secret_access_key
+      graveler keys create nightly --role writer --repository quickstart \\
+        --branch 'ingest-*'
+      graveler keys create dashboard --role reader --json
 
     JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created}.
     """

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.options import AsJson, LakeFolder, Prefix, Yes
+from graveler.cli.options import AsJson, DryRun, LakeFolder, Prefix, Yes
 from graveler.cli.paging import items
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import confirm, output
@@ -89,7 +89,9 @@ def list_branches(
 
 
 @branches.command("delete")
-def delete_branch(branch: BranchURI, yes: Yes = False, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def delete_branch(
+    branch: BranchURI, dry_run: DryRun = False, yes: Yes = False, lake: LakeFolder = None, as_json: AsJson = False
+) -> None:
     """Remove a branch. Its commits stay; its uncommitted changes go.
 
     If there are any, it asks on a terminal, and anywhere else needs --yes.
@@ -99,13 +101,16 @@ def delete_branch(branch: BranchURI, yes: Yes = False, lake: LakeFolder = None, 
       graveler branch delete lakefs://quickstart/experiment
       graveler branch delete lakefs://quickstart/experiment --yes
 
-    JSON: one document {deleted, commit_id}.
+    \b
+    JSON: one document {deleted, commit_id, uncommitted, dry_run}; uncommitted
+      is whether there were uncommitted changes.
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
     head = repository.branch(uri.ref).commit_id
     deletable = uri.ref != repository.repository.default_branch  # otherwise the lake refuses, without a question
-    if not yes and deletable and repository.uncommitted(uri.ref, amount=1).results:
+    uncommitted = bool(repository.uncommitted(uri.ref, amount=1).results)
+    if not yes and not dry_run and deletable and uncommitted:
         answer = confirm(f"Branch {uri.ref!r} has uncommitted changes, which would be lost. Delete it?")
         if not answer:
             why = (
@@ -114,12 +119,15 @@ def delete_branch(branch: BranchURI, yes: Yes = False, lake: LakeFolder = None, 
                 else f"branch {uri.ref!r} has uncommitted changes, which would be lost: commit them, or pass --yes"
             )
             raise PreconditionError(f"{why}; nothing was deleted")
-    repository.delete_branch(uri.ref, by=user_name())
+    if not dry_run or not deletable:
+        repository.delete_branch(uri.ref, by=user_name())
     screen = output()
     if as_json:
-        screen.json({"deleted": uri.ref, "commit_id": head})
+        screen.json({"deleted": uri.ref, "commit_id": head, "uncommitted": uncommitted, "dry_run": dry_run})
         return
-    screen.line(f"deleted branch {uri.ref}, which was at {screen.paint(head[:SHORT], 'yellow')}")
+    told = "would delete branch" if dry_run else "deleted branch"
+    at = f"which {'is' if dry_run else 'was'} at {screen.paint(head[:SHORT], 'yellow')}"
+    screen.line(f"{told} {uri.ref}, {at}{', with its uncommitted changes' if uncommitted else ''}")
 
 
 @branches.command("rename")
@@ -198,21 +206,23 @@ def list_tags(repository: Repository, prefix: Prefix = "", lake: LakeFolder = No
 
 
 @tags.command("delete")
-def delete_tag(tag: TagURI, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def delete_tag(tag: TagURI, dry_run: DryRun = False, lake: LakeFolder = None, as_json: AsJson = False) -> None:
     """Remove a tag. The commit stays.
 
     \b
     Example:
       graveler tag delete lakefs://quickstart/v1
 
-    JSON: one document {deleted, commit_id}.
+    JSON: one document {deleted, commit_id, dry_run}.
     """
     uri = parse_tag(tag)
     repository = open_repository(lake, uri.repository)
     named = repository.tag(uri.ref).commit_id
-    repository.delete_tag(uri.ref, by=user_name())
+    if not dry_run:
+        repository.delete_tag(uri.ref, by=user_name())
     screen = output()
     if as_json:
-        screen.json({"deleted": uri.ref, "commit_id": named})
+        screen.json({"deleted": uri.ref, "commit_id": named, "dry_run": dry_run})
         return
-    screen.line(f"deleted tag {screen.safe(uri.ref)}, which named {screen.paint(named[:SHORT], 'yellow')}")
+    told = f"{'would delete' if dry_run else 'deleted'} tag {screen.safe(uri.ref)}"
+    screen.line(f"{told}, which {'names' if dry_run else 'named'} {screen.paint(named[:SHORT], 'yellow')}")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.options import AsJson, LakeFolder, Metadata, Prefix, Yes, parse_metadata
+from graveler.cli.options import AsJson, DryRun, LakeFolder, Metadata, Prefix, Yes, parse_metadata
 from graveler.cli.paging import items
 from graveler.cli.places import HIDDEN, find_lake, open_lake, open_repository, user_name, working_folder
 from graveler.cli.terminal import confirm, output
@@ -149,7 +149,12 @@ def show(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def delete(
-    name: Name, yes: Yes = False, force: Force = False, lake: LakeFolder = None, as_json: AsJson = False
+    name: Name,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    force: Force = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
 ) -> None:
     """Forget a repository: its branches, tags and uncommitted changes. Its objects stay where they are.
 
@@ -159,21 +164,25 @@ def delete(
     Example:
       graveler repo delete quickstart --yes
 
-    JSON: one document {deleted}.
+    JSON: one document {deleted, dry_run}.
     """
     name = parse_repository(name)
     opened = open_lake(lake)
     repository = opened.repository(name)
-    if not yes:
-        heads = repository.branches(amount=1000)
-        number = f"{count(len(heads.results), 'branch')}{' or more' if heads.next_after else ''}"
+    heads = repository.branches(amount=1000)
+    number = f"{count(len(heads.results), 'branch')}{' or more' if heads.next_after else ''}"
+    if not yes and not dry_run:
         answer = confirm(f"Forget repository {name!r} with {number} and all that is uncommitted there?")
         if not answer:
             why = "not confirmed" if answer is False else f"deleting repository {name!r} needs --yes without a terminal"
             raise PreconditionError(f"{why}; nothing was deleted")
-    opened.delete_repository(name, force=force)
+    if not dry_run:
+        opened.delete_repository(name, force=force)
     screen = output()
     if as_json:
-        screen.json({"deleted": name})
+        screen.json({"deleted": name, "dry_run": dry_run})
+        return
+    if dry_run:
+        screen.line(f"would delete repository {name} with {number} and all that is uncommitted there")
         return
     screen.line(f"deleted repository {name}; its objects are still in {repository.repository.namespace}")

@@ -33,7 +33,9 @@ def reset(
     hard: Annotated[
         str | None, typer.Option("--hard", metavar="REF", help="Move the branch to the commit of a ref instead.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be dropped.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be dropped, or where it would move.")
+    ] = False,
     yes: Yes = False,
     lake: LakeFolder = None,
     as_json: AsJson = False,
@@ -52,7 +54,7 @@ def reset(
 
     \b
     JSON: a line {type, path, before, after} for each change that is dropped,
-      as of status; with --hard one document {branch, commit_id}.
+      as of status; with --hard one document {branch, commit_id, from, dry_run}.
     """
     at = parse_prefix(uri) if uri.count("/") > 3 else None
     branch = parse_branch(uri).ref if at is None else at.ref
@@ -60,13 +62,17 @@ def reset(
     path = "" if at is None else at.path
     screen = output()
     if hard is not None:
-        if path or recursive or dry_run:
-            raise InvalidError("--hard moves the whole branch: leave out the path, -r and --dry-run")
-        moved = repository.hard_reset(branch, hard, by=user_name())
+        if path or recursive:
+            raise InvalidError("--hard moves the whole branch: leave out the path and -r")
+        before = repository.branch(branch).commit_id
+        after = (
+            repository.commit_of(hard).id if dry_run else repository.hard_reset(branch, hard, by=user_name()).commit_id
+        )
         if as_json:
-            screen.json({"branch": branch, "commit_id": moved.commit_id})
+            screen.json({"branch": branch, "commit_id": after, "from": before, "dry_run": dry_run})
         else:
-            screen.line(f"moved {branch} to {screen.paint(moved.commit_id[:SHORT], 'yellow')}")
+            shown = [screen.paint(commit[:SHORT], "yellow") for commit in (before, after)]
+            screen.line(f"{'would move' if dry_run else 'moved'} {branch} from {shown[0]} to {shown[1]}")
         return
     dropped = list(_changes(repository, branch, path, whole=recursive or not path))
     if not dry_run:
