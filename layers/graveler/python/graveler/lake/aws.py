@@ -31,7 +31,7 @@ def open_lake(
     region: str | None = None,
     dynamodb_endpoint_url: str | None = None,
     create_table: bool = False,
-    cache: Path | None = None,
+    cache: Path | FileCache | None = None,
     cache_bytes: int = _CACHE_BYTES,
     scratch: Path | None = None,
     workers: int = 1,
@@ -42,9 +42,9 @@ def open_lake(
     """The lake whose table is ``dynamodb://<table>``, for repositories below ``s3://<bucket>/<prefix>``.
 
     ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
-    the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``; ``scratch`` and
-    ``workers`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put something around the adapters, such as what counts
-    their requests.
+    the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or a cache that
+    somebody has made; ``scratch`` and ``workers`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put something around
+    the adapters, such as what counts their requests.
 
     Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
     of another form.
@@ -60,8 +60,8 @@ def open_lake(
         wrap_tables(table),
         partial(_open, settings, wrap_objects),
         clock=clock,
-        cache=None if cache is None else FileCache(cache, cache_bytes, GRACE / 2),
-        notes=None if cache is None else FileCache(cache / "notes", cache_bytes // 2, math.inf),
+        cache=FileCache(cache, cache_bytes, GRACE / 2) if isinstance(cache, Path) else cache,
+        notes=FileCache(cache / "notes", cache_bytes // 2, math.inf) if isinstance(cache, Path) else None,
         scratch=scratch,
         workers=workers,
         outside=partial(_locate, settings, objects_url.rstrip("/")),

@@ -1,0 +1,70 @@
+"""A deployment's table and bucket in this process (moto), and the functions on them."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import urllib3
+from moto import mock_aws
+
+from graveler.functions.entry import Event, api_handler
+from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
+from tests.functions.events import event
+
+Handler = Callable[[Event, object], Event]
+
+
+@contextmanager
+def logging_restored() -> Iterator[None]:
+    """A function takes the library's log for itself; other tests of this process want it back."""
+    loggers = [logging.getLogger(name) for name in ("graveler", "graveler.audit")]
+    before = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    try:
+        yield
+    finally:
+        for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(level)
+
+
+@pytest.fixture
+def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the stacks make, as far as functions see it."""
+    variables = {
+        "GRAVELER_OBJECTS": "s3://lake",
+        "GRAVELER_TABLES": "dynamodb://lake",
+        "GRAVELER_DATA_BUCKETS": "raw",
+        "GRAVELER_CACHE": str(tmp_path / "cache"),
+        "GRAVELER_CACHE_BYTES": "1000000",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with logging_restored(), mock_aws():
+        s3 = boto3.client("s3")
+        for bucket in ("lake", "raw"):
+            s3.create_bucket(Bucket=bucket)
+        DynamoDBTables(settings_of("dynamodb://lake")).create_table()
+        yield
+
+
+@pytest.fixture
+def write(deployment: None) -> Handler:
+    """The function that writes."""
+    return api_handler("write")
+
+
+@pytest.fixture
+def authorization(write: Handler) -> str:
+    """An admin's."""
+    answer = write(event("POST", "/api/v1/setup_lakefs", body={"username": "admin"}), None)
+    key: dict[str, Any] = json.loads(answer["body"])
+    return urllib3.make_headers(basic_auth=f"{key['access_key_id']}:{key['secret_access_key']}")["authorization"]

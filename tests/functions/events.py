@@ -1,0 +1,22 @@
+"""Events of API Gateway, as small as they may be."""
+
+import json
+from typing import Any
+
+
+def event(method: str, path: str, *, query: str = "", body: Any = None, authorization: str = "") -> dict[str, Any]:
+    """An HTTP API's event (payload 2.0)."""
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": {"authorization": authorization} if authorization else {},
+        "requestContext": {
+            "requestId": "request",
+            "stage": "$default",
+            "http": {"method": method, "path": path, "sourceIp": "192.0.2.1"},
+        },
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+    }

@@ -1,0 +1,108 @@
+"""An event comes in, the application's answer goes out, and the log says what it cost."""
+
+import json
+from typing import Any
+
+import pytest
+
+from graveler.errors import InvalidError
+from graveler.functions.configuration import Configuration, read_configuration
+from graveler.functions.entry import api_handler, raw_path
+from graveler.functions.traffic import Traffic
+from tests.functions.conftest import Handler
+from tests.functions.events import event
+
+REPOSITORIES = "/api/v1/repositories"
+
+
+def figures(said: str) -> list[dict[str, Any]]:
+    """The lines that hold figures."""
+    return [line for line in map(json.loads, said.splitlines()) if "_aws" in line]
+
+
+def test_requests_and_cache_are_counted_by_event(
+    write: Handler, authorization: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    created = {"name": "counted", "storage_namespace": "s3://lake/counted"}
+    assert write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)["statusCode"] == 201
+    listing = event("GET", f"{REPOSITORIES}/counted/refs/main/objects/ls", authorization=authorization)
+    capsys.readouterr()
+    assert write(listing, None)["statusCode"] == 200
+    (line,) = figures(capsys.readouterr().out)
+    assert (line["operation"], line["repository"], line["status"]) == ("listObjects", "counted", 200)
+    assert line["request_id"] == "request"
+    assert line["TableRequests"] == [4.0]
+    assert line["ObjectRequests"] == [0.0]
+    assert line["Retries"] == [0.0]
+
+
+def test_figures_have_one_dimension(write: Handler, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each value of a dimension is paid for as a metric of its own."""
+    write(event("GET", "/api/v1/healthcheck"), None)
+    (line,) = figures(capsys.readouterr().out)
+    assert line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
+    assert line["ColdStarts"] == [1.0]
+    write(event("GET", "/api/v1/healthcheck"), None)
+    (line,) = figures(capsys.readouterr().out)
+    assert line["ColdStarts"] == [0.0]
+
+
+def test_audit_lines_are_json_with_the_request(authorization: str, capsys: pytest.CaptureFixture[str]) -> None:
+    created = {"name": "audited", "storage_namespace": "s3://lake/audited"}
+    write = api_handler("write")  # its log is where this test looks
+    write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (line,) = [line for line in lines if line.get("action") == "createRepository"]
+    assert (line["outcome"], line["request_id"], line["source"]) == ("201", "request", "192.0.2.1")
+
+
+def test_only_the_deployments_buckets_hold_repositories(write: Handler, authorization: str) -> None:
+    for namespace, status in (("s3://other/x", 400), ("local://x", 400), ("s3://raw/x", 201), ("s3://lake/y", 201)):
+        created = {"name": namespace[5:].replace("/", "-"), "storage_namespace": namespace}
+        answer = write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)
+        assert answer["statusCode"] == status, answer["body"]
+
+
+def test_an_answer_is_what_a_gateway_takes(write: Handler) -> None:
+    answer = write(event("GET", "/api/v1/nothing"), None)
+    assert set(answer) <= {"statusCode", "headers", "body", "isBase64Encoded", "cookies"}
+    assert answer["statusCode"] == 404
+
+
+@pytest.mark.parametrize(
+    ("handed_over", "path"),
+    [
+        ("/api/v1/repositories/a/refs/main~1/objects", "/api/v1/repositories/a/refs/main~1/objects"),
+        ("/api/v1/repositories/a%2Fb", "/api/v1/repositories/a%2Fb"),
+        ("/api/v1/auth/users/a b?c#d", "/api/v1/auth/users/a%20b%3Fc%23d"),
+        ("/api/v1/auth/users/é", "/api/v1/auth/users/%C3%A9"),
+        ("/api/v1/auth/users/100%", "/api/v1/auth/users/100%25"),
+    ],
+)
+def test_paths_that_a_gateway_has_decoded_are_encoded_again(handed_over: str, path: str) -> None:
+    assert raw_path(handed_over) == path
+
+
+def test_a_configuration_says_what_is_missing() -> None:
+    given = {"GRAVELER_OBJECTS": "s3://lake", "GRAVELER_TABLES": "dynamodb://lake"}
+    assert read_configuration(given) == Configuration(objects="s3://lake", tables="dynamodb://lake")
+    for name, value, said in (
+        ("GRAVELER_TABLES", "", "GRAVELER_TABLES is not set"),
+        ("GRAVELER_OBJECTS", "lake", "must be s3://<bucket>"),
+        ("GRAVELER_CACHE_BYTES", "many", "must be a whole number"),
+        ("GRAVELER_PRESIGN_SECONDS", "0", "must be a whole number from 1 on"),
+    ):
+        with pytest.raises(InvalidError, match=said):
+            read_configuration({**given, name: value})
+
+
+def test_counts_begin_anew_when_they_are_taken() -> None:
+    traffic = Traffic()
+    traffic.note_request("DynamoDB table 'x', get_item", False)
+    traffic.note_request("s3://lake/a: get 'b'", False)
+    traffic.note_request("s3://lake/a: get 'b'", True)
+    traffic.note_cache(True)
+    traffic.note_cache(False)
+    counts = traffic.take()
+    assert (counts.tables, counts.objects, counts.retries, counts.found, counts.missed) == (1, 2, 1, 1, 1)
+    assert traffic.take().objects == 0

@@ -1,0 +1,98 @@
+"""What runs without a client that waits."""
+
+import json
+import os
+import time
+
+import boto3
+import pytest
+
+from graveler.errors import UnavailableError
+from graveler.functions.configuration import read_configuration
+from graveler.functions.maintenance import maintain_handler, sweep, work_on
+from graveler.functions.opening import open_deployed_lake
+from graveler.functions.queue import OperationMessage, QueuedRunner
+from graveler.functions.traffic import Traffic
+from graveler.lake.lake import Lake
+from graveler.operations.store import OperationState
+from graveler.staging.cleanup import LONGEST_REQUEST
+from tests.functions.conftest import Handler
+from tests.functions.events import event
+
+DUMP = "/api/v1/repositories/kept/dump"
+
+
+class Context:
+    """Lambda's, as far as it is used."""
+
+    aws_request_id = "run"
+
+    def __init__(self, seconds: float = 900) -> None:
+        self._seconds = seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self._seconds * 1000)
+
+
+@pytest.fixture
+def lake(deployment: None) -> Lake:
+    return open_deployed_lake(read_configuration(os.environ), Traffic())
+
+
+@pytest.fixture
+def queue(deployment: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    url: str = boto3.client("sqs").create_queue(QueueName="operations")["QueueUrl"]
+    monkeypatch.setenv("GRAVELER_OPERATIONS_QUEUE", url)
+    return url
+
+
+def records(queue: str) -> list[dict[str, str]]:
+    """What Lambda would hand over of a queue."""
+    told = boto3.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
+    return [{"body": message["Body"]} for message in told.get("Messages", [])]
+
+
+def test_a_long_operation_is_worked_on_by_another_function(queue: str, write: Handler, authorization: str) -> None:
+    """The function that is asked stands still as soon as it has answered."""
+    created = {"name": "kept", "storage_namespace": "s3://lake/kept"}
+    write(event("POST", "/api/v1/repositories", body=created, authorization=authorization), None)
+    answer = write(event("POST", DUMP, body={}, authorization=authorization), None)
+    assert answer["statusCode"] == 202, answer["body"]
+    status = event("GET", DUMP, query=f"task_id={json.loads(answer['body'])['id']}", authorization=authorization)
+    assert json.loads(write(status, None)["body"])["done"] is False  # nobody works on it yet
+
+    sent = records(queue)
+    assert len(sent) == 1
+    maintain_handler()({"Records": sent}, Context())
+    done = json.loads(write(status, None)["body"])
+    assert done["done"] is True, done
+    assert done["refs"]
+    maintain_handler()({"Records": sent}, Context())  # a message may come twice
+
+
+def test_an_operation_that_does_not_end_in_time_is_left_for_the_next_run(queue: str, lake: Lake) -> None:
+    repository = lake.create_repository("slow", "s3://lake/slow")
+    runner = QueuedRunner(lake.tables, queue)
+    operation = runner.start(repository, "no such kind", b"{}")
+    with pytest.raises(UnavailableError, match="another one goes on"):
+        work_on(lake, OperationMessage("slow", operation.id), deadline=time.time())
+    assert runner.look(repository, operation.id).state is OperationState.RUNNING
+    assert runner.start(repository, "no such kind", b"{}", operation.id).id == operation.id
+    assert len(records(queue)) == 2
+    runner.close()
+
+
+def test_an_operation_of_a_deleted_repository_is_done(lake: Lake) -> None:
+    work_on(lake, OperationMessage("gone", "0123"), deadline=time.time() + 60)
+
+
+def test_the_clock_cleans_up_what_commits_left(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        repository = lake.create_repository(name, f"s3://lake/{name}")
+        repository.upload("main", "a.txt", b"a")
+        repository.commit("main", "first", committer="tester")
+    assert sweep(lake, time.time() + 60) == 0
+    later = time.time() + LONGEST_REQUEST + 1
+    monkeypatch.setattr("graveler.functions.maintenance.time.time", lambda: later)
+    assert sweep(lake, later + 60) == 2
+    assert sweep(lake, later + 60) == 0
