@@ -71,8 +71,9 @@ class Work(Protocol):
 
 
 class Runner:
-    """Runs operations of the given ``kinds``, ``threads`` at a time; others wait. ``tables`` is the lake's. Safe to share between
-    threads."""
+    """Runs operations of the given ``kinds``, ``threads`` at a time; others wait. ``tables`` is the lake's. A worker
+    that gives no sign of life for ``lease`` seconds counts as dead; it gives one every ``heartbeat`` seconds. Safe to share
+    between threads."""
 
     def __init__(
         self,
@@ -82,11 +83,13 @@ class Runner:
         threads: int = 4,
         clock: Clock | None = None,
         heartbeat: float = HEARTBEAT,
+        lease: float = LEASE,
     ) -> None:
         self._kinds = kinds
         self._tables = tables
         self._clock = clock or SystemClock()
         self._heartbeat = heartbeat
+        self._lease = lease
         self._owner = token_hex(8)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="graveler-operation")
         self._reports: dict[str, Report] = {}
@@ -105,7 +108,7 @@ class Runner:
             created=now,
             updated=now,
             owner=self._owner,
-            lease=now + LEASE,
+            lease=now + self._lease,
             attempt=1,
         )
         operations = self._operations(repository)
@@ -125,7 +128,9 @@ class Runner:
         def adopt(now: Operation) -> Operation | None:
             if now.is_finished or now.lease > self._clock.now():
                 return None
-            return replace(now, owner=self._owner, lease=self._clock.now() + LEASE, attempt=now.attempt + 1, objects=0)
+            return replace(
+                now, owner=self._owner, lease=self._clock.now() + self._lease, attempt=now.attempt + 1, objects=0
+            )
 
         adopted = operations.change(operation_id, adopt)
         if adopted.owner == self._owner and adopted.version > operation.version:
@@ -232,7 +237,7 @@ class Runner:
             if not self._is_mine(now):
                 return None
             time = self._clock.now()
-            return replace(now, lease=time + LEASE, objects=report.objects, updated=time)
+            return replace(now, lease=time + self._lease, objects=report.objects, updated=time)
 
         while not ended.wait(self._heartbeat):
             try:
