@@ -21,7 +21,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     bytes."""
 
     namespace_prefix: str = "local://"
-    namespace_pattern: str = "^(local|file|s3|mem)://"
+    namespace_pattern: str = "^(local|s3|mem)://"
     presigned: bool = True
     presign_seconds: int = DEFAULT_PRESIGN_SECONDS
     secure_cookies: bool = False

@@ -69,11 +69,13 @@ def create_folder_lake(folder: Path, *, clock: Clock | None = None) -> Lake:
     return _lake(folder, tables, clock)
 
 
-def open_folder_lake(folder: Path, *, clock: Clock | None = None, base_url: str | None = None) -> Lake:
+def open_folder_lake(
+    folder: Path, *, clock: Clock | None = None, base_url: str | None = None, memory: int | None = None
+) -> Lake:
     """The lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format.
 
     ``base_url`` is where a server answers presigned URLs, by :func:`url_signer` and :func:`folder_store`; without one there are
-    no such URLs.
+    no such URLs. ``memory`` as for :class:`Lake`.
     """
     try:
         marker = msgspec.json.decode((folder / MARKER).read_bytes(), type=_Marker)
@@ -89,7 +91,7 @@ def open_folder_lake(folder: Path, *, clock: Clock | None = None, base_url: str 
             f"{FORMAT_VERSION}: use a newer one"
         )
     tables = SqliteTables(folder / "tables.sqlite", create=False)
-    return _lake(folder, tables, clock, None if base_url is None else url_signer(tables, base_url))
+    return _lake(folder, tables, clock, None if base_url is None else url_signer(tables, base_url), memory)
 
 
 def url_signer(tables: Tables, base_url: str) -> UrlSigner:
@@ -119,7 +121,13 @@ def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None) 
     return FolderObjects(folder / "objects" / name, namespace, signer)
 
 
-def _lake(folder: Path, tables: SqliteTables, clock: Clock | None, signer: UrlSigner | None = None) -> Lake:
+def _lake(
+    folder: Path,
+    tables: SqliteTables,
+    clock: Clock | None,
+    signer: UrlSigner | None = None,
+    memory: int | None = None,
+) -> Lake:
     notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf)
     return Lake(
         tables,
@@ -128,6 +136,7 @@ def _lake(folder: Path, tables: SqliteTables, clock: Clock | None, signer: UrlSi
         notes=notes,
         workers=processors(),
         outside=lambda address: _outside(folder, address, signer),
+        memory=memory,
         close=tables.close,
     )
 

@@ -45,8 +45,9 @@ class Lake:
     what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
     where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
     objects in other processes are the same ones. ``grace`` is how long (seconds) garbage collection leaves young files alone:
-    the same for everybody at work on the lake. ``close`` lets go of what the adapters hold; a lake is a context manager
-    that calls it."""
+    the same for everybody at work on the lake. ``memory`` is about how many bytes of its tree each repository keeps at hand
+    (None: as many as :class:`TreeStore` does). ``close`` lets go of what the adapters hold; a lake is a context manager that
+    calls it."""
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Lake:
         workers: int = 1,
         grace: float = GRACE,
         outside: Callable[[str], tuple[Objects, str]] = locate,
+        memory: int | None = None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self.tables = tables
@@ -71,6 +73,7 @@ class Lake:
         self._workers = workers
         self._grace = grace
         self._outside = outside
+        self._memory = memory
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
         self._lock = Lock()
@@ -224,6 +227,8 @@ class Lake:
         files = ImmutableFiles(objects, self._cache, self._grace, self._clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
         store = TreeStore(files, scratch=self._scratch, notes=notes, workers=self._workers)
+        if self._memory is not None:
+            store.limit(self._memory)
         opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside, self._grace)
         with self._lock:
             self._opened[uid] = opened

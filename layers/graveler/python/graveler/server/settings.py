@@ -15,7 +15,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ``max_json_bytes``, an upload ``max_upload_bytes``; a body beyond ``spool_bytes`` lies in a temporary file meanwhile.
     ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file ``audit_log``, or to stderr.
     ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of addresses outside of a repository that its
-    objects may be linked and imported from (None: any), and presigned URLs live for ``presign_seconds``."""
+    objects may be linked and imported from (None: any), and presigned URLs live for ``presign_seconds``.
+    ``memory`` is how many bytes of its tree a worker keeps of each repository."""
 
     lake: Path
     metrics: Path
@@ -33,3 +34,4 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     audit_log: Path | None = None
     import_sources: tuple[str, ...] | None = None
     presign_seconds: int = 900
+    memory: int = 64 << 20

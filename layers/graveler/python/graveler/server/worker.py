@@ -16,7 +16,6 @@ from graveler.server.request_log import open_audit_log
 from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.threads import Threads
 
-
 ANYWHERE: Final = "^(local|file|s3)://"
 WITHIN: Final = "^local://"
 
@@ -35,7 +34,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     """What answers the requests of this process. What it opens is closed when the process ends."""
     open_audit_log(settings.audit_log)
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
-    lake = open_folder_lake(settings.lake, base_url=base_url)
+    lake = open_folder_lake(settings.lake, base_url=base_url, memory=settings.memory)
     signer = url_signer(lake.tables, base_url)
     application = Application(lake, Access(lake.tables), api_settings(settings))
     metrics = Metrics(settings.metrics)

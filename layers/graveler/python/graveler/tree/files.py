@@ -70,6 +70,13 @@ class TreeStore:
         self._can_send: bool | None = None
         self.ids = RecordIDs(MemoryNotes() if notes is None else notes)
 
+    def limit(self, memory: int) -> None:
+        """Keep about ``memory`` bytes at hand from now on. A byte of a file is worth more than one of a decompressed block: it
+        saves a request and checksums, and stands for several."""
+        self._max_block_bytes = memory // 4
+        self._max_open_bytes = memory - self._max_block_bytes
+        self._blocks = BlockCache(self._max_block_bytes)
+
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self._files, self._scratch, self._max_open_bytes, self._max_block_bytes, self.ids.notes)
 
