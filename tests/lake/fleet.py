@@ -1,4 +1,4 @@
-"""Processes that work on one branch of one folder lake until they are told to stop or killed.
+"""Processes that work on one branch of one lake until they are told to stop or killed.
 
 Run as ``python -m tests.lake.fleet <role> <lake> <journal> <name> <seconds>``. The journal gets a line before each write
 (``try``) and one when it was acknowledged (``done``); each reaches the file before the next step, so a killed process has
@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import msgspec
+from msgspec import Struct
+
 from graveler.errors import (
     BusyError,
     DirtyBranchError,
@@ -19,10 +22,14 @@ from graveler.errors import (
     NoChangesError,
     ObjectNotFoundError,
 )
+from graveler.lake.aws import open_lake
 from graveler.lake.folder import open_folder_lake
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, ObjectEntry
+from graveler.storage.s3_objects import S3Settings
+from tests.support.servers import REGION
 
 NAME = "repo"
 KEYS = 12
@@ -31,8 +38,31 @@ SET = 5
 """Keys of each setter: it gives all of them the same value, in one merge or import."""
 
 
+class AwsPlace(Struct, frozen=True):
+    """A lake on servers that speak like AWS."""
+
+    objects: str
+    tables: str
+    s3_url: str
+    dynamodb_url: str
+
+
+def open_place(place: str) -> Lake:
+    """The lake in a folder, or at an :class:`AwsPlace` written as JSON."""
+    if not place.startswith("{"):
+        return open_folder_lake(Path(place))
+    at = msgspec.json.decode(place, type=AwsPlace)
+    return open_lake(
+        at.objects,
+        at.tables,
+        s3=S3Settings(REGION, at.s3_url),
+        region=REGION,
+        dynamodb_endpoint_url=at.dynamodb_url,
+    )
+
+
 def main(role: str, lake: str, journal: str, name: str, seconds: str) -> None:
-    repository = open_folder_lake(Path(lake)).repository(NAME)
+    repository = open_place(lake).repository(NAME)
     file = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def tell(*words: object) -> None:

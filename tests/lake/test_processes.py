@@ -11,17 +11,18 @@ import sys
 import time
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
 from graveler.errors import NoChangesError
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.lake.sealing import LEASE
 from graveler.model import SplitParameters
-from tests.lake.fleet import NAME, SET, SETTERS
+from tests.lake.fleet import NAME, SET, SETTERS, open_place
 
 SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "60"))
 ROOT = Path(__file__).parents[2]
@@ -43,17 +44,22 @@ SMALL = SplitParameters(min_size=400, max_size=3200, raggedness=8)
 class Fleet:
     """Keeps one process of each name running."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, place: str | None = None, names: Sequence[str] = FLEET, seconds: float = SECONDS
+    ) -> None:
         self.folder = folder
+        self.place = place or str(folder / "lake")
+        self.names = names
+        self.seconds = seconds
         self.kills = 0
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.end = time.monotonic() + SECONDS
+        self.end = time.monotonic() + seconds
 
     def start(self, name: str) -> None:
         left = max(0.0, self.end - time.monotonic())
         arguments = [
             name.rstrip("0123456789"),
-            str(self.folder / "lake"),
+            self.place,
             str(self.folder / f"{name}.log"),
             name,
             str(left),
@@ -66,12 +72,12 @@ class Fleet:
 
     def run(self) -> None:
         random = Random(1)
-        for name in FLEET:
+        for name in self.names:
             self.start(name)
-        time.sleep(min(1.0, SECONDS / 4))
+        time.sleep(min(1.0, self.seconds / 4))
         while time.monotonic() < self.end - 0.5:
             time.sleep(random.uniform(0.1, 0.4))
-            name = random.choice(MORTAL)
+            name = random.choice([name for name in self.names if name in MORTAL])
             self.processes[name].send_signal(signal.SIGKILL)
             self.processes[name].wait()
             self.kills += 1
@@ -84,12 +90,12 @@ def events(folder: Path) -> list[list[str]]:
     return [line.split() for path in sorted(folder.glob("*.log")) for line in path.read_text().splitlines()]
 
 
-def check(folder: Path) -> dict[str, int]:
+def check(folder: Path, place: str | None = None) -> dict[str, int]:
     """Compare the lake with what was acknowledged."""
     told = events(folder)
     wrong = [line for line in told if line[0] == "wrong"]
     assert not wrong, wrong
-    lake = open_folder_lake(folder / "lake")
+    lake = open_place(place or str(folder / "lake"))
     repository = lake.repository(NAME)
     began = time.monotonic()
     with suppress(NoChangesError):

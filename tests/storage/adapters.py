@@ -145,5 +145,5 @@ ONE_AT_A_TIME = frozenset({"moto"})
 """Stores that do not say who wins when two requests come at once."""
 
 LENIENT = frozenset({"moto", "s3proxy"})
-"""Stores that take a part of an upload that nobody began, or in another order than S3 lists, or fail where nothing is left to list:
+"""Stores that take a part of an upload that nobody began, list in another order than S3, or fail where nothing is left to list:
 of these laws the others are asked."""
