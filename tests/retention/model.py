@@ -18,7 +18,8 @@ RULES: Final[tuple[str, ...]] = (
     "put_again",  # a writer that finds a range older than half the grace puts it again
     "deadline",  # nothing publishes later than half the grace after it began
     "link_age",  # an uploaded object is linked at most half the grace after its address was handed out
-    "staged_first",  # the mark reads what is staged before it reads refs
+    "staged_first",  # the mark reads what is staged before it reads refs and commits
+    "quick_reading",  # a mark whose reading of these took more than half the grace is given up
     "two_steps",  # a commit is marked as expired a grace before what it names is swept
     "alive_check",  # a ref is pointed at an old commit only while that is not marked
     "reach_anew",  # the second step believes its own reachability, not the mark alone
@@ -97,6 +98,8 @@ class Search:
         refs: Mapping[str, str] | None = None,
         ticks: int = OLD,
     ) -> None:
+        # What is only staged is named by no commit.
+        held = frozenset("R" if staged else "RX")
         self.rules = rules
         self.last = OLD + ticks
         all_processes = [Process(kind, kind, "start", -1) for kind in processes]
@@ -105,7 +108,7 @@ class Search:
             OLD,
             1,
             (("R", File(0, 0)), ("X", File(0, 0))),
-            (("c0", Commit(frozenset("RX"), 0)), ("c1", Commit(frozenset(), 0))),
+            (("c0", Commit(held, 0)), ("c1", Commit(frozenset(), 0))),
             tuple(sorted(({"a": "c1", "b": "c1"} if refs is None else refs).items())),
             frozenset(),
             tuple(sorted((staged or {}).items())),
@@ -266,12 +269,15 @@ class Search:
     def _collector(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         staged = [f"staged {slot}" for slot in SLOTS]
         refs = [f"ref {ref}" for ref in REFS]
-        order = [*staged, *refs] if "staged_first" in self.rules else [*refs, *staged]
-        order += ["traces", "judge"]
+        order = [*staged, *refs, "traces", "commits", "judge"]
+        if "staged_first" not in self.rules:
+            order = [*refs, "commits", *staged, "traces", "judge"]
         if me.step == "start":
-            yield me._replace(step=order[0], memory=(state.tick, frozenset(), frozenset())), state
+            yield me._replace(step=order[0], memory=(state.tick, frozenset(), frozenset(), ())), state
+        elif "quick_reading" in self.rules and me.step in order and state.tick > int(str(me.memory[0])) + 1:
+            yield me._replace(step="dead"), state
         elif me.step in order and me.step != "judge":
-            began, met, reached = me.memory
+            began, met, reached, commits = me.memory
             assert isinstance(met, frozenset)
             assert isinstance(reached, frozenset)
             what, _, name = me.step.partition(" ")
@@ -279,11 +285,13 @@ class Search:
                 met |= {dict(state.staged).get(name)} - {None}
             elif what == "ref":
                 reached |= {dict(state.refs).get(name)} - {None}
+            elif what == "commits":
+                commits = state.commits
             else:
                 met |= {noted for tick, noted in state.traces if tick >= state.tick - GRACE}
                 reached |= {commit for tick, commit in state.log if tick >= state.tick - GRACE}
             after = order[order.index(me.step) + 1]
-            yield me._replace(step=after, memory=(began, met, reached)), state
+            yield me._replace(step=after, memory=(began, met, reached, commits)), state
         elif me.step == "judge":
             yield me._replace(step="work", memory=self._judge(state, me)), state
         else:
@@ -291,14 +299,15 @@ class Search:
 
     def _judge(self, state: State, me: Process) -> tuple[object, ...]:
         """What to do, one request each."""
-        began, met, reached = me.memory
+        began, met, reached, commits = me.memory
         assert isinstance(began, int)
         assert isinstance(met, frozenset)
         assert isinstance(reached, frozenset)
+        assert isinstance(commits, tuple)
         live = set(met)
         todo: list[tuple[object, ...]] = []
         dead = []
-        for name, commit in state.commits:
+        for name, commit in commits:
             gone = commit.expired is not None and commit.expired <= began - OLD
             if "two_steps" not in self.rules:
                 gone = commit.put <= began - OLD

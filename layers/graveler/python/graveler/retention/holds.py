@@ -1,0 +1,61 @@
+"""Legal holds: commits that keep their objects whatever the rules say, and whatever becomes of their refs.
+
+Items: partition ``<repository uid>/holds``, sort key the commit ID; attributes ``why``, ``by`` and ``at`` (Unix seconds).
+"""
+
+from msgspec import Struct
+
+from graveler.errors import CorruptError, ExpiredCommitError, NotFoundError
+from graveler.history.commits import CommitStore
+from graveler.model import CommitID, RepositoryUID
+from graveler.storage.tables import ConditionFailedError, Key, Put, Tables
+
+
+class Hold(Struct, frozen=True):
+    """A commit that is held. ``at`` in Unix seconds."""
+
+    commit_id: CommitID
+    why: str
+    by: str
+    at: int
+
+
+class Holds:
+    """The legal holds of one repository."""
+
+    def __init__(self, tables: Tables, uid: RepositoryUID) -> None:
+        self._tables = tables
+        self._commits = CommitStore(tables, uid)
+        self._partition = f"{uid}/holds"
+
+    def add(self, hold: Hold) -> None:
+        """Hold a commit; one that is held already gets the new reason. One transaction. :class:`ExpiredCommitError`."""
+        write = Put(self._key(hold.commit_id), {"why": hold.why, "by": hold.by, "at": hold.at})
+        try:
+            self._tables.transact([write, self._commits.alive_check(hold.commit_id)])
+        except ConditionFailedError:
+            raise ExpiredCommitError(hold.commit_id) from None
+
+    def remove(self, commit_id: CommitID) -> None:
+        """Let a commit go. One table read, one write. :class:`NotFoundError` if it is not held."""
+        if self._tables.get(self._key(commit_id)) is None:
+            raise NotFoundError(f"commit {commit_id[:16]} has no legal hold; list the ones there are")
+        self._tables.delete(self._key(commit_id))
+
+    def all(self) -> list[Hold]:
+        """All holds, by commit ID. One table read for each thousand."""
+        found: list[Hold] = []
+        start = b""
+        while True:
+            page = self._tables.query(self._partition, start=start)
+            for sort, item in page.items:
+                why, by, at = item.get("why"), item.get("by"), item.get("at")
+                if not (isinstance(why, str) and isinstance(by, str) and isinstance(at, int)):
+                    raise CorruptError(f"the legal hold of commit {sort.decode()} cannot be read; set it again")
+                found.append(Hold(CommitID(sort.decode()), why, by, at))
+            if not page.more:
+                return found
+            start = page.items[-1][0] + b"\0"
+
+    def _key(self, commit_id: CommitID) -> Key:
+        return Key(self._partition, commit_id.encode())

@@ -1,0 +1,71 @@
+"""Which commits keep their objects: pure, from the commits that there are and the refs that point at them.
+
+A commit keeps its objects while a branch's rule says so: a head always; any other commit of the branch's history for so many
+days after it was *replaced*, that is after its child was made. Whatever is pinned (by a tag, a legal hold, a dump, the
+reference log of late) keeps them too. Without rules every commit does that a ref can reach.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec import Struct
+
+from graveler.model import CommitID, MetarangeName, RetentionRules
+
+DAY = 86_400
+
+
+class KnownCommit(Struct, frozen=True):
+    """What the collector has to know of a commit. ``expired`` is when it was marked (Unix seconds), ``swept`` whether its
+    objects may be gone already."""
+
+    id: CommitID
+    parents: tuple[CommitID, ...]
+    metarange: MetarangeName
+    created: int
+    expired: int | None = None
+    swept: bool = False
+
+
+class Verdict(Struct, frozen=True):
+    """``reached``: the metadata stays. ``kept``: the objects stay, too."""
+
+    reached: frozenset[CommitID]
+    kept: frozenset[CommitID]
+
+
+def judge(
+    commits: Mapping[CommitID, KnownCommit],
+    branches: Mapping[str, CommitID],
+    pinned: Collection[CommitID],
+    rules: RetentionRules | None,
+    now: float,
+) -> Verdict:
+    """Which of ``commits`` refs reach, and which keep their objects. IDs that are not among ``commits`` are passed over. No
+    request; memory for two sets of IDs."""
+    reached = _reach(commits, [*branches.values(), *pinned], None)
+    if rules is None:
+        return Verdict(frozenset(reached), frozenset(reached))
+    kept = {cid for cid in pinned if cid in commits}
+    by_days: dict[int, list[CommitID]] = {}
+    for name, head in branches.items():
+        by_days.setdefault(rules.branches.get(name, rules.default_days), []).append(head)
+    for days, heads in by_days.items():
+        kept |= _reach(commits, heads, now - days * DAY)
+    return Verdict(frozenset(reached), frozenset(kept))
+
+
+def _reach(
+    commits: Mapping[CommitID, KnownCommit], starts: Iterable[CommitID], replaced_since: float | None
+) -> set[CommitID]:
+    """All ancestors of ``starts``; with ``replaced_since`` only those whose child, on the way there, was made since then."""
+    seen: set[CommitID] = set()
+    todo = list(starts)
+    while todo:
+        cid = todo.pop()
+        commit = commits.get(cid)
+        if commit is None or cid in seen:
+            continue
+        seen.add(cid)
+        if replaced_since is None or commit.created >= replaced_since:
+            todo += commit.parents
+    return seen

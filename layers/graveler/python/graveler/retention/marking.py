@@ -1,0 +1,198 @@
+"""Marks: which data names the ranges name, kept from run to run, so that a range is read once in its life.
+
+::
+
+    _graveler/gc/marks/state.msgpack       which ranges have which number, and what metaranges hold
+    _graveler/gc/marks/<16 hex>.rows       rows (:mod:`.comparing`) of some ranges, sorted
+
+A range's file name pins all of its records, so what was read of it once stays true for as long as the file is there, whoever puts
+it again. The state is written after its rows; what a run that died left is removed as garbage.
+"""
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from graveler.errors import CorruptError, DamagedFileError
+from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.retention.comparing import ROW, Rows
+from graveler.retention.threads import THREADS, at_once
+from graveler.storage.files import FOLDER as FILES
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.tree.files import METARANGES, RANGES
+from graveler.tree.record import own_name
+from graveler.tree.sstable import MalformedTableError, Table
+from graveler.tree.tree import RangeInfo
+
+FOLDER: Final = "_graveler/gc/marks"
+STATE: Final = f"{FOLDER}/state.msgpack"
+VERSION: Final = 1
+
+_MEMORY: Final = 256 << 20
+_MOST_FILES: Final = 8
+"""More files of rows than these are written anew as one."""
+_WRITE: Final = 1 << 16
+
+
+class _State(Struct):
+    version: int = VERSION
+    ranges: dict[bytes, int] = {}
+    """Raw name (ID and suffix, 48 bytes) → number."""
+    marked: set[int] = set()
+    metaranges: dict[bytes, list[int]] = {}
+    files: list[str] = []
+    next_number: int = 0
+
+
+class Marks:
+    """The marks of one namespace. ``files_read`` counts the metaranges and ranges that had to be read."""
+
+    def __init__(self, objects: Objects, threads: int = THREADS) -> None:
+        self._objects = objects
+        self._threads = threads
+        self._state = self._load()
+        self.metaranges_read = 0
+        self.ranges_read = 0
+
+    def ranges_of(self, metarange: str) -> list[int]:
+        """Numbers of a metarange's ranges. One object read the first time in its life, else none.
+        :class:`DamagedFileError` if it cannot be read: then nothing must be collected."""
+        raw = _raw(metarange)
+        numbers = self._state.metaranges.get(raw)
+        if numbers is None:
+            numbers = []
+            for lasts, packed in self._table(METARANGES, metarange).blocks():
+                for last, description in zip(lasts, packed, strict=True):
+                    info = RangeInfo.unpack(last, description)
+                    numbers.append(self.number(info.id + info.suffix))
+            self._state.metaranges[raw] = numbers
+            self.metaranges_read += 1
+        return numbers
+
+    def number(self, name: bytes) -> int:
+        """The number of a range, by its raw name."""
+        number = self._state.ranges.get(name)
+        if number is None:
+            number = self._state.ranges[name] = self._state.next_number
+            self._state.next_number += 1
+        return number
+
+    def is_in(self, name: str, numbers: Collection[int]) -> bool:
+        """Is the range file of this name one of those?"""
+        return self._state.ranges.get(_raw(name)) in numbers
+
+    def mark(self, numbers: Collection[int], progress: Callable[[int, int], None]) -> None:
+        """Read the ranges that never were read, and write down what they name. One object read for each, one write for all."""
+        fresh = sorted(set(numbers) - self._state.marked)
+        if not fresh:
+            return
+        names = {number: name for name, number in self._state.ranges.items()}
+        blocks = self._read([(number, _hex(names[number])) for number in fresh], progress)
+        self._state.files.append(self._write(sort_blocks(blocks, _MEMORY)))
+        self._state.marked.update(fresh)
+        self.ranges_read += len(fresh)
+
+    def rows(self) -> list[Rows]:
+        """All rows, of each file from its beginning. One object read each."""
+        return [Rows(self._objects.stream(f"{FOLDER}/{name}")) for name in self._state.files]
+
+    def alive(self, numbers: Collection[int]) -> bytearray:
+        """1 for each of these numbers, 0 for all others."""
+        found = bytearray(self._state.next_number)
+        for number in numbers:
+            found[number] = 1
+        return found
+
+    def save(self, metaranges: Collection[str], numbers: Collection[int]) -> None:
+        """Keep what is known of these metaranges and ranges for the next run, and forget the rest."""
+        if len(self._state.files) > _MOST_FILES or len(self._state.marked) > 2 * len(numbers) + _MOST_FILES:
+            alive = self.alive(numbers)
+            merged = heapq.merge(*(_unpacked(rows, alive) for rows in self.rows()))
+            self._state.files = [self._write(_as_blocks(merged))]
+            self._state.marked &= set(numbers)
+        kept = {_raw(name) for name in metaranges}
+        self._state.metaranges = {raw: found for raw, found in self._state.metaranges.items() if raw in kept}
+        needed = set(numbers) | self._state.marked
+        needed.update(number for found in self._state.metaranges.values() for number in found)
+        self._state.ranges = {raw: number for raw, number in self._state.ranges.items() if number in needed}
+        self._objects.put(STATE, msgspec.msgpack.encode(self._state))
+        current = {STATE, *(f"{FOLDER}/{name}" for name in self._state.files)}
+        for stored in list(self._objects.list(f"{FOLDER}/")):
+            if stored.key not in current:
+                with suppress(ObjectMissingError):
+                    self._objects.delete(stored.key)
+
+    def _load(self) -> _State:
+        try:
+            state = msgspec.msgpack.decode(self._objects.get(STATE), type=_State)
+            if state.version == VERSION and all(self._is_there(name) for name in state.files):
+                return state
+        except (ObjectMissingError, msgspec.MsgspecError):
+            pass  # everything is read again: a mark is only a saving
+        return _State()
+
+    def _is_there(self, name: str) -> bool:
+        try:
+            self._objects.head(f"{FOLDER}/{name}")
+        except ObjectMissingError:
+            return False
+        return True
+
+    def _read(self, ranges: Sequence[tuple[int, str]], progress: Callable[[int, int], None]) -> Iterator[Block]:
+        found = at_once(self._threads, lambda numbered: self._names(numbered[1]), ranges)
+        for done, ((number, _), names) in enumerate(zip(ranges, found, strict=True), 1):
+            yield names, [number] * len(names), [b""] * len(names)
+            progress(done, len(ranges))
+
+    def _names(self, name: str) -> list[bytes]:
+        found = []
+        for _, packed in self._table(RANGES, name).blocks():
+            found += [own for own in map(own_name, packed) if own is not None]
+        return found
+
+    def _table(self, kind: str, name: str) -> Table:
+        try:
+            return Table(self._objects.get(f"{FILES}/{kind}/{name}"))
+        except ObjectMissingError:
+            raise DamagedFileError(kind[:-1], name, "is missing, so nothing was collected") from None
+        except MalformedTableError as error:
+            raise DamagedFileError(kind[:-1], name, f"is damaged ({error}), so nothing was collected") from None
+
+    def _write(self, blocks: Iterable[Block]) -> str:
+        name = f"{token_hex(8)}.rows"
+        with TemporaryDirectory(prefix="graveler-gc-") as folder:
+            path = Path(folder) / name
+            with path.open("wb", buffering=_WRITE * 16) as file:
+                for names, numbers, _ in blocks:
+                    file.write(b"".join(map(ROW.pack, names, numbers)))
+            self._objects.put(f"{FOLDER}/{name}", path)
+        return name
+
+
+def _unpacked(rows: Rows, alive: bytearray) -> Iterator[tuple[bytes, int]]:
+    for part in rows.rest():
+        yield from ((name, number) for name, number in ROW.iter_unpack(part) if alive[number])
+
+
+def _as_blocks(rows: Iterator[tuple[bytes, int]]) -> Iterator[Block]:
+    while some := list(islice(rows, _WRITE)):
+        yield [name for name, _ in some], [number for _, number in some], []
+
+
+def _raw(name: str) -> bytes:
+    try:
+        return bytes.fromhex(name.replace("-", "", 1))
+    except ValueError:
+        raise CorruptError(f"{name!r} is no name of a range or metarange") from None
+
+
+def _hex(raw: bytes) -> str:
+    return f"{raw[:32].hex()}-{raw[32:].hex()}"

@@ -1,0 +1,60 @@
+"""The report of a run as a Parquet table: one row for each file that nobody needs."""
+
+from collections.abc import Iterable
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from graveler.errors import PreconditionError
+from graveler.retention.runs import Candidate, Outcome
+from graveler.storage.objects import Objects
+
+_ROWS: Final = 50_000
+
+
+def check_possible() -> None:
+    """:class:`PreconditionError` if pyarrow is not installed."""
+    try:
+        import_module("pyarrow.parquet")
+    except ImportError:
+        raise PreconditionError(
+            "the report of garbage collection is Parquet, and writing it needs pyarrow; install it: "
+            "pip install 'graveler[listing]'"
+        ) from None
+
+
+def write_report(objects: Objects, key: str, rows: Iterable[tuple[Candidate, Outcome]]) -> None:
+    """Write the report. Columns: ``kind``, ``key`` (below the namespace), ``size`` (bytes), ``modified`` (time, UTC), ``etag``,
+    ``why``, ``outcome``. One object write; memory for 50,000 rows."""
+    arrow: Any = import_module("pyarrow")
+    parquet: Any = import_module("pyarrow.parquet")
+    schema = arrow.schema(
+        [
+            ("kind", arrow.string()),
+            ("key", arrow.string()),
+            ("size", arrow.int64()),
+            ("modified", arrow.timestamp("ms", tz="UTC")),
+            ("etag", arrow.string()),
+            ("why", arrow.string()),
+            ("outcome", arrow.string()),
+        ]
+    )
+    source = iter(rows)
+    with TemporaryDirectory(prefix="graveler-gc-") as folder:
+        path = Path(folder) / "report.parquet"
+        with parquet.ParquetWriter(str(path), schema, compression="zstd") as writer:
+            while some := list(islice(source, _ROWS)):
+                columns = [
+                    [c.kind.value for c, _ in some],
+                    [c.key for c, _ in some],
+                    [c.size for c, _ in some],
+                    [int(c.modified * 1000) for c, _ in some],
+                    [c.etag for c, _ in some],
+                    [c.why for c, _ in some],
+                    [outcome.value for _, outcome in some],
+                ]
+                arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+                writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+        objects.put(key, path)

@@ -1,0 +1,248 @@
+"""What the mark begins with, read in the order that keeps it true while others write: staged changes, then refs, holds, dumps
+and the reference log, then the traces of what moved meanwhile, then the commits.
+
+(Staged changes after the commits, and a commit in between takes an object out of staging into a tree that the mark does not
+know.)
+The whole takes at most half the grace, or it is given up: what a trace protects is protected for so long.
+"""
+
+from collections.abc import Callable, Iterator
+from tempfile import TemporaryFile
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import BusyError, CorruptError, PreconditionError
+from graveler.history.commits import decode_commit
+from graveler.history.reflog import RefKind, RefLog
+from graveler.history.refs import BranchState, Refs
+from graveler.lake.clock import Clock
+from graveler.lake.dump.chunks import STAGED, StagedLine, dumps, get_manifest, read_chunks
+from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.lake.traces import Traces
+from graveler.model import CommitID, Repository, Token
+from graveler.operations.store import Operations
+from graveler.retention.comparing import NAME_BYTES
+from graveler.retention.holds import Holds
+from graveler.retention.keeping import KnownCommit
+from graveler.retention.threads import THREADS, at_once
+from graveler.staging.changes import StagedChanges
+from graveler.staging.cleanup import LONGEST_REQUEST
+from graveler.storage.objects import Objects
+from graveler.storage.tables import Tables
+from graveler.tree.record import data_name, own_name
+
+_PAGE: Final = 1000
+_ROUNDS: Final = 8
+_MEMORY: Final = 64 << 20
+_DATA: Final = "data/"
+
+
+class Names:
+    """Data names that the mark met outside of ranges: unsorted in a temporary file, sorted when it is read."""
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile()  # noqa: SIM115 - close() does
+        self.count = 0
+
+    def add(self, name: bytes | None) -> None:
+        """Note a name; None is passed over."""
+        if name is not None:
+            self._file.write(name)
+            self.count += 1
+
+    def add_record(self, packed: bytes | None) -> None:
+        """Note the object of a staged record; a tombstone has none."""
+        if packed is not None:
+            self.add(own_name(packed))
+
+    def sorted(self) -> Iterator[bytes]:
+        """All names, ascending."""
+        for names, _, _ in sort_blocks(self._blocks(), _MEMORY):
+            yield from names
+
+    def close(self) -> None:
+        """Free the space."""
+        self._file.close()
+
+    def _blocks(self) -> Iterator[Block]:
+        self._file.seek(0)
+        number = 0
+        while piece := self._file.read(NAME_BYTES * 10_000):
+            names = [piece[at : at + NAME_BYTES] for at in range(0, len(piece), NAME_BYTES)]
+            yield names, list(range(number, number + len(names))), [b""] * len(names)
+            number += len(names)
+
+
+class Roots(Struct, frozen=True):
+    """``names`` are objects of staged changes; ``pinned`` says of commits besides the heads what keeps them."""
+
+    branches: dict[str, CommitID]
+    pinned: dict[CommitID, str]
+    names: Names
+    commits: dict[CommitID, KnownCommit]
+
+
+class RootReader:
+    """Reads the roots of one repository."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        tables: Tables,
+        objects: Objects,
+        clock: Clock,
+        grace: float,
+        alive: Callable[[], None],
+        threads: int = THREADS,
+    ) -> None:
+        self._threads = threads
+        self._repository = repository
+        self._tables = tables
+        self._objects = objects
+        self._clock = clock
+        self._grace = grace
+        self._alive = alive
+        self._refs = Refs(tables, repository.uid)
+        self._reflog = RefLog(tables, repository.uid)
+        self._staged = StagedChanges(tables, repository.uid)
+        self._scanned: set[Token] = set()
+
+    def read(self, since: float) -> Roots:
+        """The roots; of the reference logs what happened ``since`` (Unix seconds). Table reads: 16 and one for each thousand
+        branches, twice or more, one for each token and each thousand staged; one for each ref; 16 and one for each thousand
+        commits. :class:`PreconditionError` if it took too long, :class:`BusyError`, :class:`CorruptError`."""
+        began = self._clock.now()
+        names = Names()
+        branches = self._read_staged(names)
+        pinned: dict[CommitID, str] = {}
+        tags = self._read_tags(pinned)
+        for hold in Holds(self._tables, self._repository.uid).all():
+            pinned.setdefault(hold.commit_id, "legal hold")
+        self._read_dumps(pinned, names)
+        self._read_logs([*(("branch", name) for name in branches), *(("tag", name) for name in tags)], since, pinned)
+        for trace in Traces(self._repository, self._tables, self._clock, self._grace).read():
+            for key in trace.keys:
+                names.add(data_name(key.removeprefix(_DATA)))
+            for token in trace.tokens:
+                self._scan(token, names)
+        took = self._clock.now() - began
+        if took > self._grace / 2:
+            raise PreconditionError(
+                f"reading the uncommitted changes and refs took {took:.0f} s, longer than half the grace; nothing was collected. "
+                "Commit or reset what is uncommitted for long, or give garbage collection a longer grace"
+            )
+        return Roots(branches, pinned, names, self._read_commits())
+
+    def check_operations(self, now: float, kind: str) -> None:
+        """:class:`PreconditionError` if an operation is at work for longer than half the grace: what it wrote first would not be
+        young any more. ``kind`` is not looked at. One table read for each thousand."""
+        for operation in Operations(self._tables, self._repository.uid).all():
+            running = not operation.is_finished and operation.lease > now and operation.kind != kind
+            if running and now - operation.created > self._grace / 2:
+                raise PreconditionError(
+                    f"operation {operation.id} ({operation.kind}) runs for {(now - operation.created) / 3600:.1f} hours, "
+                    "longer than half the grace; nothing was collected. Wait for it or cancel it, or choose a longer grace"
+                )
+
+    def refs_now(self) -> tuple[dict[str, CommitID], dict[CommitID, str]]:
+        """The branches, and the commits of tags, as they are now."""
+        tagged: dict[CommitID, str] = {}
+        self._read_tags(tagged)
+        return {state.name: state.commit_id for state in self._branches()}, tagged
+
+    def _branches(self) -> list[BranchState]:
+        found: list[BranchState] = []
+        after: str | None = ""
+        while after is not None:
+            page = self._refs.list_branches("", after, _PAGE, show_hidden=True)
+            found += page.results
+            after = page.next_after
+        return found
+
+    def _read_staged(self, names: Names) -> dict[str, CommitID]:
+        """Scan the tokens of all branches, until a listing shows none that is unknown. On a busy lake there always is one: then
+        the last ones are scanned within the longest request's time, for which nothing under them is removed."""
+        heads: dict[str, CommitID] = {}
+        for _ in range(_ROUNDS):
+            listed = self._clock.now()
+            states = self._branches()
+            heads.update((state.name, state.commit_id) for state in states)
+            # Oldest first: a reset moves what it keeps from an older token to the open one.
+            fresh = [t for state in states for t in (*state.sealed, state.open) if t not in self._scanned]
+            for token in fresh:
+                self._scan(token, names)
+            if not fresh:
+                return heads
+        if self._clock.now() - listed > LONGEST_REQUEST / 2:
+            raise BusyError("the branches change faster than their uncommitted changes can be read; try again later")
+        return heads
+
+    def _scan(self, token: Token, names: Names) -> None:
+        if token in self._scanned:
+            return
+        self._scanned.add(token)
+        for number, (_, packed) in enumerate(self._staged.scan([token])):
+            names.add_record(packed)
+            if number % _PAGE == 0:
+                self._alive()
+
+    def _read_tags(self, pinned: dict[CommitID, str]) -> list[str]:
+        names: list[str] = []
+        after: str | None = ""
+        while after is not None:
+            page = self._refs.list_tags("", after, _PAGE)
+            for tag in page.results:
+                pinned.setdefault(tag.commit_id, f"tag {tag.name}")
+                names.append(tag.name)
+            after = page.next_after
+        return names
+
+    def _read_dumps(self, pinned: dict[CommitID, str], names: Names) -> None:
+        for dump_id in dumps(self._objects):
+            self._alive()
+            manifest = get_manifest(self._objects, dump_id)
+            for commit in manifest.commits:
+                pinned.setdefault(CommitID(commit), f"dump {dump_id}")
+            for lines in read_chunks(self._objects, manifest, STAGED, StagedLine):
+                for line in lines:
+                    names.add_record(line.record)
+
+    def _read_logs(self, refs: list[tuple[RefKind, str]], since: float, pinned: dict[CommitID, str]) -> None:
+        def read(ref: tuple[RefKind, str]) -> list[CommitID]:
+            kind, name = ref
+            limit = 16
+            while True:
+                entries = self._reflog.entries(kind, name, limit)
+                if len(entries) < limit or entries[-1].event.time_ns < since * 1e9:
+                    break
+                limit *= 8
+            young = [entry for entry in entries if entry.event.time_ns >= since * 1e9]
+            return [commit for entry in young for commit in (entry.old, entry.new) if commit is not None]
+
+        for (kind, name), commits in zip(refs, at_once(self._threads, read, refs), strict=True):
+            self._alive()
+            for commit in commits:
+                pinned.setdefault(commit, f"reference log of {kind} {name}")
+
+    def _read_commits(self) -> dict[CommitID, KnownCommit]:
+        found: dict[CommitID, KnownCommit] = {}
+        for digit in "0123456789abcdef":
+            start = b""
+            while True:
+                page = self._tables.query(f"{self._repository.uid}/commit/{digit}", start=start)
+                self._alive()
+                for sort, item in page.items:
+                    cid, record, expired = CommitID(sort.decode()), item.get("record"), item.get("expired")
+                    if not isinstance(record, bytes) or not isinstance(expired, int | None):
+                        raise CorruptError(
+                            f"the item of commit {cid} cannot be read, so nothing was collected; run fsck"
+                        )
+                    commit = decode_commit(cid, record)
+                    found[cid] = KnownCommit(
+                        cid, commit.parents, commit.metarange, commit.created, expired, bool(item.get("swept"))
+                    )
+                if not page.more:
+                    break
+                start = page.items[-1][0] + b"\0"
+        return found

@@ -1,0 +1,272 @@
+"""Runs of the collector: whose turn it is, and what one leaves in the object store.
+
+::
+
+    _graveler/gc/runs/<time>-<8 hex digits>/
+        candidates-00000.msgpack …   what is to go, some thousand at a time
+        plan.json                    written when the mark is done: from then on the run can be finished by anybody
+        outcomes-00000.msgpack …     what became of the candidates of that number
+        report.parquet               candidates and outcomes, for people and their tools
+        summary.json                 written last: the run is over
+
+One at a time: an item of the table (partition ``<repository uid>/gc``) names who is at work, with a lease. Nothing that is safe
+depends on it; two at once would only do the same work.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from secrets import token_hex
+from time import gmtime, strftime
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from graveler.errors import BusyError, CorruptError, NotFoundError
+from graveler.lake.clock import Clock
+from graveler.model import CommitID, RepositoryUID
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Key, Matches, Tables
+
+FOLDER: Final = "_graveler/gc/runs"
+LEASE: Final = 120.0
+"""Seconds without a sign of life after which another collector may begin."""
+CHUNK: Final = 5_000
+
+_SUMMARY: Final = "summary.json"
+_PLAN: Final = "plan.json"
+
+
+_T = TypeVar("_T")
+_S = TypeVar("_S", bound=Struct)
+
+
+class Mode(str, Enum):
+    """What is done with what nobody needs."""
+
+    DRY_RUN = "dry-run"
+    QUARANTINE = "quarantine"
+    DELETE = "delete"
+
+
+class Kind(str, Enum):
+    """What a file is."""
+
+    OBJECT = "object"
+    RANGE = "range"
+    METARANGE = "metarange"
+    COMMIT = "commit record"
+    DUMP = "unfinished dump"
+    RUN = "old run"
+    QUARANTINE = "quarantined file"
+
+
+class Outcome(str, Enum):
+    """What became of a candidate. ``changed``: it was put again since the mark, and stays. ``failed``: the store did not let it
+    go; the next run tries again."""
+
+    LISTED = "listed"
+    DELETED = "deleted"
+    QUARANTINED = "quarantined"
+    CHANGED = "changed"
+    GONE = "gone already"
+    FAILED = "failed"
+
+
+class Candidate(Struct, frozen=True, array_like=True):
+    """A file that nobody needs. ``size`` in bytes, ``modified`` in Unix seconds."""
+
+    kind: Kind
+    key: str
+    size: int
+    etag: str
+    modified: float
+    why: str
+
+
+class Tally(Struct, frozen=True):
+    """How many files, and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def plus(self, size: int) -> "Tally":
+        """With one more."""
+        return Tally(self.files + 1, self.bytes + size)
+
+
+class Plan(Struct, frozen=True):
+    """What a mark found. ``forget`` are commits whose items go at the end, with the time of their mark; ``expired`` and
+    ``revived`` how many commits were marked, or had their mark taken back."""
+
+    run: str
+    repository: str
+    mode: Mode
+    began: float
+    grace: float
+    chunks: int
+    found: dict[str, Tally]
+    unknown: Tally
+    unknown_examples: tuple[str, ...]
+    commits: int
+    kept: int
+    expired: int
+    revived: int
+    ranges: int
+    ranges_read: int
+    metaranges_read: int
+    forget: tuple[tuple[CommitID, int], ...] = ()
+
+
+class Summary(Struct, frozen=True):
+    """What a run did. ``outcomes`` are counted by kind, then by what became of them; ``rows`` are expired ones of the table."""
+
+    plan: Plan
+    ended: float
+    outcomes: dict[str, dict[str, Tally]]
+    forgotten: int
+    rows: int
+
+    def total(self, outcome: Outcome) -> Tally:
+        """All files of which this became."""
+        found = [tallies[outcome.value] for tallies in self.outcomes.values() if outcome.value in tallies]
+        return Tally(sum(tally.files for tally in found), sum(tally.bytes for tally in found))
+
+
+class Claim:
+    """The right to collect, for as long as it is renewed. Raises :class:`BusyError` when another collector has it."""
+
+    def __init__(self, tables: Tables, uid: RepositoryUID, clock: Clock) -> None:
+        self._tables, self._clock = tables, clock
+        self._key = Key(f"{uid}/gc", b"turn")
+        self._owner = token_hex(8)
+        self._renewed = 0.0
+        item = tables.get(self._key)
+        lease = 0 if item is None else item.get("lease_ms", 0)
+        if item is not None and isinstance(lease, int) and lease > clock.now() * 1000:
+            raise self._busy()
+        self._put(Absent() if item is None else Matches({"owner": item.get("owner")}))
+
+    def renew(self) -> None:
+        """A sign of life, if it is time for one. One table write now and then."""
+        if self._clock.now() - self._renewed > LEASE / 4:
+            self._put(Matches({"owner": self._owner}))
+
+    def release(self) -> None:
+        """Let others begin at once. One table write."""
+        try:
+            self._tables.transact([Delete(self._key, Matches({"owner": self._owner}))])
+        except ConditionFailedError:
+            return  # it ran out, and is another one's
+
+    def _put(self, condition: Condition) -> None:
+        now = self._clock.now()
+        try:
+            self._tables.put(self._key, {"owner": self._owner, "lease_ms": int((now + LEASE) * 1000)}, condition)
+        except ConditionFailedError as error:
+            found = error.failures.get(0)
+            if found is None or found.get("owner") != self._owner:  # else a first try, whose answer was lost
+                raise self._busy() from None
+        self._renewed = now
+
+    def _busy(self) -> BusyError:
+        return BusyError(
+            "another collector is at work on this repository; wait for it, or, if it died, for two minutes more"
+        )
+
+
+class Runs:
+    """The files that runs leave in one namespace."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def new(self, now: float) -> str:
+        """A name for a run."""
+        return f"{strftime('%Y%m%dT%H%M%SZ', gmtime(now))}-{token_hex(4)}"
+
+    def all(self) -> list[tuple[str, bool]]:
+        """Names of the runs with a plan, oldest first, and whether they are over. One listing."""
+        plans, ended = [], set()
+        for stored in self._objects.list(f"{FOLDER}/"):
+            run, _, file = stored.key.removeprefix(f"{FOLDER}/").partition("/")
+            if file == _PLAN:
+                plans.append(run)
+            elif file == _SUMMARY:
+                ended.add(run)
+        return [(run, run in ended) for run in plans]
+
+    def put_candidates(self, run: str, number: int, candidates: Sequence[Candidate]) -> None:
+        """Write a chunk of candidates. One object write."""
+        self._objects.put(_candidates(run, number), msgspec.msgpack.encode(candidates))
+
+    def candidates(self, run: str, number: int) -> list[Candidate]:
+        """A chunk of candidates. One object read."""
+        return self._decoded(_candidates(run, number), list[Candidate])
+
+    def put_outcomes(self, run: str, number: int, outcomes: Sequence[Outcome]) -> None:
+        """Write what became of a chunk. One object write."""
+        self._objects.put(_outcomes(run, number), msgspec.msgpack.encode(outcomes))
+
+    def outcomes(self, run: str, number: int) -> list[Outcome] | None:
+        """What became of a chunk; None if nobody has finished it. One object read."""
+        try:
+            return self._decoded(_outcomes(run, number), list[Outcome])
+        except ObjectMissingError:
+            return None
+
+    def rows(self, plan: Plan) -> Iterator[tuple[Candidate, Outcome]]:
+        """All candidates with what became of them."""
+        for number in range(plan.chunks):
+            candidates = self.candidates(plan.run, number)
+            outcomes = self.outcomes(plan.run, number) or [Outcome.LISTED] * len(candidates)
+            yield from zip(candidates, outcomes, strict=True)
+
+    def put_plan(self, plan: Plan) -> None:
+        """The mark is done. One object write."""
+        self._objects.put(f"{FOLDER}/{plan.run}/{_PLAN}", msgspec.json.encode(plan))
+
+    def plan(self, run: str) -> Plan:
+        """The plan of a run. One object read. :class:`NotFoundError`."""
+        return self._named(run, _PLAN, Plan)
+
+    def put_summary(self, summary: Summary) -> None:
+        """The run is over. One object write."""
+        self._objects.put(f"{FOLDER}/{summary.plan.run}/{_SUMMARY}", msgspec.json.encode(summary))
+
+    def summary(self, run: str) -> Summary:
+        """The summary of a run that is over. One object read. :class:`NotFoundError`."""
+        return self._named(run, _SUMMARY, Summary)
+
+    def report_key(self, run: str) -> str:
+        """Where the report of a run is."""
+        return f"{FOLDER}/{run}/report.parquet"
+
+    def _named(self, run: str, file: str, kind: type[_S]) -> _S:
+        try:
+            data = self._objects.get(f"{FOLDER}/{run}/{file}") if run and "/" not in run else None
+        except ObjectMissingError:
+            data = None
+        if data is None:
+            raise NotFoundError(
+                f"no run {run!r} of garbage collection is there, or it is not over; list the ones there are"
+            )
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.MsgspecError as error:
+            raise CorruptError(f"{file} of run {run!r} is damaged: {error}; collect anew") from None
+
+    def _decoded(self, key: str, kind: type[list[_T]]) -> list[_T]:
+        data = self._objects.get(key)
+        try:
+            return msgspec.msgpack.decode(data, type=kind)
+        except msgspec.MsgspecError as error:
+            raise CorruptError(f"{key} is damaged: {error}; remove it, and collect anew") from None
+
+
+def _candidates(run: str, number: int) -> str:
+    return f"{FOLDER}/{run}/candidates-{number:05}.msgpack"
+
+
+def _outcomes(run: str, number: int) -> str:
+    return f"{FOLDER}/{run}/outcomes-{number:05}.msgpack"

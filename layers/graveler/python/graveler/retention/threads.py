@@ -1,0 +1,23 @@
+"""Doing a bounded number of things at once, in order of their results."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+THREADS = 16
+"""Requests under way."""
+
+
+def at_once(threads: int, do: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """``map``, with ``threads`` at work on some items ahead; with 1, without any thread. The first error ends it."""
+    if threads == 1:
+        yield from map(do, items)
+        return
+    source = iter(items)
+    with ThreadPoolExecutor(threads, thread_name_prefix="graveler-gc") as pool:
+        while some := list(islice(source, 4 * threads)):
+            yield from pool.map(do, some)
