@@ -338,6 +338,47 @@ class Client:
         )
         write.end = self.scheduler.tick()
 
+    def copy(self, message: str) -> None:
+        """A branch of one's own has a value under a path of its own, which is copied over a key."""
+        value = self.scheduler.fresh()
+        key = self._key()
+        self.repository.create_branch(message, "main")
+        self.repository.link(message, entry(f"z/{message}", value))
+        write = self._note(key, value)
+        copied = self.repository.copy("main", f"z/{message}", key, source_ref=message)
+        write.end = self.scheduler.tick()
+        if copied.size != value:
+            self.scheduler.history.wrong.append(f"{copied.size} was copied, not {value}")
+
+    def move(self, message: str) -> None:
+        """What nobody else knows of gets the name of a key. If the move failed, it may be at both places, never at none."""
+        value = self.scheduler.fresh()
+        key = self._key()
+        source = f"z/{message}"
+        self.repository.link("main", entry(source, value))
+        write = self._note(key, value)
+        self.repository.move("main", source, key)
+        write.end = self.scheduler.tick()
+        with suppress(ObjectNotFoundError):
+            self.scheduler.world.repository().stat("main", source)
+            self.scheduler.history.wrong.append(f"{source!r} is there after it was moved")
+
+    def revert(self, message: str) -> None:
+        """Bring a value by a pick, then take that commit back: to the register it writes what the parent had."""
+        value = self.scheduler.fresh()
+        key = f"z/{message}"
+        self.repository.create_branch(message, "main")
+        self.repository.link(message, entry(key, value))
+        made = self.repository.commit(message, f"{message} elsewhere")
+        brought, back = f"{message} brought", f"{message} back"
+        self.unclear |= {brought, back}
+        picked = self.repository.cherry_pick("main", made.id, message=brought, request_id=brought)
+        reverted = self.repository.revert("main", picked.id, message=back, request_id=back)
+        self.commits += [(brought, picked), (back, reverted)]
+        fresh = self.scheduler.world.repository()
+        if key in contents(fresh, reverted.id) or contents(fresh, picked.id).get(key) != value:
+            self.scheduler.history.wrong.append(f"{message}: a revert did not take back what the pick had brought")
+
     def hard_reset(self, message: str) -> None:
         """To the register, it writes each key as the commit has it."""
         fresh = self.scheduler.world.repository()
@@ -460,6 +501,8 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "picker": ("pick", "put", "read"),
     "mover": ("hard_reset", "undo", "commit", "read"),
     "dumper": ("dump",),
+    "copier": ("copy", "move", "read"),
+    "reverter": ("revert", "put", "read"),
     "renamer": ("rename", "rename", "read_aside"),
     "aside": ("put_aside", "put_aside", "commit_aside", "read_aside"),
 }
@@ -490,6 +533,12 @@ CASTS: list[tuple[str, ...]] = [
     ("dumper", "resetter", "writer", "committer"),
     ("renamer", "aside", "aside"),
     ("renamer", "renamer", "aside", "aside"),
+    ("copier", "committer", "writer"),
+    ("copier", "copier", "committer", "merger"),
+    ("copier", "creator", "committer", "resetter"),
+    ("reverter", "committer", "writer"),
+    ("reverter", "reverter", "committer", "merger"),
+    ("reverter", "picker", "importer", "copier"),
 ]
 """Which clients meet; the seed picks one."""
 

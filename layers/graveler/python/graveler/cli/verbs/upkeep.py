@@ -108,7 +108,8 @@ def dump(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
     name = parse_repository(name)
     opened = open_lake(lake)
     try:
-        made = opened.dump(name)
+        with phases("dumping") as progress:
+            made = opened.repository(name).dump(progress=progress)
     except KeyboardInterrupt:
         raise InterruptedVerbError("no dump was made") from None
     screen = output()
