@@ -18,7 +18,6 @@ from queue import Queue
 from typing import Any, Final
 
 from infra.layer import build
-
 from tests.infra.tools import PYTHON, ROOT, require_tools
 
 FUNCTIONS: Final = ROOT / "functions"
@@ -43,9 +42,15 @@ class RuntimeApi(ThreadingHTTPServer):
         self.events: Queue[dict[str, Any] | None] = Queue()
         self.answers: Queue[dict[str, Any]] = Queue()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A function that is ended leaves its question open."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = (
+        True  # head and body are two packets, and the second would wait for the first one's receipt
+    )
     server: RuntimeApi
 
     def do_GET(self) -> None:

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from infra.routes import BASE, CATCH_ALL, FUNCTION_OF, api_routes
-
 from graveler.api.resources import GROUPS, unimplemented
 from graveler.api.routing import Router
+from infra.routes import BASE, CATCH_ALL, FUNCTION_OF, api_routes
 from tests.infra.tools import resources
 
 HANDLERS = Path(__file__).resolve().parents[2] / "functions"

@@ -1,0 +1,46 @@
+"""docs/deploy.md says what there is: settings, functions, alarms, costs. Its story is told by test_deployed.py."""
+
+import re
+from typing import Any
+
+import pytest
+
+from infra.settings import Settings
+from tests.functions.costs import BEGIN, DOCUMENT, END, table
+from tests.infra.tools import resources
+
+TEXT = DOCUMENT.read_text()
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the tables below a heading."""
+    section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| `")
+    ]
+
+
+def test_every_setting_is_described() -> None:
+    described = [name for row in rows("Settings") for name in re.findall(r"`(\w+)`", row[0])]
+    assert described == list(Settings.__dataclass_fields__)
+
+
+def test_every_function_is_described(default: dict[str, dict[str, Any]]) -> None:
+    assert len(rows("Which function does what")) == len(resources(default["api"], "AWS::Lambda::Function"))
+
+
+def test_every_alarm_is_described(default: dict[str, dict[str, Any]]) -> None:
+    described = [row[0].strip("`") for row in rows("What it tells you")]
+    for name in resources(default["observability"], "AWS::CloudWatch::Alarm"):
+        plain = re.sub(r"[0-9A-F]{8}$", "", name)
+        kinds = {plain, re.sub(r"^(Read|Write|Commit|Merge|Diff|Maintain)(?=Errors|Throttles)", "<Function>", plain)}
+        assert kinds & set(described), name
+
+
+def test_the_costs_are_those_that_are_counted() -> None:
+    assert TEXT.split(BEGIN)[1].split(END)[0] == table(), "python -m tests.functions.costs --write"
+
+
+@pytest.mark.parametrize("command", re.findall(r"^make ([a-z-]+)$", TEXT, re.MULTILINE))
+def test_targets_exist(command: str) -> None:
+    assert re.search(rf"^{command}:", (DOCUMENT.parents[1] / "Makefile").read_text(), re.MULTILINE)
