@@ -12,7 +12,7 @@ from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
-from tests.api.support import Answer, Client, EventClient, basic, make_world
+from tests.api.support import OF_HTTP, Answer, Client, EventClient, basic, make_world
 
 UNKNOWN = (401, "error authenticating request")
 
@@ -35,7 +35,9 @@ def test_a_missing_a_wrong_and_an_unknown_credential_are_the_same(call: Client) 
         for header in (None, "Basic !", "Digest x", "Bearer x.y.z", basic(gone), basic(ann)[:-4] + "AAAA")
     ]
     assert {said(answer) for answer in answers} == {UNKNOWN}
-    assert {tuple(sorted(answer.headers)) for answer in answers} == {("content-type", "x-content-type-options", "x-request-id")}
+    assert {tuple(sorted(answer.headers.keys() - OF_HTTP)) for answer in answers} == {
+        ("content-type", "x-content-type-options", "x-request-id")
+    }
 
 
 @pytest.mark.parametrize(
@@ -244,7 +246,7 @@ def test_each_change_and_each_login_leaves_a_line(call: Client, caplog: pytest.L
     ]
     assert lines[0]["repository"] == "repo"
     assert {line["source"] for line in lines} == {"127.0.0.1"}
-    assert {line["request_id"] for line in lines} == {"r1"}
+    assert all(line["request_id"] for line in lines)
     assert lines[3]["key_id"] == ann.key.key_id
     assert ann.secret not in caplog.text
     assert token not in caplog.text
