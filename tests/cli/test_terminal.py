@@ -68,6 +68,10 @@ def test_long_work_shows_progress(lake: Path) -> None:
     assert "importing" in on_terminal("import", "data", "lakefs://lake/main/d/")[1]
     assert "uploading" in on_terminal("put", "-r", "data", "lakefs://lake/main/e/")[1]
     assert "downloading" in on_terminal("get", "-r", "lakefs://lake/main/e/", "out")[1]
+    assert "dumping" in on_terminal("dump", "lake")[1]
+    (made,) = done("dumps", "lakefs://lake", "--json").lines
+    done("repo", "delete", "lake", "--yes")
+    assert "restoring" in on_terminal("restore", made["namespace"], made["id"], "again")[1]
 
 
 PAGER = "sh -c 'sed s/^/paged:/'"

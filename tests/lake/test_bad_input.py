@@ -26,9 +26,10 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import ObjectEntry, SplitParameters
+from graveler.model import MetarangeName, ObjectEntry, RetentionRules, SplitParameters
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.memory_objects import MemoryObjects
@@ -162,6 +163,68 @@ WRONG_USE: list[tuple[str, Verb, type[GravelerError], str]] = [
         InvalidError,
         "destination.*UTF-8",
     ),
+    # Copies, settings, history
+    ("copy of nothing", lambda r: r.copy("main", "nope", "x"), ObjectNotFoundError, "'nope'"),
+    ("copy from a bad ref", lambda r: r.copy("main", "a", "x", source_ref="nope"), RefNotFoundError, "nope"),
+    ("copy to an empty path", lambda r: r.copy("main", "a", ""), InvalidError, "empty"),
+    ("copy to a tag", lambda r: r.copy("v1", "a", "x"), RefNotFoundError, "no branch"),
+    ("move of nothing", lambda r: r.move("main", "nope", "x"), ObjectNotFoundError, "'nope'"),
+    ("move onto itself", lambda r: r.move("main", "a", "a"), InvalidError, "a"),
+    ("move into itself", lambda r: list(r.move_prefix("main", "b/", "b/c/")), InvalidError, "begin"),
+    ("copy of a bad prefix", lambda r: list(r.copy_prefix("main", LONE, "x/")), InvalidError, "UTF-8"),
+    ("metadata of nothing", lambda r: r.update_metadata("main", "nope", {}), ObjectNotFoundError, "'nope'"),
+    ("object metadata not UTF-8", lambda r: r.update_metadata("main", "a", {"k": LONE}), InvalidError, "'a'"),
+    ("metadata with an empty key", lambda r: r.set_metadata({"": "v"}), InvalidError, "empty key"),
+    ("metadata that is not UTF-8", lambda r: r.set_metadata({"k": LONE}), InvalidError, "UTF-8"),
+    ("protecting by a bad pattern", lambda r: r.protect(["a/b"]), InvalidError, "'a/b' is no pattern"),
+    ("lifting what is not there", lambda r: r.unprotect(["nope"]), NotFoundError, "nope"),
+    ("retention of no days", lambda r: r.set_retention(RetentionRules(0)), InvalidError, "at least 1"),
+    ("renaming the default branch", lambda r: r.rename_branch("main", "x"), ForbiddenError, "cannot be renamed"),
+    ("renaming to a bad name", lambda r: r.rename_branch("dev", "a/b"), InvalidError, "'a/b'"),
+    ("renaming to a name that is taken", lambda r: r.rename_branch("dev", "main"), AlreadyExistsError, "'main'"),
+    ("hard reset to nothing", lambda r: r.hard_reset("dev", "nope"), RefNotFoundError, "nope"),
+    ("undo of nothing", lambda r: r.undo("dev"), NotFoundError, "nothing to undo"),
+    ("reset of a path and a prefix", lambda r: r.reset("main", path="a", prefix="a"), InvalidError, "path|prefix"),
+    ("revert of nothing", lambda r: r.revert("dev", "nope"), RefNotFoundError, "nope"),
+    (
+        "cherry-pick from before the first commit",
+        lambda r: r.cherry_pick("dev", "main~99"),
+        RefNotFoundError,
+        "main~99",
+    ),
+    ("blame of nothing", lambda r: r.blame("main", "nope"), ObjectNotFoundError, "'nope'"),
+    ("blame of a bad path", lambda r: r.blame("main", ""), InvalidError, "empty"),
+    ("annotating a bad prefix", lambda r: r.annotate("main", prefix=LONE), InvalidError, "UTF-8"),
+    ("du of nothing", lambda r: r.du("nope"), RefNotFoundError, "nope"),
+    ("du of a bad prefix", lambda r: r.du("main", LONE), InvalidError, "prefix.*UTF-8"),
+    ("a summary of a bad prefix", lambda r: r.diff_summary("main", "dev", prefix=LONE), InvalidError, "UTF-8"),
+    ("a log of an empty path", lambda r: r.log("main", paths=[""]), InvalidError, "path"),
+    ("a log that stops nowhere", lambda r: r.log("main", stop_at="nope"), RefNotFoundError, "nope"),
+    (
+        "a metarange that is not there",
+        lambda r: r.commit_metarange("dev", MetarangeName(f"{'0' * 64}-{'0' * 32}"), "m"),
+        NotFoundError,
+        "0000",
+    ),
+    (
+        "a metarange by a bad name",
+        lambda r: r.commit_metarange("dev", MetarangeName("../x"), "m"),
+        InvalidError,
+        "no name of a metarange",
+    ),
+    (
+        "import of a listing that is not there",
+        lambda r: r.import_listing("dev", Path("/nowhere.csv")),
+        GravelerError,
+        "/nowhere.csv",
+    ),
+    (
+        "import from a bad address",
+        lambda r: r.import_addresses("dev", [ImportAddress(AddressType.OBJECT, "ftp://x/y", "z")]),
+        InvalidError,
+        "ftp://x/y",
+    ),
+    ("export of nothing", lambda r: r.export("nope", Path("/nowhere")), RefNotFoundError, "nope"),
     ("log from a bad place", lambda r: r.log("main", after="x"), InvalidError, "position in a log"),  # type: ignore[arg-type]
     ("amount of nothing", lambda r: r.branches(amount=0), InvalidError, "amount is 0"),
 ]

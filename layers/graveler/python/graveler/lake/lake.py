@@ -208,12 +208,23 @@ class Lake:
 
         return dumps(self._open_objects(namespace))
 
-    def restore(self, namespace: str, dump_id: str, name: str, *, by: str = "") -> "Restored":
+    def restore(
+        self,
+        namespace: str,
+        dump_id: str,
+        name: str,
+        *,
+        by: str = "",
+        progress: "Callable[[str, int, int], None] | None" = None,
+    ) -> "Restored":
         """Make a repository again, under a name that is free, of a dump in its storage namespace. See
         :func:`graveler.lake.dump.restore.restore`."""
         from graveler.lake.dump.restore import restore  # not on the path of a cold start
+        from graveler.lake.fsck.findings import no_progress
 
-        return restore(self.tables, self._open_objects(namespace), dump_id, name, self._clock.now(), by=by)
+        objects = self._open_objects(namespace)
+        progress = progress or no_progress
+        return restore(self.tables, objects, dump_id, name, self._clock.now(), by=by, progress=progress)
 
     def _open(self, known: KnownRepository) -> OpenRepository:
         uid = known.repository.uid

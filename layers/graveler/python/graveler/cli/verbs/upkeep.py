@@ -182,7 +182,8 @@ def restore(
     name = parse_repository(name)
     opened = open_lake(lake)
     try:
-        made = opened.restore(namespace.rstrip("/"), dump_id, name, by=user_name())
+        with phases("restoring") as progress:
+            made = opened.restore(namespace.rstrip("/"), dump_id, name, by=user_name(), progress=progress)
     except KeyboardInterrupt:
         raise InterruptedVerbError(
             f"unless `graveler repo show {name}` shows it, the repository is not there; the same restore again makes it"
