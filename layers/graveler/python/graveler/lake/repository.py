@@ -26,6 +26,7 @@ from graveler.lake.create import Creator
 from graveler.lake.importing.folder_listing import FolderListing, Progress, no_progress
 from graveler.lake.importing.importer import Importer, ImportSource
 from graveler.lake.importing.prefix_listing import ImportAddress, source_at
+from graveler.lake.joint import JointStager
 from graveler.lake.landing import Lander
 from graveler.lake.merge import Merger
 from graveler.lake.move import Mover
@@ -55,7 +56,7 @@ from graveler.model import (
 )
 from graveler.staging.changes import StagedRecord
 from graveler.storage.objects import Objects
-from graveler.storage.tables import Tables
+from graveler.storage.tables import Tables, Write
 from graveler.tree.files import TreeStore
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
@@ -98,6 +99,7 @@ class OpenRepository(RepositoryReader):
         self._uploads = Uploads(objects, known.repository.namespace, self._names, clock.now)
         self._stager = Stager(self._branches, self._staged, clock)
         self._creator = Creator(tables, self._refs, self._branches, self._staged, self._trees, clock)
+        self._joint = JointStager(tables, self._refs, self._branches, self._staged, clock)
         sealer = Sealer(tables, self._refs, self._branches, self._staged, self._outcomes, clock)
         self._resetter = Resetter(tables, self._refs, self._branches, self._staged, sealer, clock)
         publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
@@ -312,6 +314,10 @@ class OpenRepository(RepositoryReader):
             self._creator.create(branch, path, key, packed, seen, force=force)
         return entry
 
+    def store_at(self, address: str) -> tuple[Objects, str]:
+        """The object store in which an address lies, and its key there. No request. Errors as :meth:`expect_readable`."""
+        return self._locate(address)
+
     def expect_changes(self, branch: str, *, force: bool = False) -> None:
         """See that the branch is there and may be changed directly, before somebody goes to work for it. Cost: one table read.
         :class:`RefNotFoundError`, :class:`ForbiddenError`."""
@@ -395,6 +401,27 @@ class OpenRepository(RepositoryReader):
         Cost: one table write for one path, one for each 25 of several, one table read for each thousand.
         """
         self._stage(branch, [(encode_key(path), None) for path in dict.fromkeys(paths)], force=force)
+
+    def stage_with(
+        self,
+        branch: str,
+        entries: Sequence[ObjectEntry],
+        deleted: Sequence[str],
+        writes: Sequence[Write],
+        *,
+        force: bool = False,
+    ) -> None:
+        """Stage objects as :meth:`link_many` does and deletes as :meth:`delete` does, of distinct paths, in one transaction with
+        ``writes`` of a room above: all of it or nothing. At most 99 of all of them together.
+
+        Cost: one table read and one transaction; both again if the branch changed meanwhile. Those who do so on one branch, and
+        commits there, exclude each other. :class:`graveler.storage.tables.ConditionFailedError` for conditions of ``writes``, by
+        their positions; :class:`BusyError`; after :class:`UnavailableError` it may have happened.
+        """
+        now = self._clock.now()
+        records: list[StagedRecord] = [self._record(branch, entry, now) for entry in entries]
+        records += [(encode_key(path), None) for path in deleted]
+        self._joint.stage(branch, records, writes, force=force)
 
     def copy(
         self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False

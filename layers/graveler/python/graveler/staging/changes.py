@@ -69,6 +69,10 @@ class StagedChanges:
         """Stages a record in a transaction, on condition that what is staged there is exactly as ``seen`` (None: nothing)."""
         return Put(self._key(token, key), _item(packed), _as_seen(seen))
 
+    def replace_write(self, token: Token, key: bytes, packed: bytes | None) -> Put:
+        """Stages a record in a transaction, or (None) a tombstone, whatever is staged there."""
+        return Put(self._key(token, key), _item(packed))
+
     def delete_write(self, token: Token, key: bytes, seen: Staged) -> Delete:
         """Forgets a staged record in a transaction, on condition that it is exactly as ``seen``. Only together with a check that
         the token is still open: no commit can have read it then."""
