@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graveler.errors import (
     AlreadyExistsError,
@@ -330,7 +332,7 @@ def test_a_namespace_of_another_lake_is_refused_however_long_ago() -> None:
         "local://a/../b",
         "local://a//b",
         "/plain",
-        "s3://bucket",
+        "ftp://bucket",
         "nonsense",
         "local://a\0b",
         LONE,
@@ -462,6 +464,23 @@ def damage_item(
                     (msgspec.msgpack.encode(item), part, sort),
                 )
     table.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=300), st.sampled_from(["ranges", "metaranges"]), st.integers(0, 400))
+def test_random_bytes_in_the_place_of_a_file_of_the_tree_are_damage_that_is_named(
+    data: bytes, kind: str, kept: int
+) -> None:
+    world = small()
+    objects = world.objects()
+    (key, *_) = [stored.key for stored in objects.list(f"_graveler/{kind}/")]
+    whole = objects.get(key)
+    right = {ref: [entry.path for entry in world.main.objects(ref)] for ref in ("main@", "v1", "main~1")}
+    for damaged in (data, whole[:kept] + data):
+        objects.put(key, damaged)
+        for ref, found in right.items():
+            with suppress(CorruptError):
+                assert [entry.path for entry in world.repository().objects(ref)] == found
 
 
 @pytest.mark.parametrize("how", ["missing", "damaged", "newer", "no record"])
