@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
@@ -416,3 +417,25 @@ def test_a_stream_whose_connection_breaks_goes_on_where_it_was(objects: tuple[S3
     trouble.answers[:] = [cut_off]
     assert b"".join(store.stream("k")) == data
     assert trouble.requests["GetObject"] == 2
+
+
+def test_a_large_file_goes_up_in_parts_and_leaves_none_behind(
+    objects: tuple[S3Objects, Trouble], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, trouble = objects
+    monkeypatch.setattr(s3_objects, "_WHOLE_BYTES", 1 << 20)
+    monkeypatch.setattr(s3_objects, "_PART_BYTES", 5 << 20)
+    file = tmp_path / "large"
+    file.write_bytes(bytes(range(256)) * 45_000)
+    trouble.requests.clear()
+    assert store.put("k", file, if_absent=True).size == file.stat().st_size
+    assert trouble.requests == {
+        "CreateMultipartUpload": 1,
+        "UploadPart": 3,
+        "CompleteMultipartUpload": 1,
+        "HeadObject": 1,
+    }
+    assert store.get("k") == file.read_bytes()
+    with pytest.raises(ObjectConditionError):
+        store.put("k", file, if_absent=True)
+    assert trouble.requests["AbortMultipartUpload"] == 1

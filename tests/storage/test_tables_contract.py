@@ -19,6 +19,7 @@ from graveler.storage.tables import (
     Key,
     Matches,
     Put,
+    Query,
     QueryPage,
     Tables,
     Value,
@@ -147,6 +148,31 @@ def test_queries(tables: Tables) -> None:
     assert found(end=b"") == QueryPage([], False)
     assert found(limit=9).items == everything
     assert tables.query("nothing here") == QueryPage([], False)
+
+
+def test_a_scan_goes_on_behind_the_longest_keys(tables: Tables) -> None:
+    longest, last = b"a\xff" + bytes(1022), b"\xff" * 1024
+    sorts = [b"a", longest, b"b", last]
+    tables.write_many([Put(Key("p", sort), {}) for sort in sorts])
+    seen, start = [], b""
+    while True:
+        page = tables.query("p", start=start, limit=1)
+        seen += [sort for sort, _ in page.items]
+        if not page.more:
+            break
+        start = page.items[-1][0] + b"\0"
+    assert seen == sorts
+    assert tables.query("p", start=last + b"\0") == QueryPage([], False)
+    assert [sort for sort, _ in tables.query("p", end=longest + b"\0").items] == sorts[:2]
+    assert [sort for sort, _ in tables.query("p", start=longest + b"\0", end=last).items] == [b"b"]
+
+
+def test_several_queries_are_answered_in_their_order(tables: Tables) -> None:
+    tables.write_many([Put(Key(f"p{n}", b"%d" % at), {"n": n}) for n in range(20) for at in range(n % 3)])
+    asked = [Query(f"p{n}", limit=1, descending=bool(n % 2)) for n in reversed(range(20))]
+    expected = [tables.query(q.partition, limit=1, descending=q.descending) for q in asked]
+    assert tables.query_many(asked) == expected
+    assert tables.query_many([]) == []
 
 
 @pytest.mark.parametrize("limit", [0, -1])
