@@ -42,7 +42,13 @@ class Counted:
         ("GET", REPO, {}, None, 1),
         ("GET", f"{REPO}/metadata", {}, None, 1),
         ("GET", f"{REPO}/branches/main", {}, None, 2),
-        ("GET", f"{REPO}/commits/main", {}, None, 2),
+        ("GET", f"{REPO}/commits/main", {}, None, 1),
+        ("GET", f"{REPO}/commits/main~1", {}, None, 1),
+        ("GET", f"{REPO}/refs/main/objects/stat", {"path": "a/b"}, None, 2),
+        ("GET", f"{REPO}/refs/main@/objects/stat", {"path": "a/b"}, None, 2),
+        ("HEAD", f"{REPO}/refs/main/objects", {"path": "a/b"}, None, 2),
+        ("GET", f"{REPO}/refs/main/objects/ls", {}, None, 2),
+        ("GET", f"{REPO}/branches/main/staging/backing", {"path": "x"}, None, 2),
         ("POST", f"{REPO}/branches", {}, {"name": "x", "source": "main"}, 3),
     ],
 )
@@ -67,3 +73,29 @@ def test_a_refused_request_costs_nothing() -> None:
         assert counted.call(method, path, query, body).status in (400, 404)
     assert counted.call("DELETE", REPO, authorization=counted.call.world.reader).status == 401
     assert counted.requests() == (0, 0)
+
+
+def test_a_repository_that_is_made_again_is_not_taken_for_the_one_before() -> None:
+    counted = Counted()
+    world = counted.call.world
+    stat = f"{REPO}/refs/main/objects/stat"
+    assert counted.call("GET", stat, {"path": "a/b"}).status == 200
+    world.lake.delete_repository("repo")
+    assert counted.call("GET", stat, {"path": "a/b"}).status == 404
+    world.lake._open_objects = MemoryObjects
+    world.lake.create_repository("repo", "local://again").upload("main", "c", b"1")
+    assert counted.call("GET", stat, {"path": "a/b"}).status == 404
+    assert counted.call("GET", stat, {"path": "c"}).status == 200
+
+
+def test_whoever_reads_sees_what_was_there_when_they_asked() -> None:
+    counted = Counted()
+    opened = counted.call.world.lake.repository("repo")
+    for number in range(3):
+        opened.upload("main", "n", str(number).encode())
+        opened.commit("main", str(number))
+        assert counted.call("GET", f"{REPO}/commits/main").json()["message"] == str(number)
+        view = counted.call.world.lake.repository("repo", "main")
+        before = view.commit_of("main")
+        opened.commit("main", "again", allow_empty=True)
+        assert view.commit_of("main").id != before.id, "what was read ahead answers once"

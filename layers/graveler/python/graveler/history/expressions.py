@@ -11,6 +11,7 @@ without its uncommitted changes. ``~N`` is N steps along first parents, ``^N`` t
 itself.
 """
 
+from functools import lru_cache
 from typing import Final, Literal, NoReturn
 
 from msgspec import Struct
@@ -56,6 +57,10 @@ class Resolved(Struct, frozen=True):
 
 def parse(text: str) -> RefExpression:
     """The expression that ``text`` is. No request. :class:`InvalidError` with the position (from 1) of what is wrong."""
+    return _parse_once(text) if len(text) <= _KEPT_LENGTH else _parse(text)
+
+
+def _parse(text: str) -> RefExpression:
     end = min((at for at in map(text.find, _STEPS) if at >= 0), default=len(text))
     at = text[:end].endswith("@")
     base = text[: end - at]
@@ -122,6 +127,31 @@ def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -
     return Resolved(_walk(text, commits, done, commit_id, straight))
 
 
+_KEPT_LENGTH: Final = 100
+_parse_once = lru_cache(maxsize=256)(_parse)
+"""Few refs are asked for very often. What is remembered is short: anybody may ask for anything."""
+
+
+def keys_of(expression: str, refs: Refs, commits: CommitStore) -> list[Key]:
+    """What :func:`resolve` reads first, for callers who read it together with something else (:meth:`Refs.having_read`). Empty
+    where that is not worth it, also for what is no expression. No request."""
+    try:
+        parsed = parse(expression)
+    except InvalidError:
+        return []
+    return [] if parsed.at else _base_keys(parsed.base, refs, commits)
+
+
+def _base_keys(base: str, refs: Refs, commits: CommitStore) -> list[Key]:
+    """All that a base may be; the tag is the first."""
+    keys: list[Key] = [refs.tag_key(base)]
+    if is_branch(base):
+        keys.append(refs.branch_key(base))
+    if is_commit_id(base):
+        keys.append(commits.key(CommitID(base)))
+    return keys
+
+
 def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: CommitStore) -> Resolved:
     base = expression.base
     if expression.at:
@@ -131,12 +161,8 @@ def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: Com
                 text, f"no branch is called {base!r}, and '@' stands only after the name of a branch"
             )
         return Resolved(branch.commit_id, branch)
-    keys: list[Key] = [refs.tag_key(base)]
-    if is_branch(base):
-        keys.append(refs.branch_key(base))
+    keys = _base_keys(base, refs, commits)
     whole = CommitID(base) if is_commit_id(base) else None
-    if whole is not None:
-        keys.append(commits.key(whole))
     items = dict(zip(keys, refs.read_many(keys), strict=True))
     if is_branch(base):
         branch = refs.decode_branch(base, items[refs.branch_key(base)])

@@ -14,6 +14,7 @@ MAX_REF_BYTES: Final = 255
 _LOWER: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") | _LOWER
 _DASH: Final = frozenset("-")
+_WORD_OR_DASH: Final = _WORD | _DASH
 _FORBIDDEN: Final = frozenset(" ~^:?*[\\\x7f") | frozenset(map(chr, range(32)))
 
 
@@ -45,7 +46,7 @@ def check_branch(name: str) -> str:
 
 def is_branch(name: str) -> bool:
     """Whether a branch may be called so."""
-    return 0 < len(name) <= MAX_REF_BYTES and name[0] != "-" and set(name) <= _WORD | _DASH
+    return 0 < len(name) <= MAX_REF_BYTES and name[0] != "-" and _WORD_OR_DASH.issuperset(name)
 
 
 def check_tag(name: str) -> str:

@@ -10,7 +10,7 @@ adds what else belongs to it, such as :meth:`graveler.history.commits.CommitStor
 commit which existed before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -65,6 +65,10 @@ class Refs:
     def read_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """Items that a caller wants to read together, such as a branch and a tag. One request for each 100."""
         return self._tables.get_many(keys)
+
+    def having_read(self, items: Mapping[Key, Item | None]) -> "Refs":
+        """These refs for one reader, who need not ask again for items that were read a moment ago with something else."""
+        return _ReadAhead(self._tables, self._uid, self._log, items)
 
     def decode_branch(self, name: str, item: Item | None) -> BranchState | None:
         """What the item at :meth:`branch_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
@@ -205,6 +209,20 @@ class Refs:
                 unread = {shard: begin for shard, begin in unread.items() if begin <= last}
         results = tuple(ref for _, ref in found[:amount])
         return Page(results, results[-1].name if len(found) == wanted else None)
+
+
+class _ReadAhead(Refs):
+    """Refs of which some items were read already. The first one who asks for nothing else gets them; whoever asks later wants to
+    know what there is by then."""
+
+    def __init__(self, tables: Tables, uid: RepositoryUID, log: RefLog, items: Mapping[Key, Item | None]) -> None:
+        super().__init__(tables, uid, log)
+        self._items = items
+
+    def read_many(self, keys: Sequence[Key]) -> list[Item | None]:
+        """Without a request, if all were read."""
+        items, self._items = self._items, {}
+        return [items[key] for key in keys] if all(key in items for key in keys) else super().read_many(keys)
 
 
 def _branch_item(state: BranchState) -> dict[str, Value]:

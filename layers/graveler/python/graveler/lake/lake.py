@@ -9,14 +9,21 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from graveler.errors import AlreadyExistsError, GravelerError, UnavailableError
+from graveler.errors import AlreadyExistsError, GravelerError, RepositoryNotFoundError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.names import check_branch, check_repository
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.publish import COMMITS_FOLDER
-from graveler.lake.repositories import KnownRepository, Repositories, namespace_taken, new_repository
+from graveler.lake.repositories import (
+    KnownRepository,
+    Repositories,
+    decode_repository,
+    namespace_taken,
+    new_repository,
+    repository_key,
+)
 from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.staging.tokens import new_token
@@ -76,6 +83,8 @@ class Lake:
         self._memory = memory
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
+        self._uids: dict[str, RepositoryUID] = {}
+        """By name, of those that are open."""
         self._lock = Lock()
         self.close = close
 
@@ -148,12 +157,23 @@ class Lake:
                 raise
         return self._open(known)
 
-    def repository(self, name: str) -> OpenRepository:
+    def repository(self, name: str, ref: str = "") -> OpenRepository:
         """The repository of this name. Cost: one table read. :class:`RepositoryNotFoundError`.
 
         The ones used last stay open, so whoever asks again gets the same object, with its caches of trees and commits, and
-        ``repository`` as it was just read.
+        ``repository`` as it was just read. Who is going to resolve a ``ref`` next, and only reads, names it: of a repository
+        that is open, it is read in the same request, and resolving costs none.
         """
+        if ref:
+            with self._lock:
+                uid = self._uids.get(name)
+                kept = None if uid is None else self._opened.get(uid)
+            if kept is not None and (keys := kept.keys_of(ref)):
+                item, *items = self.tables.get_many([repository_key(name), *keys])
+                if item is None:
+                    raise RepositoryNotFoundError(name)
+                opened = self._open(decode_repository(name, item))
+                return opened.having_read(dict(zip(keys, items, strict=True))) if opened is kept else opened
         return self._open(self._repositories.get(name))
 
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
@@ -243,7 +263,10 @@ class Lake:
         opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside, self._grace)
         with self._lock:
             self._opened[uid] = opened
+            self._uids[known.repository.name] = uid
             self._opened.move_to_end(uid)
             while len(self._opened) > _KEPT:
-                self._opened.popitem(last=False)
+                gone, closed = self._opened.popitem(last=False)
+                if self._uids.get(closed.repository.name) == gone:
+                    del self._uids[closed.repository.name]
         return opened

@@ -1,12 +1,13 @@
 """The half of a repository's verbs that changes nothing: what refs, objects, commits and differences there are."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Self
 
 from graveler.errors import ExpiredCommitError, InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
 from graveler.history import graph
 from graveler.history.commits import CommitStore
-from graveler.history.expressions import resolve
+from graveler.history.expressions import keys_of, resolve
 from graveler.history.reflog import LogEntry, RefLog
 from graveler.history.refs import Refs
 from graveler.lake.blame import last_changes, path_interval, prefix_interval, touching
@@ -23,7 +24,7 @@ from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
 from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Tables
+from graveler.storage.tables import Item, Key, Tables
 from graveler.tree.diff import diff
 from graveler.tree.files import TreeStore
 from graveler.tree.listing import list_page
@@ -55,6 +56,11 @@ class RepositoryReader:
     ) -> None:
         self.grace = grace
         """Seconds for which garbage collection leaves young files alone."""
+        self.tables = tables
+        """Where the rooms above keep items of this repository."""
+        self.namespace = objects
+        """What is stored in its namespace."""
+        self.clock = clock
         self.repository: Repository = known.repository
         self._objects = objects
         self._outside = outside
@@ -79,6 +85,17 @@ class RepositoryReader:
             self._traces,
             clock,
         )
+
+    def keys_of(self, ref: str) -> list[Key]:
+        """What is read first to resolve a ref, for :meth:`having_read`. No request."""
+        return keys_of(ref, self._refs, self._commits)
+
+    def having_read(self, items: Mapping[Key, Item | None]) -> Self:
+        """This repository for one reader, who resolves a ref of which :meth:`keys_of` was just read. No request."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)  # as copy.copy, which takes several times as long
+        view._refs = self._refs.having_read(items)
+        return view
 
     # Refs
 

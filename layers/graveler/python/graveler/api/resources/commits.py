@@ -89,7 +89,7 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
 )
 def get_commit(call: Call, repository: str, commit_id: str) -> Response:
     """Describe the commit of any ref expression."""
-    return json_response(commit_document(call.lake.repository(repository).commit_of(commit_id)))
+    return json_response(commit_document(call.lake.repository(repository, commit_id).commit_of(commit_id)))
 
 
 @routes.get(

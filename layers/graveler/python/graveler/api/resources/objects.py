@@ -150,7 +150,7 @@ class StatsOfMany(Struct, frozen=True):
 )
 def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Read an object's bytes, all or a range; large ones by a redirect to a URL of the object store."""
-    found = call.lake.repository(repository)
+    found = call.lake.repository(repository, ref)
     entry = found.stat(ref, query.path)
     headers = object_headers(entry)
     if _matches(call, entry):
@@ -178,7 +178,7 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
 )
 def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Say what a read would say, without the bytes."""
-    entry = call.lake.repository(repository).stat(ref, query.path)
+    entry = call.lake.repository(repository, ref).stat(ref, query.path)
     headers = object_headers(entry)
     if _matches(call, entry):
         return no_content(headers, 304)
@@ -194,7 +194,7 @@ def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Re
 @routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, answers={200: ObjectStats, 404: Error})
 def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Response:
     """Say what is known of an object."""
-    found = call.lake.repository(repository)
+    found = call.lake.repository(repository, ref)
     entry = found.stat(ref, query.path)
     if query.presign:
         return json_response(Presigner(call, found, ref).document(entry, metadata=query.user_metadata))
@@ -206,7 +206,7 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""
-    found = call.lake.repository(repository)
+    found = call.lake.repository(repository, ref)
     page = found.list_objects(
         ref, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
     )
@@ -227,7 +227,7 @@ def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Res
 )
 def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Say what the object store knows of an object."""
-    call.lake.repository(repository).stat(ref, query.path)
+    call.lake.repository(repository, ref).stat(ref, query.path)
     return json_response(UnderlyingObjectProperties(None))
 
 
@@ -235,7 +235,7 @@ def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQu
 def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, body: PathList) -> Response:
     """Say what is known of up to 1,000 objects, all of one state."""
     _bounded(body.paths)
-    found = call.lake.repository(repository)
+    found = call.lake.repository(repository, ref)
     presigner = Presigner(call, found, ref) if query.presign else None
     document = object_document if presigner is None else presigner.document
     entries = found.stat_many(ref, body.paths)
