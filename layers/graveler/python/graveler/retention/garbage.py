@@ -1,0 +1,119 @@
+"""Garbage collection of one repository, for the faces: plan, run, reports, quarantine, legal holds, and what rules would do."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from graveler.lake.repositories import Repositories
+from graveler.lake.repository import OpenRepository
+from graveler.lake.rules import check_settings
+from graveler.model import Commit, CommitID, RetentionRules, Settings
+from graveler.retention.collector import Collector, Options, Progress, no_progress
+from graveler.retention.holds import Hold, Holds
+from graveler.retention.keeping import judge
+from graveler.retention.roots import RootReader
+from graveler.retention.runs import Candidate, Outcome, Plan, Runs, Summary
+from graveler.retention.sweeping import Quarantine
+
+
+class RulesPreview(Struct, frozen=True):
+    """What rules would do: how many commits refs reach, how many would keep their objects, and which would lose them that do not
+    under the rules of now, newest first."""
+
+    reached: int
+    kept: int
+    lost: tuple[Commit, ...]
+
+
+class Garbage:
+    """Collects the garbage of an open repository, in this process."""
+
+    def __init__(self, repository: OpenRepository, options: Options | None = None) -> None:
+        self._repository = repository
+        self._options = options or Options(grace=repository.grace)
+        self._runs = Runs(repository.namespace)
+
+    def plan(self, progress: Progress = no_progress) -> Summary:
+        """A dry run. See :meth:`Collector.plan`."""
+        return self._collector(progress).plan()
+
+    def run(self, progress: Progress = no_progress) -> Summary:
+        """Collect. See :meth:`Collector.run`."""
+        return self._collector(progress).run()
+
+    def runs(self) -> list[Plan | Summary]:
+        """The runs that there were, oldest first; the plan of one that is not over. One object read each."""
+        return [self._runs.summary(run) if over else self._runs.plan(run) for run, over in self._runs.all()]
+
+    def summary(self, run: str) -> Summary:
+        """What a run did. :class:`NotFoundError`."""
+        return self._runs.summary(run)
+
+    def rows(self, run: str) -> Iterator[tuple[Candidate, Outcome]]:
+        """What a run found, and what became of it. One object read for each 5,000, twice. :class:`NotFoundError`."""
+        return self._runs.rows(self._runs.plan(run))
+
+    def report_address(self, run: str) -> str:
+        """Where the Parquet report of a run lies."""
+        return f"{self._repository.namespace.namespace}/{self._runs.report_key(run)}"
+
+    def restore(self, run: str, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        """Bring files back from quarantine. See :meth:`Quarantine.restore`."""
+        return Quarantine(self._repository.namespace).restore(run, prefix)
+
+    def hold(self, ref: str, why: str, by: str) -> Hold:
+        """Keep the objects of a ref's commit, whatever becomes of the ref and the rules. Cost: resolving, one transaction.
+        :class:`ExpiredCommitError`."""
+        commit = self._repository.commit_of(ref)
+        hold = Hold(commit.id, why, by, int(self._repository.clock.now()))
+        self._holds().add(hold)
+        return hold
+
+    def release(self, ref: str) -> CommitID:
+        """End the legal hold of a ref's commit. :class:`NotFoundError`."""
+        commit_id = self._repository.commit_of(ref).id
+        self._holds().remove(commit_id)
+        return commit_id
+
+    def holds(self) -> list[Hold]:
+        """All legal holds."""
+        return self._holds().all()
+
+    def preview(self, rules: RetentionRules | None) -> RulesPreview:
+        """What rules would keep and drop if they were set now. Cost: the roots' reads (:class:`RootReader`), and commits that would
+        be lost. :class:`InvalidError` for rules that cannot be set."""
+        check_settings(Settings(retention=rules))
+        repository, clock, grace = self._repository.repository, self._repository.clock, self._options.grace
+        now = clock.now()
+        reader = RootReader(
+            repository,
+            self._repository.tables,
+            self._repository.namespace,
+            clock,
+            grace,
+            lambda: None,
+            self._options.threads,
+        )
+        roots = reader.read(now - grace - self._options.skew)
+        roots.names.close()
+        current = Repositories(self._repository.tables).get(repository.name).repository.settings.retention
+        before = judge(roots.commits, roots.branches, roots.pinned, current, now)
+        after = judge(roots.commits, roots.branches, roots.pinned, rules, now)
+        lost = [self._repository.commit_of(cid) for cid in before.kept - after.kept]
+        lost.sort(key=lambda commit: (-commit.created, commit.id))
+        return RulesPreview(len(after.reached), len(after.kept), tuple(lost))
+
+    def _collector(self, progress: Progress) -> Collector:
+        opened = self._repository
+        return Collector(
+            opened.repository,
+            opened.tables,
+            opened.namespace,
+            opened.clock,
+            self._options,
+            writers_grace=opened.grace,
+            progress=progress,
+        )
+
+    def _holds(self) -> Holds:
+        return Holds(self._repository.tables, self._repository.repository.uid)
