@@ -67,3 +67,18 @@ def test_what_is_no_plain_address_is_refused(client: Client, prefix: str) -> Non
 
 def test_only_an_admin_narrows(client: Client) -> None:
     assert client("PUT", SOURCES, (), {"prefixes": []}, authorization=client.world.reader).status == 401
+
+
+def test_the_own_namespace_is_no_source_and_its_neighbours_are(client: Client, tmp_path: Path) -> None:
+    inside = f"file://{tmp_path}/given/raw"
+    client.world.lake.create_repository("own", inside)
+    start = "/repositories/own/branches/main/import"
+    for address, status in (
+        (f"{inside}/", 400),
+        (f"{inside}/data/", 400),
+        (inside, 400),
+        (f"file://{tmp_path}/given/", 400),
+        (f"{inside}2/", 202),
+    ):
+        path = {"type": "common_prefix", "path": address, "destination": "x"}
+        assert client("POST", start, (), {"paths": [path]}).status == status, address

@@ -86,7 +86,7 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
     sources = tuple(ImportAddress(path.type, path.path, path.destination) for path in body.paths)
     namespace = found.repository.namespace
     for source in sources:
-        if source.address.startswith(namespace) or namespace.startswith(source.address):
+        if source.address.startswith(f"{namespace}/") or f"{namespace}/".startswith(source.address):
             raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
         require_source(call, found, source.address)
     request = ImportRequest(
