@@ -5,17 +5,14 @@ from typing import Final
 
 from graveler.errors import InvalidError, MergeConflictError, NoChangesError
 from graveler.history.commits import CommitStore
-from graveler.history.expressions import resolve
 from graveler.history.graph import merge_base
-from graveler.history.refs import Refs
-from graveler.lake.branches import Branches
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.rules import Intent
-from graveler.model import Commit, Conflict, MergePreview, MergeStrategies, MergeStrategy, SplitParameters
+from graveler.lake.sides import Sides
+from graveler.model import Commit, MergePreview, MergeStrategies, MergeStrategy, SplitParameters
 from graveler.tree.merge import TreeConflict, merge, preview
-from graveler.tree.record import RecordCodec
 from graveler.tree.summary import TotalsCounter
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 """Metadata of a merge commit that says by which strategy conflicts were decided; the clients' word."""
@@ -24,23 +21,11 @@ STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 class Merger:
     """Merges into branches of one repository."""
 
-    def __init__(
-        self,
-        split: SplitParameters,
-        refs: Refs,
-        commits: CommitStore,
-        branches: Branches,
-        codec: RecordCodec,
-        lander: Lander,
-        trees: Trees,
-    ) -> None:
+    def __init__(self, split: SplitParameters, commits: CommitStore, sides: Sides, lander: Lander) -> None:
         self._split = split
-        self._refs = refs
         self._commits = commits
-        self._branches = branches
-        self._codec = codec
+        self._sides = sides
         self._lander = lander
-        self._trees = trees
 
     def merge(
         self,
@@ -75,13 +60,13 @@ class Merger:
         )
 
         def prepare() -> Build:
-            other = self._commit(source)  # the source is what it was when the merge began
+            other = self._sides.at(source)  # the source is what it was when the merge began
 
             def build(head: Commit, before: Tree) -> Draft:
                 base = self._base(source, other, destination, head, allow_empty=allow_empty)
-                result = merge(self._tree(base), self._tree(other), before, self._split, strategy_of)
+                result = merge(self._sides.tree(base), self._sides.tree(other), before, self._split, strategy_of)
                 if result.tree is None:
-                    conflicts = [as_conflict(self._codec, conflict) for conflict in result.conflicts]
+                    conflicts = [self._sides.conflict(found) for found in result.conflicts]
                     raise MergeConflictError(source, destination, conflicts)
                 merged = [] if squash or other.id == head.id else [other]
                 return Draft(result.tree, merged, [other.id])
@@ -92,14 +77,14 @@ class Merger:
 
     def preview(self, source: str, destination: str, strategies: MergeStrategies) -> MergePreview:
         """See :meth:`graveler.lake.repository.OpenRepository.preview_merge`."""
-        other, head = self._commit(source), self._commit(destination)
+        other, head = self._sides.at(source), self._sides.at(destination)
         base = self._base(source, other, destination, head, allow_empty=True)
         counter = TotalsCounter()
         conflicts = []
-        trees = self._tree(base), self._tree(other), self._tree(head)
+        trees = self._sides.tree(base), self._sides.tree(other), self._sides.tree(head)
         for item in preview(*trees, strategy_by_key(strategies)):
             if isinstance(item, TreeConflict):
-                conflicts.append(as_conflict(self._codec, item))
+                conflicts.append(self._sides.conflict(item))
             else:
                 counter.add(item[1], item[2])
         return MergePreview(base.id, counter.totals(), tuple(conflicts))
@@ -114,12 +99,6 @@ class Merger:
             raise NoChangesError(f"nothing to merge: {destination!r} already has all commits of {source!r}")
         return self._commits.get(base)
 
-    def _commit(self, ref: str) -> Commit:
-        return self._branches.commit(resolve(ref, self._refs, self._commits).commit_id)
-
-    def _tree(self, commit: Commit) -> Tree:
-        return self._trees.load(commit.metarange)
-
 
 class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process
     """The strategy for each key: that of the longest prefix, else the default."""
@@ -131,12 +110,3 @@ class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to a
 
     def __call__(self, key: bytes) -> MergeStrategy:
         return next((chosen for prefix, chosen in self._ordered if key.startswith(prefix)), self._default)
-
-
-def as_conflict(codec: RecordCodec, conflict: TreeConflict) -> Conflict:
-    """A conflict as a user sees it."""
-    base, source, destination = (
-        None if packed is None else codec.decode(conflict.key, packed)
-        for packed in (conflict.base, conflict.source, conflict.destination)
-    )
-    return Conflict(conflict.key.decode(), base, source, destination)

@@ -7,17 +7,12 @@ Both are three-way merges into the branch. To revert commit ``c`` with parent ``
 from collections.abc import Mapping
 
 from graveler.errors import InvalidError, MergeConflictError, NoChangesError
-from graveler.history.commits import CommitStore
-from graveler.history.expressions import resolve
-from graveler.history.refs import Refs
-from graveler.lake.branches import Branches
 from graveler.lake.landing import Build, Draft, Lander, Landing
-from graveler.lake.merge import as_conflict
 from graveler.lake.rules import Intent
+from graveler.lake.sides import Sides
 from graveler.model import Commit, SplitParameters
 from graveler.tree.merge import merge
-from graveler.tree.record import RecordCodec
-from graveler.tree.tree import Tree, Trees
+from graveler.tree.tree import Tree
 
 ORIGIN_KEY = "cherry-pick-origin"
 COMMITTER_KEY = "cherry-pick-committer"
@@ -26,23 +21,10 @@ COMMITTER_KEY = "cherry-pick-committer"
 class Replayer:
     """Replays commits on branches of one repository."""
 
-    def __init__(
-        self,
-        split: SplitParameters,
-        refs: Refs,
-        commits: CommitStore,
-        branches: Branches,
-        codec: RecordCodec,
-        lander: Lander,
-        trees: Trees,
-    ) -> None:
+    def __init__(self, split: SplitParameters, sides: Sides, lander: Lander) -> None:
         self._split = split
-        self._refs = refs
-        self._commits = commits
-        self._branches = branches
-        self._codec = codec
+        self._sides = sides
         self._lander = lander
-        self._trees = trees
 
     def revert(
         self,
@@ -73,7 +55,7 @@ class Replayer:
         none = NoChangesError(f"nothing to revert: branch {branch!r} holds nothing of what {ref!r} changed")
 
         def prepare() -> Build:
-            commit = self._commit(ref)
+            commit = self._sides.at(ref)
             parent = self._parent(commit, ref, parent_number)
             return self._replaying(commit, parent, ref, branch, None if allow_empty else none)
 
@@ -97,7 +79,7 @@ class Replayer:
         done = self._lander.done_before(request_id)  # the ref may be gone by now
         if done is not None:
             return done
-        commit = self._commit(ref)
+        commit = self._sides.at(ref)
         parent = self._parent(commit, ref, parent_number)
         said = {**commit.metadata, **metadata, ORIGIN_KEY: commit.id, COMMITTER_KEY: commit.committer}
         landing = Landing(
@@ -120,18 +102,15 @@ class Replayer:
         self, base: Commit | None, source: Commit | None, ref: str, branch: str, none: NoChangesError | None
     ) -> Build:
         def build(_: Commit, before: Tree) -> Draft:
-            result = merge(self._tree(base), self._tree(source), before, self._split)
+            result = merge(self._sides.tree(base), self._sides.tree(source), before, self._split)
             if result.tree is None:
-                raise MergeConflictError(ref, branch, [as_conflict(self._codec, c) for c in result.conflicts])
+                raise MergeConflictError(ref, branch, [self._sides.conflict(found) for found in result.conflicts])
             if none is not None and result.tree.id() == before.id():
                 raise none
             # Objects of the source come back, which may be a commit whose objects are going.
             return Draft(result.tree, alive=[] if source is None else [source.id])
 
         return build
-
-    def _commit(self, ref: str) -> Commit:
-        return self._branches.commit(resolve(ref, self._refs, self._commits).commit_id)
 
     def _parent(self, commit: Commit, ref: str, number: int) -> Commit | None:
         """The parent to compare with: the only one, or the one named; None for the first commit of a history."""
@@ -142,7 +121,4 @@ class Replayer:
             )
         if number < 0 or number > count:
             raise InvalidError(f"{ref!r} has {count} parent{'s' if count != 1 else ''}, so there is no parent {number}")
-        return self._branches.commit(commit.parents[max(number - 1, 0)]) if count else None
-
-    def _tree(self, commit: Commit | None) -> Tree:
-        return self._trees.empty() if commit is None else self._trees.load(commit.metarange)
+        return self._sides.commit(commit.parents[max(number - 1, 0)]) if count else None

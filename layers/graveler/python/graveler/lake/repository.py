@@ -39,6 +39,7 @@ from graveler.lake.reset import Resetter
 from graveler.lake.rules import Intent, etag
 from graveler.lake.sealing import Sealer
 from graveler.lake.settings import SettingsKeeper
+from graveler.lake.sides import Sides
 from graveler.lake.stage import Stager
 from graveler.lake.text import utf8
 from graveler.lake.uploads import PartedUpload, Uploads, checksum_of_parts
@@ -109,8 +110,9 @@ class OpenRepository(RepositoryReader):
             split, self._commits, self._branches, self._staged, self._outcomes, sealer, publisher, self._trees, clock
         )
         lander = Lander(heads, publisher, self._trees, clock)
-        self._merger = Merger(split, self._refs, self._commits, self._branches, self._codec, lander, self._trees)
-        self._replayer = Replayer(split, self._refs, self._commits, self._branches, self._codec, lander, self._trees)
+        sides = Sides(self._refs, self._commits, self._branches, self._codec, self._trees)
+        self._merger = Merger(split, self._commits, sides, lander)
+        self._replayer = Replayer(split, sides, lander)
         self._importer = Importer(split, lander, self._trees)
         self._ready = ReadyCommitter(objects, lander, self._trees, clock, grace)
         self._copier = Copier(
