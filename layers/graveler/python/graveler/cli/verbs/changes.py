@@ -10,7 +10,6 @@ from graveler.cli import completion
 from graveler.cli.interrupts import moving
 from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, parse_metadata
 from graveler.cli.pager import NoPager, paged
-from graveler.cli.paging import items
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.sums import show_summary
 from graveler.cli.terminal import Screen, output
@@ -23,6 +22,7 @@ from graveler.cli.values import (
     commit_json,
     commit_line,
 )
+from graveler.paging import items
 
 if TYPE_CHECKING:
     from graveler.model import Change

@@ -11,7 +11,6 @@ from graveler.cli import completion
 from graveler.cli.lanes import Drawn, Lanes, Row
 from graveler.cli.options import AsJson, LakeFolder
 from graveler.cli.pager import NoPager, paged
-from graveler.cli.paging import items
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import Screen, output
 from graveler.cli.times import parse_moment
@@ -27,6 +26,7 @@ from graveler.cli.values import (
     reflog_json,
 )
 from graveler.errors import InvalidError
+from graveler.paging import items
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository

@@ -11,12 +11,12 @@ from graveler.cli import completion
 from graveler.cli.content import checked_stream
 from graveler.cli.interrupts import staging
 from graveler.cli.options import AsJson, LakeFolder
-from graveler.cli.paging import items
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import Json, output
 from graveler.cli.uris import RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size, moment
 from graveler.errors import InvalidError
+from graveler.paging import items
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository

@@ -7,11 +7,11 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeFolder
-from graveler.cli.paging import items
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, parse_prefix
 from graveler.cli.values import SHORT, commit_json, first_line, moment
+from graveler.paging import items
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository

@@ -6,12 +6,12 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, DryRun, LakeFolder, Prefix, Yes
-from graveler.cli.paging import items
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
 from graveler.cli.values import SHORT, branch_json, ref_json
 from graveler.errors import PreconditionError
+from graveler.paging import items
 
 branches = typer.Typer(help="Create, list and delete branches.")
 tags = typer.Typer(help="Create, list and delete tags.")

@@ -7,12 +7,12 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, DryRun, LakeFolder, Metadata, Prefix, Yes, parse_metadata
-from graveler.cli.paging import items
 from graveler.cli.places import HIDDEN, find_lake, open_lake, open_repository, user_name, working_folder
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
 from graveler.errors import PreconditionError
+from graveler.paging import items
 
 app = typer.Typer(help="Create, list, show and delete repositories.")
 

@@ -6,12 +6,12 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeFolder, Yes
-from graveler.cli.paging import items
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_prefix
 from graveler.cli.values import SHORT, change_json, change_line, count
 from graveler.errors import InvalidError, PreconditionError
+from graveler.paging import items
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
