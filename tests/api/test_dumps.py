@@ -76,6 +76,7 @@ def test_what_cannot_be_restored_is_refused(call: Client, refs: dict[str, str]) 
     assert call("POST", f"{REPO}/restore", (), {**refs, **there, "tags_meta_range_id": "x"}).status == 400
     for name, status in (("nothing", 404), ("../x", 400), ("", 400)):
         assert call("POST", f"{REPO}/restore", (), {**dict.fromkeys(refs, name), **there}).status == status
+    assert "must match" in call("POST", f"{REPO}/restore", (), {**refs, "storage_namespace": "ftp://x"}).message
     assert call("POST", "/repositories/NO/restore", (), {**refs, **there}).status == 400
     assert call("GET", REPO).status == 404
 

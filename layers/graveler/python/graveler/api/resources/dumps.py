@@ -19,6 +19,7 @@ from graveler.api.call import Call
 from graveler.api.documents import Error
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
+from graveler.api.namespaces import check_namespace
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -122,6 +123,7 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
         raise bad_request(
             f"nobody says where the dump of {repository!r} lies: create it as a bare repository first, or give storage_namespace"
         )
+    check_namespace(call, namespace)
     task = f"restore-{dump}"
 
     def make() -> Response:

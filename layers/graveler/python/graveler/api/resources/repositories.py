@@ -1,9 +1,7 @@
 """Repositories: list, create, look at, delete; their metadata and settings."""
 
-import re
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
@@ -21,6 +19,7 @@ from graveler.api.documents import (
 )
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
+from graveler.api.namespaces import check_namespace
 from graveler.api.queries import ForceQuery, PageQuery, Query
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
@@ -123,10 +122,7 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
         raise ApiError(501, "sample data is not implemented; create the repository without")
     if body.storage_id:
         raise bad_request(f"storage_id {body.storage_id!r} is unknown; this lake has one store, so leave it empty")
-    if not _pattern(call.settings.namespace_pattern).match(body.storage_namespace):
-        raise bad_request(
-            f"storage namespace {body.storage_namespace[:200]!r} must match {call.settings.namespace_pattern}"
-        )
+    check_namespace(call, body.storage_namespace)
     call.identity.require(Permission.ADMIN, body.name)
 
     default_branch = body.default_branch or "main"
@@ -351,8 +347,3 @@ def _filtered(
         if page.next_after is None:
             return found, False
         after = page.next_after
-
-
-@lru_cache(maxsize=8)
-def _pattern(expression: str) -> re.Pattern[str]:
-    return re.compile(expression)
