@@ -232,7 +232,13 @@ class FolderScene:
 
     def copy(self, folder: Path) -> "FolderScene":
         self._tables.close()
-        copytree(self.folder, folder, dirs_exist_ok=True)
+        # (The copy may lie in what is copied.)
+        copytree(
+            self.folder,
+            folder,
+            dirs_exist_ok=True,
+            ignore=lambda inside, names: [name for name in names if Path(inside, name) == folder],
+        )
         other = FolderScene(folder)
         other.clock.time = self.clock.time
         return other
