@@ -182,3 +182,17 @@ def test_trees_used_last_are_kept_up_to_a_number_of_ranges() -> None:
     assert same_tree(trees.load(found[1]), built_trees[1])
     assert files.requests == {"get metaranges": 1, "put metaranges": 1}
     assert same_tree(trees.load(MetarangeName("")), trees.empty())
+
+
+def test_a_limited_store_keeps_no_more_open() -> None:
+    files = MemoryFiles()
+    _, name = built(files)
+    store = TreeStore(files)
+    assert as_dict(Tree.load(store, name)) == packed_dict(CONTENTS)
+    sizes = [len(data) for data in files.files.values()]
+    store.limit(2 * max(sizes))
+    assert as_dict(Tree.load(store, name)) == packed_dict(CONTENTS)
+    files.requests.clear()
+    for kind, file in sorted(files.files):
+        store.open(kind, file)
+    assert files.requests["get ranges"] > 0, "all of them stayed open"

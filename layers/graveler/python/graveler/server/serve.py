@@ -63,8 +63,9 @@ def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
     """
     # Forked workers would inherit the threads' locks in whatever state they are.
     multiprocessing.set_start_method("spawn", force=True)
-    # glibc gives threads heaps of their own, each of which keeps what was freed: 50 MB in a worker.
+    # glibc gives threads heaps of their own, each of which keeps what was freed, and puts ever larger buffers into them.
     os.environ.setdefault("MALLOC_ARENA_MAX", "1")
+    os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(256 << 10))
     server = Server(
         "graveler",
         address=settings.host,

@@ -34,4 +34,4 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     audit_log: Path | None = None
     import_sources: tuple[str, ...] | None = None
     presign_seconds: int = 900
-    memory: int = 64 << 20
+    memory: int = 72 << 20

@@ -73,9 +73,11 @@ class TreeStore:
     def limit(self, memory: int) -> None:
         """Keep about ``memory`` bytes at hand from now on. A byte of a file is worth more than one of a decompressed block: it
         saves a request and checksums, and stands for several."""
-        self._max_block_bytes = memory // 4
+        self._max_block_bytes = memory // 8
         self._max_open_bytes = memory - self._max_block_bytes
-        self._blocks = BlockCache(self._max_block_bytes)
+        self._blocks.limit(self._max_block_bytes)
+        with self._lock:
+            self._close_some()
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self._files, self._scratch, self._max_open_bytes, self._max_block_bytes, self.ids.notes)
@@ -123,10 +125,14 @@ class TreeStore:
             if name not in self._open:
                 self._open[name] = table
                 self._open_bytes += table.size
-                while self._open_bytes > self._max_open_bytes and len(self._open) > 1:
-                    _, closed = self._open.popitem(last=False)
-                    self._open_bytes -= closed.size
+                self._close_some()
         return table
+
+    def _close_some(self) -> None:
+        """Close those used longest ago until the rest are few enough."""
+        while self._open_bytes > self._max_open_bytes and len(self._open) > 1:
+            _, closed = self._open.popitem(last=False)
+            self._open_bytes -= closed.size
 
 
 def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int, max_block_bytes: int, notes: Notes) -> TreeStore:

@@ -112,6 +112,10 @@ class BlockCache:
         self._old: dict[tuple[int, int], bytes] = {}
         self._bytes = 0
 
+    def limit(self, max_bytes: int) -> None:
+        """Keep about so many bytes from now on."""
+        self._half = max_bytes // 2
+
     def get(self, place: tuple[int, int]) -> bytes | None:
         """The block at ``(table, number)`` if it is here."""
         block = self._new.get(place)
