@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from graveler.errors import BusyError, InvalidError
 from graveler.history.commits import CommitStore
 from graveler.lake.clock import GRACE, Clock
+from graveler.lake.collected import set_collected
 from graveler.lake.dump.chunks import FOLDER as DUMPS
 from graveler.lake.dump.chunks import dumps
 from graveler.lake.publish import COMMITS_FOLDER
@@ -401,6 +402,8 @@ class Collector:
             if candidate.kind is Kind.COMMIT and outcome is Outcome.FAILED
         }
         forgotten = 0
+        if plan.forget:
+            set_collected(self._tables, self._repository.uid, plan.began - plan.grace)
         for cid, expired in plan.forget:
             if cid in failed:
                 continue

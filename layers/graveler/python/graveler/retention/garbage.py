@@ -80,8 +80,8 @@ class Garbage:
         return self._holds().all()
 
     def preview(self, rules: RetentionRules | None) -> RulesPreview:
-        """What rules would keep and drop if they were set now. Cost: the roots' reads (:class:`RootReader`), and commits that would
-        be lost. :class:`InvalidError` for rules that cannot be set."""
+        """What rules would keep and drop if they were set now. Cost: the roots' reads (:class:`RootReader`), and the commits that
+        would be lost. :class:`InvalidError` for rules that cannot be set."""
         check_settings(Settings(retention=rules))
         repository, clock, grace = self._repository.repository, self._repository.clock, self._options.grace
         now = clock.now()

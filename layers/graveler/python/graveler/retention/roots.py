@@ -112,8 +112,15 @@ class RootReader:
         """The roots; of the reference logs what happened ``since`` (Unix seconds). Table reads: 16 and one for each thousand
         branches, twice or more, one for each token and each thousand staged; one for each ref; 16 and one for each thousand
         commits. :class:`PreconditionError` if it took too long, :class:`BusyError`, :class:`CorruptError`."""
-        began = self._clock.now()
         names = Names()
+        try:
+            return self._read(since, names)
+        except BaseException:
+            names.close()
+            raise
+
+    def _read(self, since: float, names: Names) -> Roots:
+        began = self._clock.now()
         branches = self._read_staged(names)
         pinned: dict[CommitID, str] = {}
         tags = self._read_tags(pinned)

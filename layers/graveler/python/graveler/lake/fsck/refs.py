@@ -7,6 +7,7 @@ from msgspec import Struct
 from graveler.errors import CorruptError, InvalidError
 from graveler.history.commits import is_commit_id
 from graveler.history.refs import SHARDS, BranchState, Refs
+from graveler.lake.collected import collected_before
 from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind, RefKind
 from graveler.lake.fsck.history import Damage, Head, History
 from graveler.lake.fsck.items import DamagedItem, scan
@@ -50,13 +51,17 @@ class RefCheck:
 
     def logged(self) -> Mapping[int, str]:
         """Commits that only rows of the refs' reference logs name, as heads of the history; and which row does. One table read
-        for each ref, and for each thousand rows. (The log of a ref that was deleted cannot be found by itself.)"""
+        for each ref, and for each thousand rows. (The log of a ref that was deleted cannot be found by itself.) Rows from before
+        what was collected as garbage hold nothing any more, and are passed over."""
         found: dict[int, str] = {}
+        collected = collected_before(self._tables, self._uid)
         for kind, name in self._names:
             mine: set[int] = set()
             for sort, item in scan(self._tables, f"{self._uid}/reflog/{kind}/{name}"):
                 row = f"row {sort.hex()} in the reference log of {kind} {name!r}"
                 commits = None if isinstance(item, DamagedItem) else _commits_of(item)
+                if commits is not None and int.from_bytes(sort[:8], "big") < collected * 1e9:
+                    continue
                 if commits is None:
                     why = item.why if isinstance(item, DamagedItem) else "names no commits"
                     self.damages.append(
