@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.cli.lanes import Lanes, text_of
+from graveler.cli.lanes import Lanes, Row
+
+
+def text_of(row: Row) -> str:
+    """The row without colours."""
+    return "".join(stroke.text for stroke in row).rstrip()
 
 
 def draw(history: str, *, boxes: bool = True) -> str:

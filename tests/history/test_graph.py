@@ -14,7 +14,6 @@ from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.graph import (
     best_common_ancestors,
     first_parent_ancestor,
-    is_ancestor,
     log,
     log_page,
     merge_base,
@@ -122,16 +121,6 @@ def test_a_commit_is_its_own_base() -> None:
     assert merge_base(world.cold(), tip.id, tip.id) == tip.id
     assert world.tables.requests == 1
     assert merge_base(world.cold(), below.id, tip.id) == merge_base(world.cold(), tip.id, below.id) == below.id
-
-
-def test_ancestry_by_definition(seed: int) -> None:
-    random = Random(seed)
-    for _ in range(HISTORIES // 3):
-        world = build(random_shape(random, random.randrange(1, 26)))
-        store, reach = world.cold(random.choice((1, 1000))), ancestors(world)
-        for _ in range(6):
-            one, other = random.choice(world.all), random.choice(world.all)
-            assert is_ancestor(store, one.id, other.id) == (one.id in reach[other.id])
 
 
 # --- log ------------------------------------------------------------------------------------------------------------------
@@ -278,8 +267,6 @@ def test_a_start_that_is_not_there_is_not_found() -> None:
     with pytest.raises(RefNotFoundError):
         merge_base(world.cold(), tip.id, nothing)
     with pytest.raises(RefNotFoundError):
-        is_ancestor(world.cold(), nothing, tip.id)
-    with pytest.raises(RefNotFoundError):
         first_parent_ancestor(world.cold(), nothing, 1)
     with pytest.raises(RefNotFoundError):
         next(log(world.cold(), nothing))
@@ -382,18 +369,9 @@ def test_requests_of_the_pages_of_a_log() -> None:
         after = page.next_after
 
 
-def test_requests_of_ancestry() -> None:
-    world = World()
-    main = world.line(200)
-    assert is_ancestor(world.cold(), main[100].id, main[-1].id)
-    assert world.tables.requests <= 5
-    assert not is_ancestor(world.cold(), main[-1].id, main[100].id)
-    assert requests(world) == (1, 2)
-
-
 def answers(store: CommitStore, world: World) -> Sequence[object]:
     first, last = world.all[len(world.all) // 2].id, world.all[-1].id
-    return merge_base(store, first, last), list(log(store, last)), is_ancestor(store, first, last)
+    return merge_base(store, first, last), list(log(store, last))
 
 
 def test_a_warm_store_asks_nothing(seed: int) -> None:

@@ -188,8 +188,3 @@ def _reach(hub: int | None, others: Sequence[int], column: int) -> int:
         return 0
     left, right = min(hub, *others), max(hub, *others)
     return (_LEFT if left < column <= right else 0) | (_RIGHT if left <= column < right else 0)
-
-
-def text_of(row: Row) -> str:
-    """The row without colours."""
-    return "".join(stroke.text for stroke in row).rstrip()

@@ -88,26 +88,6 @@ def _common_ancestors(commits: CommitStore, left: CommitID, right: CommitID) -> 
                 fresh.add(parent)
 
 
-def is_ancestor(commits: CommitStore, ancestor: CommitID, descendant: CommitID) -> bool:
-    """Whether ``ancestor`` is ``descendant`` itself or can be reached from it. Requests: about one for each 32 generations
-    between the two along the main line, one at least unless in memory. Errors as :meth:`CommitStore.get`."""
-    reader = _Reader(commits)
-    target, *frontier = reader.take([ancestor, descendant])
-    seen = {descendant}
-    while frontier:
-        if target in frontier:
-            return True
-        above: dict[CommitID, None] = {}
-        for commit in frontier:
-            if ancestor in commit.parents:
-                return True
-            if commit.generation - 1 > target.generation:
-                above.update((parent, None) for parent in commit.parents if parent not in seen)
-        seen.update(above)
-        frontier = reader.take(list(above))
-    return False
-
-
 def first_parent_ancestor(commits: CommitStore, start: CommitID, distance: int) -> tuple[CommitID | None, int]:
     """The commit ``distance`` steps along first parents from ``start``, and how many commits that walk saw (``distance`` + 1);
     None, and how many there are, if the history ends before.

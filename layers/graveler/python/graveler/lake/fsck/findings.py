@@ -148,8 +148,3 @@ class Report(Struct, frozen=True):
     def remaining(self) -> tuple[Finding, ...]:
         """What is still wrong."""
         return tuple(finding for finding in self.findings if not finding.repaired)
-
-
-def exit_status(report: Report) -> int:
-    """For scripts: 0 if nothing is wrong (any more), 1 if something is."""
-    return 1 if report.remaining else 0
