@@ -17,6 +17,7 @@ from graveler.cli.verbs import (
     copies,
     demonstration,
     exports,
+    gc,
     history,
     imports,
     keys,
@@ -165,6 +166,7 @@ _add(
 )
 _add(_HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
 app.add_typer(keys.app, name="keys", rich_help_panel=_UPKEEP)
+app.add_typer(gc.app, name="gc", rich_help_panel=_UPKEEP)
 _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore, bench.bench)
 
 

@@ -172,6 +172,8 @@ class Collector:
         forget: list[tuple[CommitID, int]] = []
         if mode is not Mode.DRY_RUN:
             forget = self._seal(mark)
+            if forget:
+                set_collected(self._tables, self._repository.uid, horizon)
         plan = Plan(
             run,
             self._repository.name,
@@ -402,8 +404,6 @@ class Collector:
             if candidate.kind is Kind.COMMIT and outcome is Outcome.FAILED
         }
         forgotten = 0
-        if plan.forget:
-            set_collected(self._tables, self._repository.uid, plan.began - plan.grace)
         for cid, expired in plan.forget:
             if cid in failed:
                 continue

@@ -1,0 +1,376 @@
+"""Garbage collection and retention: gc plan, run, report, rules, restore, hold, release, holds."""
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.places import open_repository, user_name
+from graveler.cli.progress import phases
+from graveler.cli.terminal import Json, Screen, output
+from graveler.cli.uris import parse_ref, parse_repository
+from graveler.cli.values import SHORT, count, human_size, moment
+from graveler.errors import InvalidError
+from graveler.model import RetentionRules
+
+if TYPE_CHECKING:
+    from graveler.retention.garbage import Garbage
+    from graveler.retention.runs import Mode, Plan, Summary
+
+_SHOWN = 20
+
+app = typer.Typer(help="Collect garbage: remove what no ref, uncommitted change or rule keeps.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
+RefUri = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF")]
+
+
+@app.command()
+def plan(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """Show what a run would remove now; nothing is removed.
+
+    Others may work meanwhile. The files are listed by `graveler gc report`.
+
+    \b
+    Example:
+      graveler gc plan lakefs://quickstart
+
+    JSON: one document, as of `graveler gc run`.
+    """
+    garbage = _garbage(name, lake)
+    try:
+        with phases("collecting:") as progress:
+            summary = garbage.plan(progress)
+    except KeyboardInterrupt:
+        raise InterruptedVerbError("nothing was removed") from None
+    _show(output(), garbage, summary, as_json=as_json)
+
+
+@app.command()
+def run(
+    name: Name,
+    quarantine: Annotated[
+        bool, typer.Option("--quarantine", help="Move files aside for a week; the default of the first run.")
+    ] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete at once; the default of later runs.")] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what nobody needs: objects, and what of the history no ref reaches.
+
+    Kept is whatever branches, tags, legal holds, dumps and uncommitted changes need, and every file younger than a day. A commit
+    that no ref reaches, or that the retention rules drop, is marked by one run, and its files are removed by one a day later.
+    Others may work meanwhile. A run that was interrupted is finished by the next one.
+
+    \b
+    Examples:
+      graveler gc run lakefs://quickstart
+      graveler gc run lakefs://quickstart --delete
+
+    \b
+    JSON: one document {run, mode, began, ended, commits, kept, expired,
+      revived, forgotten, rows, ranges, ranges_read, found, outcomes,
+      unknown, unknown_examples, report}; found is {kind: {files, bytes}},
+      outcomes {kind: {outcome: {files, bytes}}}.
+    """
+    from graveler.retention.runs import Mode
+
+    if quarantine and delete:
+        raise InvalidError("--quarantine and --delete exclude each other; choose one")
+    mode = Mode.QUARANTINE if quarantine else Mode.DELETE if delete else None
+    garbage = _garbage(name, lake, mode)
+    try:
+        with phases("collecting:") as progress:
+            summary = garbage.run(progress)
+    except KeyboardInterrupt:
+        raise InterruptedVerbError("what was removed until then stays so; run it again for the rest") from None
+    _show(output(), garbage, summary, as_json=as_json)
+
+
+@app.command()
+def report(
+    name: Name,
+    run: Annotated[str, typer.Argument(metavar="[RUN]", help="A run, as the list shows it.")] = "",
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs, or the files of one run and what became of them.
+
+    \b
+    Examples:
+      graveler gc report lakefs://quickstart
+      graveler gc report lakefs://quickstart 20261121T120000Z-0a1b2c3d
+
+    \b
+    JSON: a line for each run, as of `graveler gc run` (ended is null for
+      one that is not over); of one run a line for each file,
+      {kind, key, size, modified, why, outcome}.
+    """
+    from graveler.retention.runs import Summary
+
+    garbage, screen = _garbage(name, lake), output()
+    if run:
+        for candidate, outcome in garbage.rows(run):
+            if as_json:
+                screen.json(
+                    {
+                        "kind": candidate.kind.value,
+                        "key": candidate.key,
+                        "size": candidate.size,
+                        "modified": candidate.modified,
+                        "why": candidate.why,
+                        "outcome": outcome.value,
+                    }
+                )
+            else:
+                said = (
+                    f"{outcome.value:<12} {candidate.kind.value:<14} {human_size(candidate.size):>10}  {candidate.key}"
+                )
+                screen.line(f"{screen.safe(said)}  {screen.paint(candidate.why, 'dim')}")
+        return
+    for found in garbage.runs():
+        over = found if isinstance(found, Summary) else None
+        made = found.plan if isinstance(found, Summary) else found
+        if as_json:
+            screen.json(_json(garbage, made, over))
+            continue
+        files = sum(tally.files for tally in made.found.values())
+        size = sum(tally.bytes for tally in made.found.values())
+        state = "" if over else "  not over: run again to finish it"
+        screen.line(
+            f"{made.run}  {screen.paint(moment(int(made.began)), 'dim')}  {made.mode.value:<10}  "
+            f"{count(files, 'file')}, {human_size(size)}{state}"
+        )
+
+
+@app.command()
+def rules(
+    name: Name,
+    default_days: Annotated[
+        int | None, typer.Option("--default-days", metavar="DAYS", help="For branches that have no days of their own.")
+    ] = None,
+    branch: Annotated[
+        list[str] | None, typer.Option("--branch", metavar="BRANCH=DAYS", help="For one branch; may be repeated.")
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the rules: every commit keeps its objects.")] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only show which commits would lose their objects.")
+    ] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show, try or set for how many days replaced commits keep their objects.
+
+    A branch's last commit always keeps its objects, as do tagged ones and those under a legal hold. The history itself stays:
+    only reading the objects of a commit that has expired fails.
+
+    \b
+    Examples:
+      graveler gc rules lakefs://quickstart
+      graveler gc rules lakefs://quickstart --default-days 30 --branch main=90 --preview
+      graveler gc rules lakefs://quickstart --default-days 30 --branch main=90
+
+    \b
+    JSON: one document {default_days, branches}; null days: no rules;
+      with --preview {reached, kept, lost}, lost are commit IDs.
+    """
+    repository = open_repository(lake, parse_repository(name))
+    wanted = _parse_rules(default_days, branch or [], clear=clear)
+    screen = output()
+    if preview:
+        _preview(screen, _garbage(name, lake), wanted if wanted or clear else repository.retention(), as_json=as_json)
+        return
+    if clear:
+        repository.delete_retention()
+    elif wanted is not None:
+        repository.set_retention(wanted)
+    current = repository.retention()
+    if as_json:
+        screen.json(
+            {
+                "default_days": None if current is None else current.default_days,
+                "branches": {} if current is None else dict(current.branches),
+            }
+        )
+    elif current is None:
+        screen.line("no rules: every commit that a ref reaches keeps its objects")
+    else:
+        screen.line(f"{'default':<20} {count(current.default_days, 'day')}")
+        for one, days in sorted(current.branches.items()):
+            screen.line(f"{screen.safe(f'{one:<20}')} {count(days, 'day')}")
+
+
+@app.command()
+def restore(
+    name: Name,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run, as `gc report` shows it.")],
+    prefix: Annotated[
+        str, typer.Option("--prefix", metavar="TEXT", help="Only files whose key begins with this.")
+    ] = "",
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring files back that a run moved to quarantine.
+
+    They are put where they were, and are safe there for a day; then they have to be needed again: by a branch, a tag, or rules.
+
+    \b
+    Example:
+      graveler gc restore lakefs://quickstart 20261121T120000Z-0a1b2c3d --prefix data/
+
+    JSON: a line {key, restored} for each file; false: something is there already.
+    """
+    screen = output()
+    done = left = 0
+    for key, restored in _garbage(name, lake).restore(run, prefix):
+        done += restored
+        left += not restored
+        if as_json:
+            screen.json({"key": key, "restored": restored})
+        elif not restored:
+            screen.line(f"{screen.paint('there already:', 'yellow')} {screen.safe(key)}")
+    if not as_json:
+        screen.line(f"restored {count(done, 'file')}" + (f", left {left:,} in quarantine" if left else ""))
+
+
+@app.command()
+def hold(
+    uri: RefUri,
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="What it is for.")] = "",
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep the objects of a ref's commit, whatever becomes of refs and rules.
+
+    \b
+    Example:
+      graveler gc hold lakefs://quickstart/main --why "audit 2026"
+
+    JSON: one document {commit, why, by, at}.
+    """
+    at = parse_ref(uri)
+    made = _garbage(at.repository, lake).hold(at.ref, why, user_name())
+    screen = output()
+    if as_json:
+        screen.json({"commit": made.commit_id, "why": made.why, "by": made.by, "at": made.at})
+    else:
+        screen.line(f"holding {made.commit_id[:SHORT]}")
+
+
+@app.command()
+def release(uri: RefUri, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """End the legal hold of a ref's commit.
+
+    \b
+    Example:
+      graveler gc release lakefs://quickstart/main
+
+    JSON: one document {commit}.
+    """
+    at = parse_ref(uri)
+    commit = _garbage(at.repository, lake).release(at.ref)
+    screen = output()
+    if as_json:
+        screen.json({"commit": commit})
+    else:
+        screen.line(f"released {commit[:SHORT]}")
+
+
+@app.command()
+def holds(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """List the legal holds.
+
+    JSON: a line {commit, why, by, at} for each; at in Unix seconds.
+    """
+    screen = output()
+    for found in _garbage(name, lake).holds():
+        if as_json:
+            screen.json({"commit": found.commit_id, "why": found.why, "by": found.by, "at": found.at})
+        else:
+            said = screen.safe(f"{found.by}  {found.why}")
+            screen.line(f"{found.commit_id[:SHORT]}  {screen.paint(moment(found.at), 'dim')}  {said}")
+
+
+def _garbage(name: str, lake: Path | None, mode: "Mode | None" = None) -> "Garbage":
+    from graveler.retention.collector import Options
+    from graveler.retention.garbage import Garbage
+
+    repository = open_repository(lake, parse_repository(name))
+    return Garbage(repository, Options(mode, repository.grace))
+
+
+def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) -> RetentionRules | None:
+    if clear and (default_days is not None or branches):
+        raise InvalidError("--clear and days exclude each other; choose one")
+    if default_days is None:
+        if branches:
+            raise InvalidError("--branch needs --default-days, for all other branches")
+        return None
+    days: dict[str, int] = {}
+    for one in branches:
+        branch, separator, number = one.rpartition("=")
+        if not separator or not branch or not number.isdecimal():
+            raise InvalidError(f"--branch {one!r} is not of the form BRANCH=DAYS")
+        days[branch] = int(number)
+    return RetentionRules(default_days, days)
+
+
+def _preview(screen: Screen, garbage: "Garbage", rules: RetentionRules | None, *, as_json: bool) -> None:
+    found = garbage.preview(rules)
+    if as_json:
+        screen.json({"reached": found.reached, "kept": found.kept, "lost": [commit.id for commit in found.lost]})
+        return
+    screen.line(f"of {count(found.reached, 'commit')} that refs reach, {found.kept:,} would keep their objects")
+    for commit in islice(found.lost, _SHOWN):
+        line = f"{commit.id[:SHORT]}  {screen.paint(moment(commit.created), 'dim')}  {screen.safe(commit.message)}"
+        screen.line(f"  would lose them: {line}")
+    if len(found.lost) > _SHOWN:
+        screen.line(f"  and {len(found.lost) - _SHOWN:,} more")
+
+
+def _show(screen: Screen, garbage: "Garbage", summary: "Summary", *, as_json: bool) -> None:
+    made = summary.plan
+    if as_json:
+        screen.json(_json(garbage, made, summary))
+        return
+    screen.line(f"run {made.run}, {made.mode.value}")
+    screen.line(
+        f"{count(made.commits, 'commit')}, of which {made.kept:,} keep their objects; {count(made.ranges, 'range')}"
+    )
+    if made.expired or made.revived:
+        screen.line(f"marked as expired: {made.expired:,}; mark taken back: {made.revived:,}")
+    for kind, outcomes in summary.outcomes.items():
+        for outcome, tally in outcomes.items():
+            screen.line(f"{outcome:<12} {count(tally.files, kind)}, {human_size(tally.bytes)}")
+    if not summary.outcomes:
+        screen.line("nothing is there that nobody needs")
+    if made.unknown.files:
+        some = ", ".join(made.unknown_examples[:3])
+        screen.line(screen.safe(f"kept, since they are not ours: {count(made.unknown.files, 'file')} ({some}, …)"))
+
+
+def _json(garbage: "Garbage", made: "Plan", summary: "Summary | None") -> Json:
+    from msgspec import to_builtins
+
+    return {
+        "run": made.run,
+        "mode": made.mode.value,
+        "began": made.began,
+        "ended": None if summary is None else summary.ended,
+        "commits": made.commits,
+        "kept": made.kept,
+        "expired": made.expired,
+        "revived": made.revived,
+        "forgotten": 0 if summary is None else summary.forgotten,
+        "rows": 0 if summary is None else summary.rows,
+        "ranges": made.ranges,
+        "ranges_read": made.ranges_read,
+        "found": to_builtins(made.found),
+        "outcomes": {} if summary is None else to_builtins(summary.outcomes),
+        "unknown": to_builtins(made.unknown),
+        "unknown_examples": list(made.unknown_examples),
+        "report": garbage.report_address(made.run),
+    }
