@@ -1,0 +1,17 @@
+"""Ingest: objects that land in a bucket or a folder appear on a branch, and become commits, by themselves.
+
+==================  ====================================================================================
+:mod:`.rules`       what is taken, where it goes, and when it is committed; kept in the table
+:mod:`.events`      what object stores say when an object comes or goes
+:mod:`.windows`     clock windows, as ``2026/01/31/14:00/``
+:mod:`.ledger`      the last event of each object, so that an older one never undoes a newer one
+:mod:`.pending`     what was staged since the last commit of a rule, and whether a commit is due
+:mod:`.autocommit`  the commit that is due, once, whoever dies meanwhile
+:mod:`.source`      looking at what the store holds now
+:mod:`.ingester`    a batch of events in, a result for each out
+:mod:`.reconcile`   comparing a source with its branch, and repairing
+:mod:`.watch`       events of a folder, by looking at it
+==================  ====================================================================================
+
+Nothing is copied: entries link to where the objects landed.
+"""

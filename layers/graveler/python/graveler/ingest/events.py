@@ -1,0 +1,240 @@
+"""What object stores say when an object comes or goes, as typed events.
+
+Three shapes are read: a notification of S3 (``{"Records": […]}``, keys URL-encoded, with ``+`` for a space), an event of S3 by
+way of EventBridge (keys as they are), and a plain line ``{"address": …, "kind": …, "sequencer": …}`` for folders and replays. A
+key is decoded exactly once, and only where its shape encodes it: ``a%2Bb`` of EventBridge is a key with a percent sign.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from graveler.errors import InvalidError
+
+_SEQUENCER: Final = re.compile(r"[0-9a-f]{1,128}")
+FILES: Final = "file://"
+"""The bucket of this machine's files."""
+
+
+class EventKind(str, Enum):
+    """What happened. ``version_deleted``: a version of a versioned object is gone for good; which one counts now, if any, only
+    the store can tell."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    VERSION_DELETED = "version_deleted"
+
+
+class ObjectEvent(msgspec.Struct, frozen=True):
+    """One object came or went. ``bucket`` is the URL of its store, ``s3://name`` or ``file://``, so that its address is
+    ``<bucket>/<key>``. ``sequencer`` orders the events of one key, see :func:`canonical`. ``size`` in bytes, ``time`` in Unix
+    seconds. Without an ``etag``, an object is read for its MD5 when it is staged."""
+
+    bucket: str
+    key: str
+    kind: EventKind
+    sequencer: str
+    size: int = 0
+    etag: str = ""
+    time: float = 0.0
+    version: str = ""
+
+    @property
+    def address(self) -> str:
+        """The object's full physical address."""
+        return f"{self.bucket}/{self.key}"
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """Bucket and key, as :class:`ObjectEvent` has them. :class:`InvalidError` for what is no address."""
+    scheme, separator, rest = address.partition("://")
+    if scheme == "file" and rest.startswith("/"):
+        return FILES, rest[1:]
+    bucket, slash, key = rest.partition("/")
+    if not separator or not scheme or not bucket or not slash or scheme == "file":
+        raise InvalidError(
+            f"{address!r} is no address of an object; write it as s3://bucket/key or file:///folder/file"
+        )
+    return f"{scheme}://{bucket}", key
+
+
+def canonical(sequencer: str) -> str:
+    """A sequencer such that comparing two of them as text is S3's order: hexadecimal, the shorter one padded with zeros on the
+    right. :class:`InvalidError` for anything else."""
+    lower = sequencer.lower()
+    if not _SEQUENCER.fullmatch(lower):
+        raise InvalidError(
+            f"sequencer {sequencer!r} is no hexadecimal number, so the event cannot be put in order; reconcile the rule"
+        )
+    return lower.rstrip("0") or "0"
+
+
+def parse_message(body: str | bytes) -> list[ObjectEvent]:
+    """The events of one message; none for a test message, and for kinds that change no object (tags, restores).
+
+    :class:`InvalidError` says what is wrong with it.
+    """
+    try:
+        text = body.encode() if isinstance(body, str) else body
+        document = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        raise InvalidError(f"the message is no JSON object: {error}") from None
+    try:
+        if "Records" in document:
+            notification = msgspec.convert(document, _Notification)
+            return [event for record in notification.records for event in _of_record(record)]
+        if "detail-type" in document:
+            return _of_bridge(msgspec.convert(document, _Bridge))
+        if document.get("Event") == "s3:TestEvent":
+            return []
+        if "address" in document:
+            return [_of_line(msgspec.convert(document, _Line))]
+    except msgspec.ValidationError as error:
+        raise InvalidError(f"the message is no event of an object: {error}") from None
+    raise InvalidError("the message is no event of an object: it has neither 'Records' nor 'detail-type' nor 'address'")
+
+
+def to_line(event: ObjectEvent) -> bytes:
+    """The event as a plain line of JSON, which :func:`parse_message` reads."""
+    line = _Line(event.address, event.kind, event.sequencer, event.size, event.etag, event.time, event.version)
+    return msgspec.json.encode(line)
+
+
+class _Object(msgspec.Struct, frozen=True, rename="camel"):
+    key: str
+    size: int = 0
+    e_tag: str = ""
+    version_id: str | None = None
+    sequencer: str = ""
+
+
+class _Bucket(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _S3(msgspec.Struct, frozen=True):
+    bucket: _Bucket
+    object: _Object
+
+
+class _Record(msgspec.Struct, frozen=True, rename="camel"):
+    event_name: str
+    event_time: datetime
+    s3: _S3
+
+
+class _Notification(msgspec.Struct, frozen=True):
+    records: Sequence[_Record] = msgspec.field(name="Records")
+
+
+class _BridgeObject(msgspec.Struct, frozen=True, rename="kebab"):
+    key: str
+    size: int = 0
+    etag: str = ""
+    version_id: str = ""
+    sequencer: str = ""
+
+
+class _Detail(msgspec.Struct, frozen=True, rename="kebab"):
+    bucket: _Bucket
+    object: _BridgeObject
+    deletion_type: str = ""
+
+
+class _Bridge(msgspec.Struct, frozen=True):
+    type: str = msgspec.field(name="detail-type")
+    time: datetime
+    detail: _Detail
+
+
+class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    address: str
+    kind: EventKind
+    sequencer: str
+    size: int = 0
+    etag: str = ""
+    time: float = 0.0
+    version: str = ""
+
+
+def _of_record(record: _Record) -> list[ObjectEvent]:
+    name = record.event_name.removeprefix("s3:")
+    marker = name.endswith((":DeleteMarkerCreated", ":DeleteMarkerCreated:Null"))
+    kind = _kind(
+        created=name.startswith("ObjectCreated:"),
+        deleted=name.startswith(("ObjectRemoved:", "LifecycleExpiration:")),
+        for_good=not marker and record.s3.object.version_id is not None,
+    )
+    if kind is None:
+        return []
+    found = record.s3.object
+    return [
+        _event(
+            f"s3://{record.s3.bucket.name}",
+            _decoded(found.key),
+            kind,
+            found.sequencer,
+            found.size,
+            found.e_tag,
+            record.event_time,
+            found.version_id or "",
+        )
+    ]
+
+
+def _of_bridge(bridge: _Bridge) -> list[ObjectEvent]:
+    found, detail = bridge.detail.object, bridge.detail
+    kind = _kind(
+        created=bridge.type == "Object Created",
+        deleted=bridge.type == "Object Deleted",
+        for_good=bool(found.version_id) and detail.deletion_type != "Delete Marker Created",
+    )
+    if kind is None:
+        return []
+    bucket = f"s3://{detail.bucket.name}"
+    return [_event(bucket, found.key, kind, found.sequencer, found.size, found.etag, bridge.time, found.version_id)]
+
+
+def _kind(*, created: bool, deleted: bool, for_good: bool) -> EventKind | None:
+    """``for_good``: a named version is gone, and not only hidden by a delete marker."""
+    if created:
+        return EventKind.CREATED
+    if not deleted:
+        return None
+    return EventKind.VERSION_DELETED if for_good else EventKind.DELETED
+
+
+def _of_line(line: _Line) -> ObjectEvent:
+    bucket, key = split_address(line.address)
+    event = ObjectEvent(
+        bucket, key, line.kind, canonical(line.sequencer), line.size, line.etag, line.time, line.version
+    )
+    return _checked(event)
+
+
+def _event(
+    bucket: str, key: str, kind: EventKind, sequencer: str, size: int, etag: str, time: datetime, version: str
+) -> ObjectEvent:
+    moment = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    return _checked(ObjectEvent(bucket, key, kind, canonical(sequencer), size, etag.strip('"'), moment, version))
+
+
+def _checked(event: ObjectEvent) -> ObjectEvent:
+    if not event.key or event.size < 0:
+        raise InvalidError(f"the event names no object: key {event.key!r}, {event.size} bytes")
+    return event
+
+
+def _decoded(key: str) -> str:
+    """The key of a notification, which is form-encoded, decoded once."""
+    try:
+        return unquote_to_bytes(key.replace("+", " ")).decode()
+    except UnicodeDecodeError:
+        raise InvalidError(
+            f"key {key!r} is not UTF-8 when it is URL-decoded, so it cannot be an object's path"
+        ) from None

@@ -1,0 +1,430 @@
+"""A batch of events in, a result for each out: the branch then has what the events say, whatever came twice, late or in pieces.
+
+For each rule the events of a batch are put together by key, compared with the ledger, and what is new is staged: last events,
+the rule's counts and the changes in one transaction for each :data:`CHUNK` keys. What goes wrong concerns the events that it is
+about, and is named in their results; the others go on.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import (
+    BusyError,
+    GravelerError,
+    InvalidError,
+    NotFoundError,
+    RepositoryNotFoundError,
+    UnavailableError,
+)
+from graveler.ingest.autocommit import AutoCommitter
+from graveler.ingest.events import EventKind, ObjectEvent, parse_message
+from graveler.ingest.ledger import Ledger, Seen, decode_seen
+from graveler.ingest.pending import NO_WINDOW, decode_pending, pending_key
+from graveler.ingest.rules import Deletes, Overwrites, RepositoryRules, Rule, RuleStore
+from graveler.ingest.source import checksum, find
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.lake import Lake
+from graveler.lake.repository import OpenRepository
+from graveler.model import Commit, ObjectEntry
+from graveler.storage.tables import ConditionFailedError
+from graveler.tree.record import encode_key
+
+CHUNK: Final = 48
+"""Keys of one transaction: for each its last event and its change, besides the rule's counts and the branch."""
+
+_RULES_FOR: Final = 30.0
+"""Seconds for which rules that were read are believed."""
+
+_RETRY: Final = (BusyError, UnavailableError)
+
+
+class Outcome(str, Enum):
+    """What became of an event. ``staged``: the branch has it. ``stale``: it was seen before, or a newer one was. ``skipped``: no
+    rule wants it, or it is not there any more. ``retry``: the same event may succeed later. ``poison``: it cannot, until a person
+    changes something."""
+
+    STAGED = "staged"
+    STALE = "stale"
+    SKIPPED = "skipped"
+    RETRY = "retry"
+    POISON = "poison"
+
+    @property
+    def is_done(self) -> bool:
+        """Need the event not be sent again?"""
+        return self not in (Outcome.RETRY, Outcome.POISON)
+
+
+_WORSE: Final = list(Outcome)
+_WORSE.sort(key=[Outcome.SKIPPED, Outcome.STALE, Outcome.STAGED, Outcome.RETRY, Outcome.POISON].index)
+
+
+class Result(Struct, frozen=True):
+    """What became of an event, and why."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+class Made(Struct, frozen=True):
+    """A commit that a rule's policy asked for."""
+
+    repository: str
+    rule: str
+    commit: Commit
+
+
+class NotMade(Struct, frozen=True):
+    """A commit that is due and could not be made; whoever looks at the rule next tries again."""
+
+    repository: str
+    rule: str
+    reason: str
+
+
+class Batch(Struct, frozen=True):
+    """``results`` of the events, in their order, and what was committed meanwhile."""
+
+    results: tuple[Result, ...]
+    commits: tuple[Made, ...] = ()
+    commits_failed: tuple[NotMade, ...] = ()
+
+
+class Message(Struct, frozen=True):
+    """A message of a queue."""
+
+    id: str
+    body: str
+
+
+class _Task(Struct, frozen=True):
+    """An event that a rule wants: ``at`` is its place in the batch."""
+
+    at: int
+    event: ObjectEvent
+    window: int = NO_WINDOW
+
+
+class _Plan(Struct, frozen=True):
+    """What the events of a key come to: its new last event, and what to stage (None: a delete)."""
+
+    key: str
+    before: Seen | None
+    after: Seen
+    stages: bool
+    entry: ObjectEntry | None
+
+
+class Ingester:
+    """Applies events to the branches of a lake. Safe to make anew for each batch, and to run many of at once."""
+
+    def __init__(self, lake: Lake, clock: Clock) -> None:
+        self._lake = lake
+        self._clock = clock
+        self._store = RuleStore(lake.tables)
+        self._committer = AutoCommitter(lake.tables, clock)
+        self._rules: tuple[RepositoryRules, ...] = ()
+        self._rules_until = 0.0
+
+    def process(self, events: Sequence[ObjectEvent]) -> Batch:
+        """Stage what the events say, and commit what is due by the rules that they concern. Raises nothing for what concerns an
+        event; :class:`UnavailableError`, :class:`BusyError` if not even the rules can be read.
+
+        Cost: the rules, once in a while; for each rule its repository, and for each :data:`CHUNK` keys two table reads (last
+        events and counts; the branch) and one transaction; one table read for each rule and window, and what commits cost. An
+        object read for each event without ETag, an object request for each of a rule with ``verify``, and for each version that
+        was deleted.
+        """
+        batch = _Batch(len(events))
+        for rules in self._current_rules():
+            for rule in rules.rules:
+                tasks = list(self._tasks(rule, events))
+                if tasks:
+                    self._work(rules, rule, tasks, batch)
+        return batch.finished(events, {rule.bucket for rules in self._rules for rule in rules.rules})
+
+    def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
+        """As :meth:`process`, of a queue's messages: the worst result of the events in each, in their order, and all results."""
+        parsed: list[list[ObjectEvent] | Result] = []
+        for message in messages:
+            try:
+                parsed.append(parse_message(message.body))
+            except InvalidError as error:
+                parsed.append(Result(Outcome.POISON, str(error)))
+        batch = self.process([event for events in parsed if isinstance(events, list) for event in events])
+        results = iter(batch.results)
+        of_messages: list[Result] = []
+        for events in parsed:
+            if isinstance(events, Result):
+                of_messages.append(events)
+            else:
+                worst = Result(Outcome.SKIPPED, "" if events else "no event of an object")
+                for _ in events:
+                    worst = _worst(worst, next(results))
+                of_messages.append(worst)
+        return of_messages, batch
+
+    def commit_due(self) -> Batch:
+        """Make every commit that is due, of all rules: for a clock that calls now and then. Cost: the rules; one table read for
+        each rule, and what commits cost."""
+        batch = _Batch(0)
+        self.forget()
+        for rules in self._current_rules():
+            repository = self._opened(rules)
+            if repository is not None:
+                for rule in rules.rules:
+                    batch.commits(repository, rule, partial(self._committer.commit_if_due, repository, rule))
+        return batch.finished((), set())
+
+    def forget(self) -> None:
+        """Read the rules again before the next batch."""
+        self._rules_until = 0.0
+
+    # One rule
+
+    def _tasks(self, rule: Rule, events: Sequence[ObjectEvent]) -> Iterator[_Task]:
+        bucket, window = rule.bucket, rule.commit.window
+        for at, event in enumerate(events):
+            if event.bucket == bucket and (rule.takes(event.key) or rule.is_marker(event.key)):
+                below = event.key[len(rule.prefix) :]
+                yield _Task(at, event, NO_WINDOW if window is None else window.of(below, event.time))
+
+    def _work(self, rules: RepositoryRules, rule: Rule, tasks: Sequence[_Task], batch: "_Batch") -> None:
+        try:
+            repository = self._opened(rules)
+        except GravelerError as error:
+            batch.note(tasks, _failed(error))
+            return
+        if repository is None:
+            return  # its rules are left over
+        tasks = [task for task in tasks if self._is_possible(repository, rule, task, batch)]
+        for window, of_window in groupby(sorted(tasks, key=attrgetter("window")), key=attrgetter("window")):
+            if window != NO_WINDOW:
+                batch.commits(repository, rule, partial(self._committer.commit_before, repository, rule, window))
+            for chunk in _chunks(list(of_window)):
+                self._apply(repository, rule, chunk, window, batch)
+        batch.commits(repository, rule, partial(self._committer.commit_if_due, repository, rule))
+
+    def _is_possible(self, repository: OpenRepository, rule: Rule, task: _Task, batch: "_Batch") -> bool:
+        """Refuse by itself what could never become an object of the branch."""
+        address = task.event.address
+        try:
+            encode_key(rule.path(task.event.key))
+            encode_key(task.event.key)
+            repository.expect_readable(address)
+            if address.startswith(repository.repository.namespace + "/"):
+                raise InvalidError(f"{address!r} lies in the repository's own storage namespace, and is not ingested")
+        except GravelerError as error:
+            batch.note([task], _failed(error))
+            return False
+        return True
+
+    def _apply(
+        self, repository: OpenRepository, rule: Rule, chunk: Sequence[Sequence[_Task]], window: int, batch: "_Batch"
+    ) -> None:
+        try:
+            self._stage(repository, rule, chunk, window, batch)
+        except InvalidError as error:
+            if len(chunk) == 1:
+                batch.note(chunk[0], _failed(error))
+            for single in chunk if len(chunk) > 1 else ():  # one of them: the others are fine by themselves
+                self._apply(repository, rule, [single], window, batch)
+        except GravelerError as error:
+            for tasks in chunk:
+                batch.note(tasks, _failed(error))
+
+    def _stage(
+        self, repository: OpenRepository, rule: Rule, chunk: Sequence[Sequence[_Task]], window: int, batch: "_Batch"
+    ) -> None:
+        uid = repository.repository.uid
+        ledger, counts = Ledger(uid, rule.id), pending_key(uid, rule.id)
+        keys = [tasks[0].event.key for tasks in chunk]
+        for_good = rule.overwrites is Overwrites.REFUSE
+        backoff = Backoff(self._clock)
+        while True:
+            item, *items = self._lake.tables.get_many([counts, *map(ledger.key, keys)])
+            found = _Batch(batch.size)
+            plans = [
+                plan
+                for tasks, seen in zip(chunk, items, strict=True)
+                if (plan := self._plan(repository, rule, tasks, decode_seen(seen), found)) is not None
+            ]
+            if not plans:
+                batch.take(found)
+                return
+            entries = [plan.entry for plan in plans if plan.stages and plan.entry is not None]
+            deleted = [rule.path(plan.key) for plan in plans if plan.stages and plan.entry is None]
+            now = self._clock.now()
+            before = decode_pending(item)
+            marked = any(plan.after.present and rule.is_marker(plan.key) for plan in plans)
+            more = before.amount.with_more(
+                len(entries), len(deleted), now, window if entries or deleted else NO_WINDOW, marked=marked
+            )
+            writes = [
+                ledger.put_write(plan.key, plan.after, plan.before, now, for_good=for_good and plan.after.present)
+                for plan in plans
+            ]
+            if more != before.amount:
+                writes.append(type(before)(more, before.taken, before.number).put_write(counts, before))
+            try:
+                repository.stage_with(rule.branch, entries, deleted, writes)
+            except ConditionFailedError:
+                if not backoff.wait():
+                    raise BusyError(
+                        f"too many others ingest by rule {rule.name!r} at once; the same events may succeed later"
+                    ) from None
+                continue
+            batch.take(found)
+            return
+
+    def _plan(
+        self, repository: OpenRepository, rule: Rule, tasks: Sequence[_Task], before: Seen | None, batch: "_Batch"
+    ) -> _Plan | None:
+        """What the events of one key come to, from the oldest on. None: nothing is new."""
+        last: _Task | None = None
+        seen = before
+        for task in sorted(tasks, key=lambda task: task.event.sequencer):
+            event = task.event
+            if seen is not None and event.sequencer <= seen.sequencer:
+                why = "seen before" if event.sequencer == seen.sequencer else "a newer event of this object was seen"
+                batch.note([task], Result(Outcome.STALE, why))
+                continue
+            created = event.kind is EventKind.CREATED
+            if (
+                created
+                and seen is not None
+                and seen.present
+                and seen.etag != event.etag
+                and rule.overwrites is Overwrites.REFUSE
+            ):
+                why = f"{event.address!r} was overwritten, and rule {rule.name!r} refuses that"
+                batch.note([task], Result(Outcome.POISON, why))
+                continue
+            if last is not None:
+                batch.note([last], Result(Outcome.STALE, "a newer event of this object came with it"))
+            last, seen = task, Seen(event.sequencer, created, event.etag if created else "")
+        if last is None or seen is None:
+            return None
+        try:
+            return self._change(repository, rule, last, before, seen, batch)
+        except GravelerError as error:
+            batch.note([last], _failed(error))
+            return None
+
+    def _change(
+        self, repository: OpenRepository, rule: Rule, task: _Task, before: Seen | None, after: Seen, batch: "_Batch"
+    ) -> _Plan | None:
+        event = task.event
+        stages = rule.takes(event.key)
+        entry: ObjectEntry | None = None
+        if event.kind is EventKind.CREATED:
+            try:
+                entry = self._entry(repository, rule, event) if stages else None
+            except NotFoundError as error:
+                batch.note([task], Result(Outcome.SKIPPED, f"it vanished from the source: {error}"))
+                return None
+        elif event.kind is EventKind.VERSION_DELETED and (there := find(repository, event.address)) is not None:
+            after = Seen(after.sequencer, True, there.etag)
+            entry = ObjectEntry(rule.path(event.key), event.address, there.size, there.etag, int(there.modified))
+        if entry is None and not after.present and rule.deletes is Deletes.KEEP:
+            batch.note([task], Result(Outcome.SKIPPED, f"rule {rule.name!r} keeps what is deleted at the source"))
+            return _Plan(event.key, before, after, False, None)
+        batch.note([task], Result(Outcome.STAGED))
+        return _Plan(event.key, before, after, stages, entry)
+
+    def _entry(self, repository: OpenRepository, rule: Rule, event: ObjectEvent) -> ObjectEntry:
+        """:class:`NotFoundError` if the store has it no longer, or (with ``verify``) another one."""
+        size, etag = event.size, event.etag
+        if rule.verify:
+            there = find(repository, event.address)
+            if there is None:
+                raise NotFoundError(f"{event.address!r} does not exist")
+            if there.size != size or (there.etag and etag and there.etag != etag):
+                raise NotFoundError(f"{event.address!r} is another object by now, whose own event comes")
+        if not etag:
+            etag = checksum(repository, event.address)
+        return ObjectEntry(rule.path(event.key), event.address, size, etag, int(event.time))
+
+    # What is read
+
+    def _current_rules(self) -> tuple[RepositoryRules, ...]:
+        now = self._clock.now()
+        if now >= self._rules_until:
+            self._rules = tuple(self._store.all())
+            self._rules_until = now + _RULES_FOR
+        return self._rules
+
+    def _opened(self, rules: RepositoryRules) -> OpenRepository | None:
+        """The repository of rules, or None if it is gone, or another one has its name."""
+        try:
+            opened = self._lake.repository(rules.repository)
+        except RepositoryNotFoundError:
+            return None
+        return opened if opened.repository.uid == rules.uid else None
+
+
+class _Batch:
+    """Results that are being collected."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._results: dict[int, Result] = {}
+        self._made: list[Made] = []
+        self._not_made: list[NotMade] = []
+
+    def note(self, tasks: Iterable[_Task], result: Result) -> None:
+        """What became of events by one rule; the worst of several rules counts."""
+        for task in tasks:
+            noted = self._results.get(task.at)
+            self._results[task.at] = result if noted is None else _worst(noted, result)
+
+    def take(self, other: "_Batch") -> None:
+        """What was noted in an attempt that went well."""
+        for at, result in other._results.items():
+            noted = self._results.get(at)
+            self._results[at] = result if noted is None else _worst(noted, result)
+
+    def commits(self, repository: OpenRepository, rule: Rule, make: Callable[[], list[Commit]]) -> None:
+        """Make commits; that one cannot be made is noted, and no event's fault."""
+        name = repository.repository.name
+        try:
+            self._made += [Made(name, rule.name, commit) for commit in make()]
+        except GravelerError as error:
+            self._not_made.append(NotMade(name, rule.name, str(error)))
+
+    def finished(self, events: Sequence[ObjectEvent], buckets: set[str]) -> Batch:
+        """All results; ``buckets`` are those that have rules."""
+        results = [
+            self._results.get(at)
+            or (
+                Result(Outcome.SKIPPED, "no rule takes it")
+                if event.bucket in buckets
+                else Result(Outcome.POISON, f"no rule is about {event.bucket!r}, from which {event.address!r} comes")
+            )
+            for at, event in enumerate(events)
+        ]
+        return Batch(tuple(results), tuple(self._made), tuple(self._not_made))
+
+
+def _chunks(tasks: Sequence[_Task]) -> Iterator[list[list[_Task]]]:
+    """The tasks by key, :data:`CHUNK` keys at a time, in the order in which they came."""
+    by_key: dict[str, list[_Task]] = {}
+    for task in tasks:
+        by_key.setdefault(task.event.key, []).append(task)
+    groups = list(by_key.values())
+    for at in range(0, len(groups), CHUNK):
+        yield groups[at : at + CHUNK]
+
+
+def _failed(error: GravelerError) -> Result:
+    return Result(Outcome.RETRY if isinstance(error, _RETRY) else Outcome.POISON, str(error))
+
+
+def _worst(one: Result, other: Result) -> Result:
+    return max(one, other, key=lambda result: _WORSE.index(result.outcome))

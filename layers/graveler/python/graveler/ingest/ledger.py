@@ -1,0 +1,64 @@
+"""The last event of each object that was ingested: what makes a repeated event no change, and an older one harmless.
+
+An item for each rule and key holds the sequencer of the newest event that was applied. It is written in one transaction with the
+change itself, on condition that it is as it was read. So of several processes at work on one key none applies an event over a
+newer one, and whoever dies in between has done both or neither.
+
+Items expire after :data:`KEEP`: queues keep no message for so long. What is replayed from older records could then undo newer
+events; reconcile instead.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+from xxhash import xxh64_intdigest
+
+from graveler.errors import CorruptError
+from graveler.model import RepositoryUID
+from graveler.storage.tables import Absent, Item, Key, Matches, Put, Value
+
+KEEP: Final = 60 * 86_400
+"""Seconds for which the last event of an object is remembered; queues keep messages for 14 days, twice at most."""
+
+BEFORE_ALL: Final = "-"
+"""A sequencer less than any event's: of what reconciling found where no event was seen."""
+
+_SHARDS: Final = 16
+
+
+class Seen(Struct, frozen=True):
+    """The newest event of a key: its sequencer in canonical form, whether the object was there after it, and its ETag."""
+
+    sequencer: str
+    present: bool
+    etag: str = ""
+
+
+class Ledger:
+    """Where the last events of one rule are. Makes no requests: whoever stages reads and writes these with the rest."""
+
+    def __init__(self, uid: RepositoryUID, rule_id: str) -> None:
+        self._partition = f"{uid}/ingest/seen/{rule_id}"
+
+    def key(self, key: str) -> Key:
+        """Where the last event of an object is."""
+        raw = key.encode()
+        return Key(f"{self._partition}/{xxh64_intdigest(raw) % _SHARDS}", raw)
+
+    def put_write(self, key: str, seen: Seen, before: Seen | None, now: float, *, for_good: bool) -> Put:
+        """Note an event, on condition that the last one is still ``before``. ``for_good``: it never expires."""
+        item: dict[str, Value] = {"sequencer": seen.sequencer, "present": seen.present, "etag": seen.etag}
+        if not for_good:
+            item["expires"] = int(now) + KEEP
+        condition = Absent() if before is None else Matches({"sequencer": before.sequencer})
+        return Put(self.key(key), item, condition)
+
+
+def decode_seen(item: Item | None) -> Seen | None:
+    """The last event that an item holds. :class:`CorruptError`."""
+    if item is None:
+        return None
+    sequencer, present, etag = item.get("sequencer"), item.get("present"), item.get("etag")
+    if not (isinstance(sequencer, str) and isinstance(present, bool) and isinstance(etag, str)):
+        raise CorruptError(f"an item of the ingest ledger holds {dict(item)!r}; delete it, and reconcile the rule")
+    return Seen(sequencer, present, etag)

@@ -1,0 +1,317 @@
+"""Rules of ingest: which objects are taken, where they go, and when they are committed.
+
+The rules of a repository are one item of the table, with a version: two who change them at once do not lose one another's, and
+no two rules that overlap get in side by side. All such items are in one partition, since who has an event must find its rules.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from secrets import token_hex
+from string import Formatter
+from typing import Final
+
+import msgspec
+
+from graveler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    CorruptError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
+from graveler.history.names import check_branch
+from graveler.ingest.events import split_address
+from graveler.ingest.windows import Window
+from graveler.lake.lake import Lake
+from graveler.model import Repository, RepositoryUID
+from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Tables, Value
+
+PARTITION: Final = "ingest/rules"
+FIELDS: Final = ("rule", "branch", "source", "objects", "deleted", "window", "reason")
+"""What templates may name, in braces."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_TRIES: Final = 16
+
+
+class Deletes(str, Enum):
+    """What to do when an object is deleted at its source: delete it from the branch, or keep the entry."""
+
+    APPLY = "apply"
+    KEEP = "keep"
+
+
+class Overwrites(str, Enum):
+    """What to do when an object is overwritten at its source: replace the entry, or refuse the event, for sources in which each
+    object is written once. Since nothing is copied, older commits link to the same address: they keep what they say of size and
+    checksum, and not the bytes."""
+
+    REPLACE = "replace"
+    REFUSE = "refuse"
+
+
+class CommitPolicy(msgspec.Struct, frozen=True):
+    """When what was ingested is committed: as soon as any of these says so; if none can, only somebody's own commit does it.
+
+    ``objects``: after so many changes. ``seconds``: so long after the first change that is not committed. ``marker``: when an
+    object of this name lands, as ``_SUCCESS``. ``window``: when a clock window is over, or an object of a later one comes.
+    """
+
+    objects: int = 0
+    seconds: int = 0
+    marker: str = ""
+    window: Window | None = None
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Objects below ``source`` (``s3://bucket/prefix/`` or ``file:///folder/``) whose key ends with one of ``suffixes`` (none:
+    all) go to ``branch``, to ``destination`` and what of their key is below the source.
+
+    ``message`` and the values of ``metadata`` are templates: see :data:`FIELDS`. With ``verify``, size and ETag are compared with
+    the store before an object is staged. ``id`` names this creation of the rule.
+    """
+
+    name: str
+    source: str
+    branch: str
+    destination: str = ""
+    suffixes: tuple[str, ...] = ()
+    deletes: Deletes = Deletes.APPLY
+    overwrites: Overwrites = Overwrites.REPLACE
+    commit: CommitPolicy = CommitPolicy()
+    message: str = "Ingest {objects} objects by rule {rule}"
+    metadata: Mapping[str, str] = {}
+    verify: bool = False
+    id: str = ""
+
+    @property
+    def bucket(self) -> str:
+        """The store, as in :class:`graveler.ingest.events.ObjectEvent`."""
+        return split_address(self.source)[0]
+
+    @property
+    def prefix(self) -> str:
+        """How the keys begin that the rule is about."""
+        return split_address(self.source)[1]
+
+    def takes(self, key: str) -> bool:
+        """Does an object of the rule's bucket become part of the branch?"""
+        return (
+            key.startswith(self.prefix) and not key.endswith("/") and (not self.suffixes or key.endswith(self.suffixes))
+        )
+
+    def is_marker(self, key: str) -> bool:
+        """Does this object say that what came before is complete?"""
+        marker = self.commit.marker
+        return bool(marker) and key.startswith(self.prefix) and key.rpartition("/")[2] == marker
+
+    def path(self, key: str) -> str:
+        """Where in the branch an object goes."""
+        return self.destination + key[len(self.prefix) :]
+
+
+class RepositoryRules(msgspec.Struct, frozen=True):
+    """The rules of one repository, by name, and the version of their item (0: there is none)."""
+
+    repository: str
+    uid: RepositoryUID
+    rules: tuple[Rule, ...] = ()
+    version: int = 0
+
+
+class RuleStore:
+    """The rules of all repositories of a lake."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def all(self) -> Iterator[RepositoryRules]:
+        """The rules of every repository that has any. One table read for each thousand repositories with rules."""
+        start = b""
+        while True:
+            page = self._tables.query(PARTITION, start=start)
+            for uid, item in page.items:
+                yield _decode(RepositoryUID(uid.decode()), item)
+            if not page.more:
+                return
+            start = page.items[-1][0] + b"\0"
+
+    def of(self, repository: Repository) -> RepositoryRules:
+        """The rules of one repository. One table read."""
+        item = self._tables.get(_key(repository.uid))
+        return RepositoryRules(repository.name, repository.uid) if item is None else _decode(repository.uid, item)
+
+    def add(self, lake: Lake, repository: str, rule: Rule) -> Rule:
+        """Add a rule; it is given its ID. One table read of the repository, one of the rules, listing the repositories, one table
+        write.
+
+        :class:`InvalidError` for a rule that cannot be, overlaps another, or takes from where a repository of the lake writes;
+        :class:`ForbiddenError` if the repository does not allow the source; :class:`AlreadyExistsError` for the name;
+        :class:`RefNotFoundError` for the branch; :class:`BusyError`.
+        """
+        check_rule(rule)
+        opened = lake.repository(repository)
+        known = opened.repository
+        allowed = known.settings.import_sources
+        if allowed is not None and not rule.source.startswith(allowed):
+            raise ForbiddenError(
+                f"repository {repository!r} does not allow objects of {rule.source!r}; see `graveler repo import-sources`"
+            )
+        opened.expect_changes(rule.branch)
+        opened.expect_readable(rule.source + "object")
+        _refuse_loops(lake, rule)
+        made = msgspec.structs.replace(rule, id=token_hex(8))
+
+        def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+            for other in rules:
+                _refuse_overlap(made, other)
+            return (*rules, made)
+
+        self._change(known, change)
+        return made
+
+    def remove(self, repository: Repository, name: str) -> Rule:
+        """Remove a rule; what it has staged stays. One table read, one write. :class:`NotFoundError`, :class:`BusyError`."""
+        removed: list[Rule] = []
+
+        def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+            removed[:] = [rule for rule in rules if rule.name == name]
+            if not removed:
+                raise NotFoundError(
+                    f"repository {repository.name!r} has no ingest rule {name!r}; list the ones there are"
+                )
+            return tuple(rule for rule in rules if rule.name != name)
+
+        self._change(repository, change)
+        return removed[0]
+
+    def _change(self, repository: Repository, change: Callable[[tuple[Rule, ...]], tuple[Rule, ...]]) -> None:
+        for _ in range(_TRIES):
+            before = self.of(repository)
+            item: dict[str, Value] = {
+                "repository": repository.name,
+                "rules": msgspec.msgpack.encode(change(before.rules)),
+                "version": before.version + 1,
+            }
+            condition = Matches({"version": before.version}) if before.version else Absent()
+            try:
+                self._tables.put(_key(repository.uid), item, condition)
+            except ConditionFailedError:
+                continue
+            return
+        raise BusyError(f"the ingest rules of {repository.name!r} are being changed by too many at once; try again")
+
+
+def check_rule(rule: Rule) -> None:
+    """:class:`InvalidError` for a rule that cannot be."""
+    if not _NAME.fullmatch(rule.name):
+        raise InvalidError(
+            f"{rule.name!r} is no name of a rule: 1 to 64 letters, digits, '_', '-', '.', first a letter or digit"
+        )
+    check_branch(rule.branch)
+    _, prefix = split_address(rule.source)
+    for what, text in (("source", rule.source), ("destination", rule.destination), ("marker", rule.commit.marker)):
+        _check_text(what, text)
+    if prefix and not prefix.endswith("/"):
+        raise InvalidError(f"source {rule.source!r} must name a folder: write {rule.source + '/'!r}")
+    if rule.destination and (not rule.destination.endswith("/") or rule.destination.startswith("/")):
+        raise InvalidError(f"destination {rule.destination!r} must be empty or end with '/', and not begin with it")
+    for suffix in rule.suffixes:
+        _check_text("suffix", suffix)
+        if not suffix:
+            raise InvalidError("an empty suffix takes everything; leave the suffixes out instead")
+    policy = rule.commit
+    if policy.objects < 0 or policy.seconds < 0:
+        raise InvalidError(
+            f"a commit after {policy.objects} objects or {policy.seconds} seconds; neither can be negative"
+        )
+    if "/" in policy.marker:
+        raise InvalidError(f"marker {policy.marker!r} is a path; give the last part of its key, as _SUCCESS")
+    if policy.window is not None:
+        policy.window.check()
+    for template in (rule.message, *rule.metadata.values()):
+        _check_template(template)
+    for name in rule.metadata:
+        _check_text("metadata key", name)
+    if not rule.message:
+        raise InvalidError("the message of a rule must not be empty; leave it out for the usual one")
+
+
+def _refuse_loops(lake: Lake, rule: Rule) -> None:
+    after = ""
+    while True:
+        page = lake.repositories(after=after)
+        for repository in page.results:
+            if _nested(rule.source, repository.namespace + "/"):
+                raise InvalidError(
+                    f"source {rule.source!r} and the storage namespace {repository.namespace!r} of repository "
+                    f"{repository.name!r} hold one another: what graveler writes there would be ingested; choose another source"
+                )
+        if page.next_after is None:
+            return
+        after = page.next_after
+
+
+def _refuse_overlap(rule: Rule, other: Rule) -> None:
+    if rule.name == other.name:
+        raise AlreadyExistsError("ingest rule", rule.name, "remove it first, or choose another name")
+    if not _suffixes_meet(rule.suffixes, other.suffixes):
+        return
+    if _nested(rule.source, other.source):
+        raise InvalidError(
+            f"source {rule.source!r} overlaps {other.source!r} of rule {other.name!r}: an object would be taken twice; "
+            "choose another source, or suffixes of which none ends with one of the other rule's"
+        )
+    if rule.branch == other.branch and _nested(rule.destination, other.destination):
+        raise InvalidError(
+            f"destination {rule.destination!r} overlaps {other.destination!r} of rule {other.name!r} on branch {rule.branch!r}: "
+            "two sources would write one path; choose another destination"
+        )
+
+
+def _nested(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _suffixes_meet(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Can a key end with one of both? None of them stands for any."""
+    if not one or not other:
+        return True
+    return any(left.endswith(right) or right.endswith(left) for left in one for right in other)
+
+
+def _check_text(what: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidError(f"{what} {text!r} cannot be written as UTF-8") from None
+    if "\0" in text:
+        raise InvalidError(f"{what} {text!r} holds a NUL")
+
+
+def _check_template(template: str) -> None:
+    _check_text("template", template)
+    try:
+        named = [(field, spec, how) for _, field, spec, how in Formatter().parse(template) if field is not None]
+    except ValueError as error:
+        raise InvalidError(f"template {template!r} cannot be read: {error}; write a brace as {{{{ or }}}}") from None
+    for field, spec, how in named:
+        if field not in FIELDS or spec or how:
+            raise InvalidError(f"template {template!r} names {field!r}; known are {', '.join(FIELDS)}")
+
+
+def _key(uid: RepositoryUID) -> Key:
+    return Key(PARTITION, uid.encode())
+
+
+def _decode(uid: RepositoryUID, item: Item) -> RepositoryRules:
+    packed, version = item.get("rules"), item.get("version")
+    try:
+        rules = msgspec.msgpack.decode(packed if isinstance(packed, bytes) else b"", type=tuple[Rule, ...])
+        return RepositoryRules(str(item.get("repository")), uid, rules, msgspec.convert(version, int))
+    except msgspec.MsgspecError as error:
+        raise CorruptError(
+            f"the item of the ingest rules of {uid} cannot be read: {error}; restore the table"
+        ) from None

@@ -1,0 +1,60 @@
+"""Looking at what a source holds now: one object, or all below a prefix."""
+
+from collections.abc import Iterator
+from hashlib import md5
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import NotFoundError
+from graveler.ingest.events import FILES
+from graveler.ingest.rules import Rule
+from graveler.lake.repository import OpenRepository
+from graveler.storage.objects import Objects, StoredObject
+
+_FILES: Final = FILES + "/"
+
+
+class Found(Struct, frozen=True):
+    """An object as its store has it. ``etag`` is empty for a file: :func:`checksum` reads it."""
+
+    key: str
+    size: int
+    etag: str
+    modified: float
+
+
+def find(repository: OpenRepository, address: str) -> Found | None:
+    """The object at an address, or None. One object request. :class:`ForbiddenError`, :class:`UnavailableError`."""
+    store, key = repository.store_at(address)
+    try:
+        return _found(address, key, store.head(key))
+    except NotFoundError:
+        return None
+
+
+def checksum(repository: OpenRepository, address: str) -> str:
+    """MD5 of an object's bytes. One object request. :class:`NotFoundError` if it is gone."""
+    store, key = repository.store_at(address)
+    digest = md5(usedforsecurity=False)
+    for piece in store.stream(key):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def everything(repository: OpenRepository, rule: Rule) -> Iterator[Found]:
+    """All that a rule would take, in the order of keys' bytes. One object request for each thousand below its source."""
+    store, prefix = _below(repository, rule)
+    for stored in store.list(prefix):
+        if rule.takes(stored.key):
+            yield _found(rule.source, stored.key, stored)
+
+
+def _below(repository: OpenRepository, rule: Rule) -> tuple[Objects, str]:
+    store, _ = repository.store_at(rule.source + "object")  # a source itself is no object's address
+    return store, rule.prefix
+
+
+def _found(address: str, key: str, stored: StoredObject) -> Found:
+    etag = "" if address.startswith(_FILES) else stored.etag
+    return Found(key, stored.size, etag, stored.modified)

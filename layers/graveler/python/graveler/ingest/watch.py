@@ -1,0 +1,86 @@
+"""Events of a folder, by looking at it now and then: ingest on a laptop, where no store tells.
+
+A file counts when two looks find it the same, so one that is being written is left for later. Its sequencer is when its inode was
+last changed (which nobody can set, other than its time of modification), in nanoseconds; that of its deletion is when it was
+first missed. So a watch that begins anew sends the events of before again, which change nothing; what was deleted while nobody
+watched is found by reconciling.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from graveler.errors import UnavailableError
+from graveler.ingest.events import FILES, EventKind, ObjectEvent
+
+_SLACK: Final = 10_000_000
+"""Nanoseconds by which a file's times may lag behind the clock."""
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """What tells one state of a file from another."""
+
+    size: int
+    modified_ns: int
+    changed_ns: int
+    node: int
+
+
+class FolderWatch:
+    """Looks at the files below a folder. ``now_ns`` is the clock of the file system, in nanoseconds; ``skips`` says which folders
+    are not entered."""
+
+    def __init__(
+        self, folder: Path, now_ns: Callable[[], int], skips: Callable[[Path], bool] = lambda _: False
+    ) -> None:
+        self._folder = folder.absolute()
+        self._now_ns = now_ns
+        self._skips = skips
+        self._told: dict[str, _Look] = {}
+        self._last: dict[str, _Look] = {}
+
+    def look(self) -> list[ObjectEvent]:
+        """What has come, changed or gone since the look before. Reads no file. :class:`UnavailableError`."""
+        began = self._now_ns()
+        found = dict(self._files())
+        events: list[ObjectEvent] = []
+        for path, state in found.items():
+            if self._told.get(path) != state and self._last.get(path) == state:
+                events.append(_event(path, EventKind.CREATED, state.changed_ns, state))
+                self._told[path] = state
+        for path in [path for path in self._told if path not in found]:
+            gone = self._told.pop(path)
+            events.append(_event(path, EventKind.DELETED, max(began - _SLACK, gone.changed_ns + 1), gone))
+        self._last = found
+        return events
+
+    def _files(self) -> Iterator[tuple[str, _Look]]:
+        waiting = [self._folder]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                for path in sorted(folder.iterdir()):
+                    if path.is_dir():
+                        if not path.is_symlink() and not self._skips(path):
+                            waiting.append(path)
+                        continue
+                    try:
+                        status = path.stat()
+                    except FileNotFoundError:
+                        continue  # it went while we looked
+                    if path.is_file():
+                        look = _Look(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+                        yield str(path), look
+            except FileNotFoundError:
+                if folder == self._folder:
+                    raise UnavailableError(f"folder {str(folder)!r} is gone; nothing was taken for deleted") from None
+            except OSError as error:
+                raise UnavailableError(f"cannot look into {str(folder)!r}: {error.strerror}") from None
+
+
+def _event(path: str, kind: EventKind, sequence: int, state: _Look) -> ObjectEvent:
+    # Sequencers of one width, so that padding on the right changes nothing.
+    sequencer = f"{sequence:016x}".rstrip("0")
+    return ObjectEvent(FILES, path[1:], kind, sequencer, state.size, "", state.modified_ns / 1e9)

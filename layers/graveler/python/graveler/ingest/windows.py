@@ -1,0 +1,78 @@
+"""Clock windows: which hour (or day, or five minutes) an object belongs to, by its key or by its event's time. All in UTC."""
+
+import re
+from calendar import timegm
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+
+_PARTS: Final = {
+    "YYYY": r"(?P<Y>\d{4})",
+    "MM": r"(?P<M>\d{2})",
+    "DD": r"(?P<D>\d{2})",
+    "hh": r"(?P<h>\d{2})",
+    "mm": r"(?P<m>\d{2})",
+}
+_PART: Final = re.compile("|".join(_PARTS))
+
+
+class Window(Struct, frozen=True):
+    """Windows of ``seconds`` each. ``layout`` says how keys below the source begin, of ``YYYY MM DD hh mm`` and other text, as
+    ``YYYY/MM/DD/hh:mm/``; an object whose key does not begin so belongs to the window of its event's time. A window is over
+    ``lateness`` seconds after its end."""
+
+    seconds: int
+    layout: str = ""
+    lateness: int = 0
+
+    def of(self, below: str, time: float) -> int:
+        """The beginning (Unix seconds) of the window of an object: ``below`` is its key below the source."""
+        return int(self._stated(below) or time) // self.seconds * self.seconds
+
+    def ends(self, begin: int) -> int:
+        """When nothing more is expected of a window."""
+        return begin + self.seconds + self.lateness
+
+    def check(self) -> None:
+        """:class:`InvalidError` for windows that cannot be."""
+        if self.seconds < 1 or self.lateness < 0:
+            raise InvalidError(
+                f"a window of {self.seconds} seconds with {self.lateness} seconds for late objects; it has at least 1, and 0"
+            )
+        if not self.layout:
+            return
+        named = _PART.findall(self.layout)
+        if "YYYY" not in named or len(set(named)) != len(named):
+            raise InvalidError(
+                f"window layout {self.layout!r} must name YYYY, and each of YYYY MM DD hh mm once at most, as YYYY/MM/DD/hh:mm/"
+            )
+
+    def _stated(self, below: str) -> float | None:
+        found = _pattern(self.layout).match(below) if self.layout else None
+        if found is None:
+            return None
+        parts = {"M": "01", "D": "01", "h": "00", "m": "00", **found.groupdict()}
+        try:
+            year, month, day, hour, minute = (int(parts[part]) for part in "YMDhm")
+            moment = datetime(year, month, day, hour, minute, tzinfo=UTC)
+        except ValueError:
+            return None
+        return timegm(moment.utctimetuple())
+
+
+def spelled(begin: int) -> str:
+    """The beginning of a window, for people."""
+    return datetime.fromtimestamp(begin, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@lru_cache(maxsize=64)
+def _pattern(layout: str) -> re.Pattern[str]:
+    pieces, at = [], 0
+    for found in _PART.finditer(layout):
+        pieces += [re.escape(layout[at : found.start()]), _PARTS[found[0]]]
+        at = found.end()
+    return re.compile("".join([*pieces, re.escape(layout[at:])]))
