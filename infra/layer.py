@@ -162,10 +162,10 @@ def _trim(folder: Path) -> None:
 def _compile(folder: Path, interpreter: Path) -> Iterator[Path]:
     """Compile, and yield all files, in order."""
     command: Sequence[str | Path] = [
-        interpreter, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash",
+        interpreter, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
         "-s", folder, "-p", _IN_LAMBDA, folder,
     ]  # fmt: skip
-    # The order of sets in byte code, and whether it is written at all, would depend on these.
+    # One process, one order of sets: byte code tells which constants a process has met before. And it is to be written at all.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(command, check=True, env={**environment, "PYTHONHASHSEED": "0"})
     yield from sorted(file for file in folder.rglob("*") if file.is_file())
