@@ -67,9 +67,13 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	    tests/tree tests/storage tests/history tests/staging tests/lake
 
 soak: setup  ## the long campaigns: faults, interleavings, processes, merges, histories; lines that no test would miss
-	@GRAVELER_SCHEDULES=$${GRAVELER_SCHEDULES:-20000} GRAVELER_SOAK_SECONDS=$${GRAVELER_SOAK_SECONDS:-60} \
-	    GRAVELER_MERGE_CASES=$${GRAVELER_MERGE_CASES:-200000} GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} \
-	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} GRAVELER_REQUESTS=$${GRAVELER_REQUESTS:-300} $(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
+	@export GRAVELER_SCHEDULES=$${GRAVELER_SCHEDULES:-20000} GRAVELER_SOAK_SECONDS=$${GRAVELER_SOAK_SECONDS:-60} \
+	    GRAVELER_MERGE_CASES=$${GRAVELER_MERGE_CASES:-200000} GRAVELER_MERGES=$${GRAVELER_MERGES:-20000} \
+	    GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} GRAVELER_EXAMPLES=$${GRAVELER_EXAMPLES:-5000} \
+	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} GRAVELER_UNIVERSE=$${GRAVELER_UNIVERSE:-9} \
+	    GRAVELER_REQUESTS=$${GRAVELER_REQUESTS:-300} GRAVELER_FUZZ_EXAMPLES=$${GRAVELER_FUZZ_EXAMPLES:-200} \
+	    GRAVELER_MEMORY_RECORDS=$${GRAVELER_MEMORY_RECORDS:-3000000} GRAVELER_INGEST_EVENTS=$${GRAVELER_INGEST_EVENTS:-20000}; \
+	$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
 	@$(BIN)/python -m tests.mutations
 
 openapi: setup  ## write docs/openapi.json again, from the routes

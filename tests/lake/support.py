@@ -11,6 +11,7 @@ from typing import Final
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.lake.stage import Stager
 from graveler.model import CommonPrefix, ObjectEntry, SplitParameters
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
@@ -213,6 +214,11 @@ def commit(
 ) -> str:
     put(repository, files, branch)
     return repository.commit(branch, message).id
+
+
+def stager(repository: OpenRepository) -> Stager:
+    """What stages its changes, to be interrupted between two steps."""
+    return repository._stager
 
 
 def texts(repository: OpenRepository, ref: str = "main", prefix: str = "") -> dict[str, str]:

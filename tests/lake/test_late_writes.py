@@ -7,8 +7,6 @@ from graveler.errors import (
     BusyError,
     NoChangesError,
 )
-from graveler.lake.repository import OpenRepository
-from graveler.lake.stage import Stager
 from tests.lake.support import (
     PUBLISH,
     Before,
@@ -20,14 +18,10 @@ from tests.lake.support import (
     messages,
     paths,
     put,
+    stager,
     texts,
 )
 from tests.support.instruments import Fault
-
-
-def stager(repository: OpenRepository) -> Stager:
-    return repository._stager
-
 
 # Deletes and late puts (C1)
 

@@ -6,8 +6,6 @@ from graveler.errors import (
     BusyError,
     NoChangesError,
 )
-from graveler.lake.repository import OpenRepository
-from graveler.lake.stage import Stager
 from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP
 from graveler.staging.tokens import TokenState
 from graveler.storage.tables import Key, Value
@@ -18,13 +16,10 @@ from tests.lake.support import (
     messages,
     paths,
     put,
+    stager,
     texts,
 )
 from tests.support.instruments import Fault
-
-
-def stager(repository: OpenRepository) -> Stager:
-    return repository._stager
 
 
 def test_a_reader_that_took_the_branch_before_the_publish_still_finds_what_was_staged() -> None:

@@ -10,6 +10,6 @@ commits        commit records and their IDs; where they are kept
 refs           branches and tags: read, list, and the writes that change them
 reflog         who moved which ref from where to where
 expressions    ``main~2^2@``: from what a user writes to a commit
-graph          merge base, ancestry and log
+graph          merge base, first parents, log and origins
 =============  =====================================================================
 """
