@@ -7,6 +7,7 @@ import sys
 
 from aws_cdk import App, Tags, Validations
 from cdk_nag import AwsSolutionsChecks
+
 from infra.api import ApiStack
 from infra.layer import LayerError
 from infra.network import NetworkStack
