@@ -91,3 +91,31 @@ def test_the_commands_shown_print_what_is_shown(document: str, tmp_path: Path) -
 
 def test_the_readme_shows_a_session() -> None:
     assert "README.md" in DOCUMENTS
+
+
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
+)
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can name behind ``#``: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / page).read_text()):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_readme_names_every_page() -> None:
+    linked = set(re.findall(r"\]\((docs/[^)#]+)", (ROOT / "README.md").read_text()))
+    assert {page for page in PAGES if re.fullmatch(r"docs/[^/]+", page)} <= linked
