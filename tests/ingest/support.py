@@ -74,7 +74,6 @@ class Shore:
         wanted, boundaries = schedule or (lambda *_: None), seen or Boundaries()
 
         def outside(address: str) -> tuple[Objects, str]:
-            assert address.startswith(BUCKET + "/"), address
             return FaultyObjects(self.bucket.store, wanted, boundaries), address.removeprefix(BUCKET + "/")
 
         return Lake(

@@ -20,6 +20,7 @@ from graveler.cli.verbs import (
     gc,
     history,
     imports,
+    ingest,
     keys,
     merges,
     objects,
@@ -164,6 +165,7 @@ _add(
     imports.import_,
     names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import"),
 )
+app.add_typer(ingest.app, name="ingest", rich_help_panel=_CHANGES)
 _add(_HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
 app.add_typer(keys.app, name="keys", rich_help_panel=_UPKEEP)
 app.add_typer(gc.app, name="gc", rich_help_panel=_UPKEEP)

@@ -300,7 +300,7 @@ class Ingester:
                 created
                 and seen is not None
                 and seen.present
-                and seen.etag != event.etag
+                and (not event.etag or seen.etag != event.etag)
                 and rule.overwrites is Overwrites.REFUSE
             ):
                 why = f"{event.address!r} was overwritten, and rule {rule.name!r} refuses that"

@@ -1,0 +1,452 @@
+"""Ingest: rules about what lands in a bucket or a folder, and the work by them on this machine."""
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli import completion
+from graveler.cli.exits import InterruptedVerbError
+from graveler.cli.options import AsJson, LakeFolder, Metadata, check_utf8, parse_metadata
+from graveler.cli.places import find_lake, open_lake, refuse_own_lake
+from graveler.cli.terminal import Json, Screen, output
+from graveler.cli.uris import parse_prefix, parse_repository
+from graveler.cli.values import commit_line, count
+from graveler.errors import InvalidError, NotFoundError, UnavailableError
+
+if TYPE_CHECKING:
+    from graveler.ingest.events import ObjectEvent
+    from graveler.ingest.ingester import Batch
+    from graveler.ingest.rules import Rule
+    from graveler.lake.lake import Lake
+    from graveler.lake.repository import OpenRepository
+
+_BATCH = 480
+_SHOWN = 20
+_FIRST_PAUSE = 0.2
+"""Seconds between the first two looks at a folder."""
+
+app = typer.Typer(help="Make commits of what lands in a bucket or a folder, without copying it.")
+rules = typer.Typer(help="Say what is ingested, where to, and when it is committed.")
+app.add_typer(rules, name="rules")
+
+Repository = Annotated[
+    str,
+    typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
+]
+RuleName = Annotated[str, typer.Argument(metavar="NAME", help="The rule's name.")]
+
+
+@rules.command()
+def add(
+    name: RuleName,
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="What lands: a folder, file:///… or s3://BUCKET/PREFIX/.")
+    ],
+    uri: Annotated[
+        str,
+        typer.Argument(
+            metavar="URI",
+            help="lakefs://REPOSITORY/BRANCH/ and perhaps a folder there.",
+            autocompletion=completion.objects,
+        ),
+    ],
+    suffixes: Annotated[
+        list[str] | None,
+        typer.Option("--suffix", metavar="TEXT", help="Only keys that end so; may be repeated. [default: all]"),
+    ] = None,
+    keep_deleted: Annotated[
+        bool, typer.Option("--keep-deleted", help="What is deleted at the source stays on the branch.")
+    ] = False,
+    refuse_overwrites: Annotated[
+        bool, typer.Option("--refuse-overwrites", help="Objects are written once; overwritten ones are refused.")
+    ] = False,
+    after_objects: Annotated[
+        int, typer.Option("--after-objects", metavar="N", help="Commit when N changes are there.")
+    ] = 0,
+    after_seconds: Annotated[
+        int, typer.Option("--after-seconds", metavar="N", help="Commit N seconds after the first change.")
+    ] = 0,
+    marker: Annotated[
+        str, typer.Option("--marker", metavar="NAME", help="Commit when such an object lands, as _SUCCESS.")
+    ] = "",
+    window: Annotated[int, typer.Option("--window", metavar="SECONDS", help="Commit each clock window, as 3600.")] = 0,
+    layout: Annotated[
+        str,
+        typer.Option("--window-layout", metavar="TEXT", help="How keys tell their window, as YYYY/MM/DD/hh:mm/."),
+    ] = "",
+    lateness: Annotated[
+        int, typer.Option("--lateness", metavar="SECONDS", help="How long to wait for a window's late objects.")
+    ] = 0,
+    message: Annotated[
+        str, typer.Option("--message", "-m", metavar="TEXT", help="Commits' message, with fields as {objects}.")
+    ] = "",
+    meta: Metadata = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare size and ETag with the store before staging.")
+    ] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a rule: what lands at SOURCE appears on a branch.
+
+    Without one of --after-objects, --after-seconds, --marker and --window nothing is committed by itself. Messages and metadata
+    may name {rule} {branch} {source} {objects} {deleted} {window} {reason}.
+
+    \b
+    Examples:
+      graveler ingest rules add drop ~/drop lakefs://quickstart/main/drop/ \\
+        --after-seconds 60
+      graveler ingest rules add hourly s3://landing/input/ \\
+        lakefs://quickstart/main/input/ --window 3600 \\
+        --window-layout YYYY/MM/DD/hh:mm/ --lateness 300 -m "Hour {window}"
+
+    JSON: one document, the rule.
+    """
+    from graveler.ingest.rules import CommitPolicy, Deletes, Overwrites, Rule, RuleStore
+    from graveler.ingest.windows import Window
+
+    to = parse_prefix(uri)
+    if (layout or lateness) and not window:
+        raise InvalidError("--window-layout and --lateness are about clock windows; they go with --window")
+    opened = open_lake(lake)
+    policy = CommitPolicy(after_objects, after_seconds, marker, Window(window, layout, lateness) if window else None)
+    rule = Rule(
+        name,
+        _source(source, find_lake(lake)),
+        to.ref,
+        to.path,
+        tuple(suffixes or ()),
+        Deletes.KEEP if keep_deleted else Deletes.APPLY,
+        Overwrites.REFUSE if refuse_overwrites else Overwrites.REPLACE,
+        policy,
+        metadata=parse_metadata(meta),
+        verify=verify,
+    )
+    if message:
+        import msgspec
+
+        rule = msgspec.structs.replace(rule, message=message)
+    made = RuleStore(opened.tables).add(opened, to.repository, rule)
+    screen = output()
+    if as_json:
+        screen.json(_rule_json(to.repository, made))
+        return
+    screen.line(f"added rule {screen.paint(made.name, 'bold')}: {screen.safe(made.source)} → {screen.safe(str(to))}")
+
+
+@rules.command("list")
+def list_(name: Repository, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """List the rules of a repository.
+
+    \b
+    Example:
+      graveler ingest rules list lakefs://quickstart
+
+    \b
+    JSON: a line for each rule
+      {name, source, repository, branch, destination, suffixes, deletes,
+      overwrites, commit, message, metadata, verify, id}.
+    """
+    opened = open_lake(lake)
+    repository = opened.repository(parse_repository(name)).repository
+    screen = output()
+    for rule in _rules_of(opened, repository.name):
+        if as_json:
+            screen.json(_rule_json(repository.name, rule))
+        else:
+            screen.line(
+                f"{screen.paint(rule.name, 'bold')}  {screen.safe(rule.source)} → "
+                f"{screen.safe(f'{rule.branch}/{rule.destination}')}  {_policy_line(rule)}"
+            )
+
+
+@rules.command()
+def remove(name: Repository, rule: RuleName, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+    """Remove a rule. What it has staged stays.
+
+    \b
+    Example:
+      graveler ingest rules remove lakefs://quickstart drop
+
+    JSON: one document, the rule that was removed.
+    """
+    from graveler.ingest.rules import RuleStore
+
+    opened = open_lake(lake)
+    repository = opened.repository(parse_repository(name)).repository
+    removed = RuleStore(opened.tables).remove(repository, rule)
+    screen = output()
+    if as_json:
+        screen.json(_rule_json(repository.name, removed))
+        return
+    screen.line(f"removed rule {screen.safe(removed.name)}")
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A message a line, as a queue had them.")],
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Process recorded events, as of a dead-letter queue.
+
+    Each line is JSON: a notification of S3, an event of EventBridge, or {address, kind, sequencer, size, etag, time}. What was
+    processed before changes nothing. The exit code is 5 if any line could not be processed.
+
+    \b
+    Example:
+      graveler ingest replay events.jsonl
+
+    JSON: a line {line, outcome, reason} for each of the file.
+    """
+    from graveler.ingest.ingester import Ingester, Message
+    from graveler.lake.clock import SystemClock
+
+    ingester = Ingester(open_lake(lake), SystemClock())
+    screen = output()
+    counts: dict[str, int] = {}
+    failed = 0
+    for batch in _batches(_lines(file)):
+        results, made = ingester.process_messages([Message(str(number), text) for number, text in batch])
+        for (number, _), result in zip(batch, results, strict=True):
+            counts[result.outcome.value] = counts.get(result.outcome.value, 0) + 1
+            failed += not result.outcome.is_done
+            if as_json:
+                screen.json({"line": number, "outcome": result.outcome.value, "reason": result.reason})
+            elif not result.outcome.is_done:
+                screen.line(f"line {number}: {result.outcome.value}: {screen.safe(result.reason)}")
+        if not as_json:
+            _show_commits(screen, made)
+    if not as_json:
+        screen.line(", ".join(f"{number:,} {name}" for name, number in sorted(counts.items())) or "no events")
+    if failed:
+        from graveler.cli.exits import ExitCode
+
+        raise typer.Exit(ExitCode.PRECONDITION)
+
+
+@app.command()
+def watch(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What to look at; rules are about it.")],
+    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="How often to look.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Take what is there, commit what is due, and end.")] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ingest what lands in a folder, until Ctrl-C.
+
+    By the rules whose source is in FOLDER, or holds it. A file counts when two looks find it the same. What came and went while
+    nobody watched is taken first. Ctrl-C leaves nothing half done.
+
+    \b
+    Examples:
+      graveler ingest watch ~/drop
+      graveler ingest watch ~/drop --once
+
+    \b
+    JSON: a line {events, staged, failed, commits} for each look that found
+      something; failed are {address, outcome, reason}, commits their IDs.
+    """
+    if interval < 0.1:
+        raise InvalidError(f"looking every {interval} seconds is too often; 0.1 is the least")
+    where = find_lake(lake)
+    opened = open_lake(lake)
+    root = folder.resolve()
+    if not root.is_dir():
+        raise NotFoundError(f"folder {str(folder)!r} does not exist; name one that does")
+    try:
+        _watch(opened, root, where.resolve(), interval, once=once, as_json=as_json)
+    except KeyboardInterrupt:
+        raise InterruptedVerbError("what was staged until then is there; watching again goes on from it") from None
+
+
+@app.command()
+def reconcile(
+    name: Repository,
+    rule: Annotated[str, typer.Argument(metavar="[NAME]", help="One rule. [default: all]")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what differs.")] = False,
+    lake: LakeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare sources with their branches, and repair.
+
+    For events that were lost, and for what was there before the rule. The exit code is 5 if something could not be repaired.
+
+    \b
+    Examples:
+      graveler ingest reconcile lakefs://quickstart
+      graveler ingest reconcile lakefs://quickstart drop --dry-run
+
+    \b
+    JSON: a line for each rule
+      {rule, objects, linked, deleted, linked_count, deleted_count, refused,
+      commits}; refused are {path, reason}.
+    """
+    from graveler.ingest.reconcile import Reconciler
+    from graveler.lake.clock import SystemClock
+
+    opened = open_lake(lake)
+    repository = opened.repository(parse_repository(name))
+    wanted = [found for found in _rules_of(opened, repository.repository.name) if not rule or found.name == rule]
+    if rule and not wanted:
+        raise NotFoundError(
+            f"repository {repository.repository.name!r} has no ingest rule {rule!r}; list the ones there are"
+        )
+    screen = output()
+    refused = 0
+    for found in wanted:
+        report = Reconciler(opened, SystemClock()).reconcile(repository, found, dry_run=dry_run)
+        refused += len(report.refused)
+        if as_json:
+            screen.json(
+                {
+                    "rule": found.name,
+                    "objects": report.objects,
+                    "linked": list(report.linked),
+                    "deleted": list(report.deleted),
+                    "linked_count": report.linked_count,
+                    "deleted_count": report.deleted_count,
+                    "refused": [{"path": one.path, "reason": one.reason} for one in report.refused],
+                    "commits": [commit.id for commit in report.commits],
+                }
+            )
+            continue
+        would = "would be " if dry_run else ""
+        screen.line(
+            f"{screen.paint(found.name, 'bold')}: {count(report.objects, 'object')}, "
+            f"{report.linked_count:,} {would}linked, {report.deleted_count:,} {would}deleted"
+        )
+        for sign, paths in (("+", report.linked), ("-", report.deleted)):
+            for path in islice(paths, _SHOWN):
+                screen.line(f"  {sign} {screen.safe(path)}")
+        for one in report.refused[:_SHOWN]:
+            screen.line(screen.paint(f"  ! {screen.safe(one.path)}: {screen.safe(one.reason)}", "red"))
+        for commit in report.commits:
+            screen.line(commit_line(screen, "  committed", commit))
+    if refused:
+        from graveler.cli.exits import ExitCode
+
+        raise typer.Exit(ExitCode.PRECONDITION)
+
+
+def _watch(lake: "Lake", root: Path, where: Path, interval: float, *, once: bool, as_json: bool) -> None:
+    from graveler.ingest.ingester import Ingester
+    from graveler.ingest.reconcile import Reconciler
+    from graveler.ingest.watch import FolderWatch
+    from graveler.lake.clock import SystemClock
+
+    clock = SystemClock()
+    ingester = Ingester(lake, clock)
+    found = FolderWatch(root, time.time_ns, lambda path: path.resolve() == where)
+    wanted = list(_rules_about(lake, root))
+    if not wanted:
+        raise NotFoundError(f"no ingest rule is about {str(root)!r}; add one with `graveler ingest rules add`")
+    screen = output()
+    found.look()
+    clock.sleep(min(interval, _FIRST_PAUSE))
+    first = True
+    while True:
+        events = found.look()
+        for at in range(0, len(events), _BATCH):
+            _show_batch(screen, events[at : at + _BATCH], ingester.process(events[at : at + _BATCH]), as_json=as_json)
+        if first:  # what went while nobody watched
+            for repository, rule in wanted:
+                Reconciler(lake, clock).reconcile(repository, rule)
+            first = False
+        _show_batch(screen, [], ingester.commit_due(), as_json=as_json)
+        if once:
+            return
+        clock.sleep(interval)
+
+
+def _rules_about(lake: "Lake", root: Path) -> Iterator[tuple["OpenRepository", "Rule"]]:
+    from graveler.ingest.rules import RuleStore
+
+    folder = f"file://{root}/"
+    for rules_ in RuleStore(lake.tables).all():
+        about = [rule for rule in rules_.rules if rule.source.startswith(folder) or folder.startswith(rule.source)]
+        if about:
+            repository = lake.repository(rules_.repository)
+            yield from ((repository, rule) for rule in about)
+
+
+def _show_batch(screen: Screen, events: "list[ObjectEvent]", batch: "Batch", *, as_json: bool) -> None:
+    failed = [
+        {"address": event.address, "outcome": result.outcome.value, "reason": result.reason}
+        for event, result in zip(events, batch.results, strict=True)
+        if not result.outcome.is_done
+    ]
+    staged = sum(result.outcome.value == "staged" for result in batch.results)
+    if as_json:
+        if staged or failed or batch.commits:
+            commits = [made.commit.id for made in batch.commits]
+            screen.json({"events": len(events), "staged": staged, "failed": failed, "commits": commits})
+        return
+    if staged:
+        screen.line(f"staged {count(staged, 'change')}")
+    for event, result in zip(events, batch.results, strict=True):
+        if not result.outcome.is_done:
+            screen.line(f"{result.outcome.value}: {screen.safe(event.address)}: {screen.safe(result.reason)}")
+    _show_commits(screen, batch)
+
+
+def _show_commits(screen: Screen, batch: "Batch") -> None:
+    for made in batch.commits:
+        screen.line(commit_line(screen, f"committed by rule {made.rule}", made.commit))
+    for failed in batch.commits_failed:
+        screen.line(screen.paint(f"rule {failed.rule} could not commit: {screen.safe(failed.reason)}", "red"))
+
+
+def _source(named: str, lake: Path) -> str:
+    """The source's address; a folder's name becomes one."""
+    check_utf8("SOURCE", named)
+    if "://" in named and not named.startswith("file://"):
+        return named if named.endswith("/") else named + "/"
+    folder = Path(named.removeprefix("file://")).expanduser().resolve()
+    refuse_own_lake(folder, lake)
+    return f"file://{folder}/" if folder != Path("/") else "file:///"
+
+
+def _rules_of(lake: "Lake", repository: str) -> "tuple[Rule, ...]":
+    from graveler.ingest.rules import RuleStore
+
+    return RuleStore(lake.tables).of(lake.repository(repository).repository).rules
+
+
+def _rule_json(repository: str, rule: "Rule") -> Json:
+    import msgspec
+
+    described: Json = msgspec.to_builtins({"repository": repository, **msgspec.structs.asdict(rule)})
+    return described
+
+
+def _policy_line(rule: "Rule") -> str:
+    policy = rule.commit
+    parts: list[tuple[object, str]] = [
+        (policy.objects, f"after {policy.objects:,} changes"),
+        (policy.seconds, f"after {policy.seconds:,} s"),
+        (policy.marker, f"at {policy.marker}"),
+        (policy.window, f"each {policy.window.seconds:,} s" if policy.window else ""),
+    ]
+    return "commits " + (", ".join(said for given, said in parts if given) or "nothing by itself")
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with file.open(encoding="utf-8", errors="surrogateescape") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, line
+    except FileNotFoundError:
+        raise NotFoundError(f"file {str(file)!r} does not exist; name one that does") from None
+    except OSError as error:
+        raise UnavailableError(f"cannot read {str(file)!r}: {error.strerror}") from None
+
+
+def _batches(lines: Iterator[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    while batch := list(islice(lines, _BATCH)):
+        yield batch
