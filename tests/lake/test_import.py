@@ -12,8 +12,10 @@ from graveler.errors import DirtyBranchError, GravelerError, InvalidError, NotFo
 from graveler.lake.importing import folder_listing
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.importer import ImportSource
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress, source_at
 from graveler.model import ObjectEntry
+from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects import Objects
 from graveler.tree.record import RecordCodec
 from tests.lake.support import (
     NAMESPACE,
@@ -124,6 +126,37 @@ def test_addresses_are_imported_as_the_object_stores_take_prefixes(tmp_path: Pat
     assert paths(world.main) == ["one", "p/b/1", "p/b/2/x", "p/bc", "q/old", "r/1", "r/2/x"]
     assert world.main.stat("main", "one").checksum == md5(b"other").hexdigest()
     assert world.main.commit_of("main").message == "Import objects"
+
+
+def test_other_stores_are_listed_and_their_etags_taken_for_checksums() -> None:
+    bucket = MemoryObjects("mem://bucket")
+    for name in ("in/b/1", "in/b/ä x", "in/bc", "in/c", "top"):
+        bucket.put(name, name.encode())
+    codec = RecordCodec("mem://repo")
+
+    def outside(address: str) -> tuple[Objects, str]:
+        return bucket, address.removeprefix("mem://bucket/")
+
+    def taken(kind: AddressType, address: str, destination: str) -> dict[str, ObjectEntry]:
+        source = source_at(ImportAddress(kind, address, destination), codec, outside)
+        records = list(source.records())
+        assert records == sorted(records)
+        return {key.decode(): codec.decode(key, packed) for key, packed in records}
+
+    found = taken(AddressType.COMMON_PREFIX, "mem://bucket/in/b", "p")
+    assert {path: entry.address for path, entry in found.items()} == {
+        "p/b/1": "mem://bucket/in/b/1",
+        "p/b/ä x": "mem://bucket/in/b/ä x",
+        "p/bc": "mem://bucket/in/bc",
+    }
+    assert found["p/bc"].checksum == bucket.head("in/bc").etag.strip('"')
+    assert found["p/bc"].size == len("in/bc")
+    assert list(taken(AddressType.COMMON_PREFIX, "mem://bucket/in/b/", "")) == ["1", "ä x"]
+    for root in ("mem://bucket", "mem://bucket/"):
+        assert len(taken(AddressType.COMMON_PREFIX, root, "all/")) == 5
+    assert list(taken(AddressType.OBJECT, "mem://bucket/top", "one")) == ["one"]
+    with pytest.raises(NotFoundError, match="nothing was imported"):
+        taken(AddressType.OBJECT, "mem://bucket/none", "one")
 
 
 @pytest.mark.parametrize(

@@ -797,7 +797,7 @@ class OpenRepository(RepositoryReader):
         Without any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there."""
         return self.import_sources(
             branch,
-            [source_at(address, self._codec, progress) for address in addresses],
+            [source_at(address, self._codec, self._outside, progress) for address in addresses],
             message,
             committer=committer,
             metadata=metadata,

@@ -3,7 +3,7 @@
 A prefix is taken as the object stores take it: ``…/a/b`` is also ``…/a/bc`` and ``…/a/b/c``. Paths begin behind its last slash.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
 from threading import Event
@@ -13,8 +13,10 @@ import msgspec
 
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.importing.folder_listing import FolderListing, Progress, file_record, no_progress
-from graveler.lake.importing.importer import ImportSource
+from graveler.lake.importing.importer import ImportSource, Listing
 from graveler.lake.text import utf8
+from graveler.model import ObjectEntry
+from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
 from graveler.tree.record import RecordCodec, encode_key
 
 _FILE: Final = "file://"
@@ -36,40 +38,107 @@ class ImportAddress(msgspec.Struct, frozen=True):
     destination: str = ""
 
 
-def source_at(source: ImportAddress, codec: RecordCodec, progress: Progress = no_progress) -> ImportSource:
-    """What is at an address, for an import. No request yet. :class:`InvalidError` for an address that cannot be listed;
-    :class:`NotFoundError`, when it is read, if nothing is there."""
-    folder, name = _split(source.address)
-    if source.type is AddressType.OBJECT:
-        return _object(source, folder, name, codec, progress)
+def source_at(
+    source: ImportAddress,
+    codec: RecordCodec,
+    outside: Callable[[str], tuple[Objects, str]],
+    progress: Progress = no_progress,
+) -> ImportSource:
+    """What is at an address, for an import. No request yet. ``outside`` gives the object store of an address, and its key there.
+
+    A folder's files are read for their MD5; other stores are listed (one request for each 1,000), and their ETags are taken for
+    checksums. :class:`InvalidError` for an address that cannot be listed; :class:`NotFoundError`, when it is read, if nothing is
+    there.
+    """
+    above, name = _split(source.address)
+    is_object = source.type is AddressType.OBJECT
+    if is_object and not name:
+        raise InvalidError(f"{source.address!r} names a folder, not an object; import it as a prefix")
+    if is_object:
+        records = (_file if source.address.startswith(_FILE) else _stored)(source, codec, outside, progress)
+        return ImportSource(encode_key(source.destination), False, records)
     destination = source.destination
     inside = destination if not destination or destination.endswith("/") else destination + "/"
-    listing = FolderListing(Path(folder), inside, codec, progress, beginning=name)
-    return ImportSource(utf8("destination", inside), True, listing)
+    if source.address.startswith(_FILE):
+        folder = above.removeprefix(_FILE) or "/"
+        return ImportSource(
+            utf8("destination", inside), True, FolderListing(Path(folder), inside, codec, progress, beginning=name)
+        )
+    return ImportSource(utf8("destination", inside), True, _listed(above, name, inside, codec, outside, progress))
 
 
-def _object(source: ImportAddress, folder: str, name: str, codec: RecordCodec, progress: Progress) -> ImportSource:
-    if not name:
-        raise InvalidError(f"{source.address!r} names a folder, not an object; import it as a prefix")
-    key = encode_key(source.destination)
+def _file(source: ImportAddress, codec: RecordCodec, _: object, progress: Progress) -> Listing:
+    def records() -> Iterator[tuple[bytes, bytes]]:
+        path = Path(source.address.removeprefix(_FILE))
+        if not path.is_file():
+            raise _missing(source.address)
+        key, packed, size = file_record(str(path), encode_key(source.destination), codec, Event())
+        progress(1, size)
+        yield key, packed
+
+    return records
+
+
+def _stored(
+    source: ImportAddress, codec: RecordCodec, outside: Callable[[str], tuple[Objects, str]], progress: Progress
+) -> Listing:
+    objects, name = outside(source.address)
 
     def records() -> Iterator[tuple[bytes, bytes]]:
-        path = Path(folder) / name
-        if not path.is_file():
-            raise NotFoundError(f"object {source.address!r} does not exist; nothing was imported")
-        key_, packed, size = file_record(str(path), key, codec, Event())
-        progress(1, size)
-        yield key_, packed
+        try:
+            stored = objects.head(name)
+        except ObjectMissingError:
+            raise _missing(source.address) from None
+        progress(1, stored.size)
+        yield _record(source.destination, source.address, stored, codec)
 
-    return ImportSource(key, False, records)
+    return records
+
+
+def _listed(
+    above: str,
+    name: str,
+    inside: str,
+    codec: RecordCodec,
+    outside: Callable[[str], tuple[Objects, str]],
+    progress: Progress,
+) -> Listing:
+    objects, probe = outside(f"{above}/_")  # the root of a bucket has no key of its own
+    folder = probe[:-1]
+
+    def records() -> Iterator[tuple[bytes, bytes]]:
+        for stored in objects.list(folder + name):
+            relative = stored.key.removeprefix(folder)
+            progress(1, stored.size)
+            yield _record(inside + relative, f"{above}/{relative}", stored, codec)
+
+    return records
+
+
+def _record(path: str, address: str, stored: StoredObject, codec: RecordCodec) -> tuple[bytes, bytes]:
+    entry = ObjectEntry(path, address, stored.size, stored.etag.strip('"'), int(stored.modified))
+    return encode_key(path), codec.encode(entry)
+
+
+def _missing(address: str) -> NotFoundError:
+    return NotFoundError(f"object {address!r} does not exist; nothing was imported")
 
 
 def _split(address: str) -> tuple[str, str]:
-    """The folder that an address lies in, and what comes behind it."""
-    path = address.removeprefix(_FILE)
-    if not address.startswith(_FILE + "/"):
-        raise InvalidError(f"cannot import from {address!r}; give an address of the form file:///absolute/path")
+    """What comes before the last slash of an address, and what behind it."""
+    scheme, separator, path = address.partition("://")
+    if (
+        not separator
+        or not scheme
+        or (not path.strip("/") and scheme != "file")
+        or (scheme == "file") != path.startswith("/")
+    ):
+        raise InvalidError(
+            f"cannot import from {address!r}; give an address of the form file:///absolute/path or s3://bucket/path"
+        )
     if "\0" in path or any(part in (".", "..") for part in path.split("/")):
         raise InvalidError(f"cannot import from {address!r}: '.', '..' and NUL have no place in an address")
-    folder, _, name = path.rpartition("/")
-    return folder or "/", name
+    if "/" not in path:
+        path += "/"  # a bucket alone
+    above, _, name = path.rpartition("/")
+    return f"{scheme}://{above}", name
