@@ -4,10 +4,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
-GROUPS = ("repo", "branch", "tag", "keys")
 HEAD = """# Command line
 
 What `graveler` says of itself. The page is written by `python -m tests.make_cli_docs`, and a test compares it with the command.
@@ -38,13 +38,17 @@ def main() -> None:
     top = shown("graveler")
     sections = [HEAD, section("graveler", top)]
     for name in commands(top):
-        text = shown(f"graveler {name}")
-        sections.append(section(f"graveler {name}", text))
-        if name in GROUPS:
-            sections += [
-                section(f"graveler {name} {verb}", shown(f"graveler {name} {verb}")) for verb in commands(text)
-            ]
+        sections += parts(f"graveler {name}")
     PAGE.write_text("\n".join(sections))
+
+
+def parts(command: str) -> Iterator[str]:
+    """The parts of the page about a command, and about those in it."""
+    text = shown(command)
+    yield section(command, text)
+    if re.search(r"^Commands:$", text, re.MULTILINE):
+        for name in commands(text):
+            yield from parts(f"{command} {name}")
 
 
 def section(command: str, text: str) -> str:

@@ -62,6 +62,7 @@ OF_A_REPOSITORY = frozenset(
         "setImportSources",
         "checkRepository",
         "dumpSubmit",
+        "startGarbageCollection",
         "dumpStatus",
         "restoreStatus",
     )

@@ -22,6 +22,7 @@ from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
 from graveler.operations.kinds import KINDS
 from graveler.operations.runner import Runner
+from graveler.retention.operation import KIND, collect_garbage
 
 BASE: Final = "/api/v1"
 
@@ -41,7 +42,7 @@ class Application:
     ) -> None:
         self._lake = lake
         self._access = access
-        self._runner = runner or Runner(lake.tables, KINDS)
+        self._runner = runner or Runner(lake.tables, {**KINDS, KIND: collect_garbage})
         self._settings = settings or Settings()
         self._router = Router(GROUPS)
 

@@ -23,7 +23,7 @@ from graveler.retention.marking import FOLDER as MARKS
 from graveler.retention.marking import Marks
 from graveler.retention.report import check_possible, write_report
 from graveler.retention.roots import RootReader, Roots
-from graveler.retention.runs import CHUNK, Candidate, Claim, Kind, Mode, Outcome, Plan, Runs, Summary, Tally
+from graveler.retention.runs import CHUNK, OPERATION, Candidate, Claim, Kind, Mode, Outcome, Plan, Runs, Summary, Tally
 from graveler.retention.runs import FOLDER as RUNS
 from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS
@@ -34,8 +34,6 @@ from graveler.storage.tables import ConditionFailedError, Delete, Matches, Table
 from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import data_name
 
-OPERATION: Final = "collect-garbage"
-"""The kind of operation that collects; it does not wait for itself."""
 SKEW: Final = 300.0
 """Seconds by which the clocks of writers, store and collector may differ."""
 QUARANTINE_DAYS: Final = 7

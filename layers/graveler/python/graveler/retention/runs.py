@@ -29,6 +29,8 @@ from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Key, Matches, Tables
 
 FOLDER: Final = "_graveler/gc/runs"
+OPERATION: Final = "collect-garbage"
+"""The kind of operation that collects; it does not wait for itself."""
 LEASE: Final = 120.0
 """Seconds without a sign of life after which another collector may begin."""
 CHUNK: Final = 5_000
