@@ -1,0 +1,70 @@
+"""gc: plan, run, report, rules, restore, and legal holds."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import commit, done, put, run
+
+
+@pytest.fixture
+def dropped(lake: Path) -> list[Path]:
+    """A commit, and an object that was dropped; all files are old. Where the objects lie."""
+    put("main", "a", "stays")
+    commit("main", "One")
+    put("main", "b", "lost")
+    done("reset", "lakefs://lake/main", "--yes")
+    files = [path for path in lake.rglob("objects/**/*") if path.is_file()]
+    old = time.time() - 3 * 86_400
+    for path in files:
+        os.utime(path, (old, old))
+    return [path for path in files if "data" in path.parts]
+
+
+def test_a_lost_object_goes_to_quarantine_and_comes_back(lake: Path, dropped: list[Path]) -> None:
+    planned = done("gc", "plan", "lake", "--json").json
+    assert planned["found"] == {"object": {"files": 1, "bytes": 4}}
+    assert planned["mode"] == "dry-run"
+    assert all(path.exists() for path in dropped)
+    out = done("gc", "run", "lakefs://lake").out
+    assert "quarantined  1 object, 4 B" in out
+    assert sum(path.exists() for path in dropped) == len(dropped) - 1
+    *_, made = done("gc", "report", "lake", "--json").lines
+    (row,) = done("gc", "report", "lake", made["run"], "--json").lines
+    assert (row["kind"], row["size"], row["outcome"]) == ("object", 4, "quarantined")
+    assert row["key"] in done("gc", "report", "lake", made["run"]).out
+    assert done("gc", "restore", "lake", made["run"], "--json").lines == [{"key": row["key"], "restored": True}]
+    assert all(path.exists() for path in dropped)
+    assert run("gc", "restore", "lake", made["run"]).code == 3
+    assert len(done("gc", "report", "lake").out.splitlines()) == 2
+    assert done("cat", "lakefs://lake/main/a").out == "stays"
+
+
+def test_rules_are_tried_set_and_removed(lake: Path, dropped: list[Path]) -> None:
+    assert done("gc", "rules", "lake").out.startswith("no rules")
+    wanted = ("--default-days", "30", "--branch", "main=90")
+    tried = done("gc", "rules", "lake", *wanted, "--preview", "--json").json
+    assert tried == {"reached": 2, "kept": 2, "lost": []}
+    assert done("gc", "rules", "lake", "--json").json == {"default_days": None, "branches": {}}
+    assert done("gc", "rules", "lake", *wanted, "--json").json == {"default_days": 30, "branches": {"main": 90}}
+    assert done("gc", "rules", "lake", "--clear").out.startswith("no rules")
+    for wrong in (("--branch", "main=90"), ("--default-days", "0"), ("--clear", "--default-days", "1")):
+        assert run("gc", "rules", "lake", *wrong).code == 2, wrong
+    assert run("gc", "rules", "lake", "--default-days", "1", "--branch", "main").code == 2
+
+
+def test_holds_are_set_listed_and_released(lake: Path, dropped: list[Path]) -> None:
+    held = done("gc", "hold", "lakefs://lake/main", "--why", "audit", "--json").json
+    assert [hold["commit"] for hold in done("gc", "holds", "lake", "--json").lines] == [held["commit"]]
+    assert "audit" in done("gc", "holds", "lake").out
+    done("gc", "release", "lakefs://lake/main")
+    assert done("gc", "holds", "lake").out == ""
+    assert run("gc", "release", "lakefs://lake/main").code == 3
+
+
+def test_what_cannot_be_is_refused(lake: Path) -> None:
+    assert run("gc", "run", "lake", "--quarantine", "--delete").code == 2
+    assert run("gc", "run", "nowhere").code == 3
+    assert run("gc", "report", "lake", "no-such-run").code == 3
