@@ -1,0 +1,97 @@
+"""Ingest in a function: messages of a queue in, the IDs of those that are to come again out; and the clock, for commits.
+
+What cannot succeed goes to the queue of dead letters at once, with its reason as the attribute ``reason``: so a person sees why,
+and nothing is tried in vain. Where that queue is not named, or cannot be reached, the message comes again, and ends there by
+itself.
+"""
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from graveler.functions.entry import Event, Function
+from graveler.functions.maintenance import Context
+from graveler.ingest.ingester import Batch, Ingester, Message, Outcome, Result
+from graveler.lake.clock import SystemClock
+
+_REASON_CHARS: Final = 1000
+
+
+class _Record(msgspec.Struct, frozen=True, rename="camel"):
+    message_id: str
+    body: str
+
+
+def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
+    """The handler of ``ingest``: an event with records is from the queue, any other from the clock."""
+
+    @cache
+    def opened() -> tuple[Function, Ingester]:
+        function = Function("ingest")
+        return function, Ingester(function.lake, SystemClock())
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        began = time.perf_counter()
+        function, ingester = opened()
+        function.telemetry.begin(context.aws_request_id)
+        failed: list[str] = []
+        counts: dict[str, int] = {}
+        try:
+            if "Records" in event:
+                records = msgspec.convert(event["Records"], list[_Record])
+                messages = [Message(record.message_id, record.body) for record in records]
+                results, batch = ingester.process_messages(messages)
+                for message, result in zip(messages, results, strict=True):
+                    counts[result.outcome.value] = counts.get(result.outcome.value, 0) + 1
+                    if not result.outcome.is_done and not _buried(function, message, result):
+                        failed.append(message.id)
+            else:
+                batch = ingester.commit_due()
+            _tell_commits(function, batch)
+            counts["commits"] = len(batch.commits)
+        finally:
+            function.telemetry.tell(function.traffic.take(), (time.perf_counter() - began) * 1000, dict(counts))
+        return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in failed]}
+
+    return handler
+
+
+def _buried(function: Function, message: Message, result: Result) -> bool:
+    """Whether a message that did not succeed need not come again. Its fate is in the log in any case."""
+    log = function.telemetry.logger
+    log.warning(
+        "not ingested", extra={"message_id": message.id, "outcome": result.outcome.value, "reason": result.reason}
+    )
+    queue = function.configuration.ingest_dead_letters
+    if result.outcome is not Outcome.POISON or queue is None:
+        return False
+    import boto3  # where nothing is poison, nobody needs it
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    reason = result.reason.encode("ascii", "backslashreplace").decode()[:_REASON_CHARS]
+    try:
+        boto3.client("sqs").send_message(
+            QueueUrl=queue,
+            MessageBody=message.body,
+            MessageAttributes={"reason": {"DataType": "String", "StringValue": reason}},
+        )
+    except (BotoCoreError, ClientError) as error:
+        log.warning(
+            "the queue of dead letters cannot be reached", extra={"message_id": message.id, "error": str(error)}
+        )
+        return False
+    return True
+
+
+def _tell_commits(function: Function, batch: Batch) -> None:
+    log = function.telemetry.logger
+    for made in batch.commits:
+        log.info("committed", extra={"repository": made.repository, "rule": made.rule, "commit": made.commit.id})
+    for failed in batch.commits_failed:
+        log.error(
+            "a commit is due and cannot be made",
+            extra={"repository": failed.repository, "rule": failed.rule, "reason": failed.reason},
+        )

@@ -1,0 +1,68 @@
+"""Ingest in a function: events of a real queue's shape, on S3 and DynamoDB."""
+
+import json
+import os
+from typing import Any
+
+import boto3
+import pytest
+
+from graveler.functions.configuration import read_configuration
+from graveler.functions.ingesting import ingest_handler
+from graveler.functions.opening import open_deployed_lake
+from graveler.functions.traffic import Traffic
+from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
+from graveler.lake.lake import Lake
+from tests.functions.test_maintenance import Context
+
+
+@pytest.fixture
+def lake(deployment: None) -> Lake:
+    lake = open_deployed_lake(read_configuration(os.environ), Traffic())
+    lake.create_repository("quick", "s3://lake/quick")
+    RuleStore(lake.tables).add(
+        lake, "quick", Rule("r", "s3://raw/in/", "main", "data/", commit=CommitPolicy(objects=2))
+    )
+    return lake
+
+
+def record(id_: str, key: str, sequencer: str, bucket: str = "raw", kind: str = "Object Created") -> dict[str, str]:
+    """A message with an event of EventBridge, as Lambda hands it over."""
+    put = boto3.client("s3").put_object(Bucket="raw", Key=key, Body=key.encode())
+    body: dict[str, Any] = {
+        "detail-type": kind,
+        "time": "2026-01-31T14:05:06Z",
+        "detail": {
+            "bucket": {"name": bucket},
+            "object": {"key": key, "size": len(key.encode()), "etag": put["ETag"].strip('"'), "sequencer": sequencer},
+        },
+    }
+    return {"messageId": id_, "body": json.dumps(body)}
+
+
+def test_what_lands_is_committed_and_only_what_may_succeed_comes_again(lake: Lake) -> None:
+    handler = ingest_handler()
+    records = [record("1", "in/a b+ä.csv", "1"), record("2", "in/c", "1"), record("3", "in/d", "1", bucket="other")]
+    answer = handler({"Records": [*records, {"messageId": "4", "body": "nonsense"}]}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "3"}, {"itemIdentifier": "4"}]}
+    repository = lake.repository("quick")
+    assert [entry.path for entry in repository.objects("main@")] == ["data/a b+ä.csv", "data/c"]
+    assert repository.read("main", "data/c") == b"in/c"
+    assert handler({"Records": records[:2]}, Context()) == {"batchItemFailures": []}
+    assert len(repository.log("main").results) == 2
+    assert handler({"source": "aws.scheduler"}, Context()) == {"batchItemFailures": []}
+
+
+def test_poison_ends_among_the_dead_letters_with_its_reason(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    sqs = boto3.client("sqs")
+    queue = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", queue)
+    handler = ingest_handler()
+    poison = record("1", "in/a", "1", bucket="other")
+    assert handler({"Records": [poison, record("2", "in/b", "1")]}, Context()) == {"batchItemFailures": []}
+    (dead,) = sqs.receive_message(QueueUrl=queue, MessageAttributeNames=["All"])["Messages"]
+    assert dead["Body"] == poison["body"]
+    assert "no rule is about 's3://other'" in dead["MessageAttributes"]["reason"]["StringValue"]
+    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", queue + "-gone")
+    answer = ingest_handler()({"Records": [poison]}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
