@@ -1,7 +1,7 @@
 """Random histories of everything that moves objects and commits, with collections in between.
 
 After each collection everything that refs and uncommitted changes name is there. At the end, when its grace is over, nothing is
-there that nobody needs. ``GRAVELER_HISTORIES=n`` for another number of histories.
+there that nobody needs. ``GRAVELER_EXAMPLES=n`` for another number of histories.
 """
 
 import os
@@ -16,7 +16,7 @@ from graveler.retention.runs import Mode
 from tests.lake.support import World
 from tests.retention.support import AGE, check_live, collect, keys, needed_objects
 
-HISTORIES = int(os.environ.get("GRAVELER_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("GRAVELER_EXAMPLES", "60"))
 
 BRANCHES = ("main", "b1", "b2")
 PATHS = ("a", "b", "dir/c")

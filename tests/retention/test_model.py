@@ -25,7 +25,7 @@ NEEDED = {
 """In which case a rule is missed."""
 
 
-@pytest.mark.parametrize("name", list(CASES) if os.environ.get("GRAVELER_HISTORIES") else SHORT)
+@pytest.mark.parametrize("name", list(CASES) if os.environ.get("GRAVELER_FAULTS") else SHORT)
 def test_no_history_goes_wrong(name: str) -> None:
     _, wrong, trail = CASES[name].search()
     assert wrong is None, "\n".join([wrong, *trail])
