@@ -10,7 +10,7 @@ from graveler.ingest.ingester import Batch
 from graveler.ingest.rules import CommitPolicy, Rule
 from graveler.ingest.windows import Window, spelled
 from tests.ingest.support import RULE, Shore
-from tests.lake.support import changes
+from tests.lake.support import Died, changes, died
 
 HOURLY = Window(3600, "input/YYYY/MM/DD/hh:mm/", lateness=300)
 
@@ -94,25 +94,35 @@ def test_late_objects_of_an_earlier_window_join_the_next_commit() -> None:
     assert [commit.commit.message for commit in made] == ["Ingest 2 objects by rule r"]
 
 
-def test_what_is_staged_while_a_commit_begins_is_not_forgotten() -> None:
+def test_what_is_staged_while_a_commit_is_made_is_not_forgotten() -> None:
     shore = with_policy(CommitPolicy(objects=2))
     other = shore.ingester()
-    more = [shore.bucket.put("in/c"), shore.bucket.put("in/d")]
-    done: list[int] = []
+    more = [shore.bucket.put("in/c")]
+    done: list[bool] = []
 
-    def meanwhile(method: str, number: int) -> None:
-        # The first put takes the counts aside; before the next request more is staged.
-        if done == [-1]:
-            done[0] = number
-            other.process(more)
-        elif method == "put" and not done:
-            done.append(-1)
+    def meanwhile(_: str, __: int) -> None:
+        if not done and shore.log():  # it is published, and its counts are not forgotten yet
+            done.append(True)
+            assert other.process(more).results[0].outcome.is_done
 
     shore.ingester(meanwhile).process([shore.bucket.put("in/a"), shore.bucket.put("in/b")])
-    assert done != []
-    shore.ingester().commit_due()
-    assert changes(shore.repository()) == {}
+    assert done == [True]
+    assert sorted(changes(shore.repository())) == ["data/c"]
+    assert len(land(shore, "d").commits) == 1
     assert shore.branch("main@") == shore.bucket.held()
+
+
+def test_a_commit_whose_maker_died_is_not_made_twice() -> None:
+    shore = with_policy(CommitPolicy(objects=2))
+
+    def die(_: str, __: int) -> None:
+        if shore.log():
+            raise Died
+
+    assert died(lambda: shore.ingester(die).process([shore.bucket.put("in/a"), shore.bucket.put("in/b")]))
+    land(shore, "c")
+    assert len(shore.log()) == 1
+    assert sorted(changes(shore.repository())) == ["data/c"]
 
 
 def test_a_commit_that_cannot_be_made_is_named_and_made_later() -> None:

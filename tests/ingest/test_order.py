@@ -82,6 +82,39 @@ def test_a_repeated_event_does_not_bring_back_what_somebody_deleted_from_the_bra
     assert shore.branch() == {}
 
 
+def test_a_commit_at_the_same_moment_loses_no_change() -> None:
+    shore = Shore()
+    shore.add()
+    done: list[bool] = []
+
+    def meanwhile(method: str, _: int) -> None:
+        if method == "transact" and not done:  # the branch was read, and its open token is about to be sealed
+            done.append(True)
+            shore.repository().upload("main", "mine", b"1")
+            shore.repository().commit("main", "mine")
+
+    result = shore.ingester(meanwhile).process([shore.bucket.put("in/a")]).results[0]
+    assert (done, result.outcome) == ([True], Outcome.STAGED)
+    assert shore.branch() == shore.bucket.held()
+
+
+def test_of_two_at_one_key_the_older_event_gives_way() -> None:
+    """Also where nothing is staged, and only the last event is noted."""
+    shore = Shore()
+    shore.add(replace(RULE, deletes=Deletes.KEEP))
+    first, gone, second = shore.bucket.put("in/a", "1"), shore.bucket.delete("in/a"), shore.bucket.put("in/a", "2")
+    outcomes(shore, first)
+    done: list[bool] = []
+
+    def meanwhile(method: str, _: int) -> None:
+        if method == "transact" and not done:
+            done.append(True)
+            assert outcomes(shore, second) == [Outcome.STAGED]
+
+    assert shore.ingester(meanwhile).process([gone]).results[0].outcome is Outcome.STALE
+    assert outcomes(shore, second) == [Outcome.STALE]
+
+
 def test_nothing_is_copied() -> None:
     shore = Shore()
     shore.add()
