@@ -18,7 +18,7 @@ from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.serve import listening_port
-from graveler.server.settings import ServerSettings
+from graveler.server.settings import FolderLake, ServerSettings
 from graveler.server.threads import Threads
 from graveler.storage.presigned import UrlSigner
 
@@ -49,7 +49,7 @@ def serving() -> Iterator[Switch]:
         handlers, disk, metrics = Threads("handler", 4), Threads("disk", 2), Metrics(Path(folder))
         signer = UrlSigner(f"http://{HOST}:{port}/objects", b"secret")
         data_plane = DataPlane(signer, lambda namespace: folder_store(Path(folder), namespace), 4, disk)
-        settings = ServerSettings(lake=Path(folder), metrics=Path(folder))
+        settings = ServerSettings(lake=FolderLake(Path(folder)), metrics=Path(folder))
         gateway = Gateway(switch, data_plane, metrics, settings, 0, handlers, disk)
         started = Event()
         loop = asyncio.new_event_loop()

@@ -63,7 +63,7 @@ class Running:
 
     process: subprocess.Popen[str]
     url: str
-    data_url: str
+    data_url: str | None
     lake: Path
     errors: Path
 
@@ -117,10 +117,17 @@ def basic() -> str:
 @contextmanager
 def running(folder: Path, *options: str, workers: int = 2, key: bool = True) -> Iterator[Running]:
     """A server on a new lake in ``folder``, which is stopped afterwards."""
+    with started(folder, "--lake", str(folder / "lake"), *options, workers=workers, key=key) as server:
+        yield server
+
+
+@contextmanager
+def started(folder: Path, *options: str, workers: int = 2, key: bool = True) -> Iterator[Running]:
+    """A server with these options, which keeps its errors in ``folder`` and is stopped afterwards."""
     chosen = {"GRAVELER_ACCESS_KEY_ID": KEY_ID, "GRAVELER_SECRET_ACCESS_KEY": SECRET} if key else {}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAVELER_")} | chosen
     errors = folder / "stderr"
-    command = [sys.executable, "-m", "graveler.cli", "serve", "--lake", str(folder / "lake"), "--port", "0", "--json"]
+    command = [sys.executable, "-m", "graveler.cli", "serve", "--port", "0", "--json"]
     with errors.open("w") as stderr:
         process = subprocess.Popen(
             [*command, "--workers", str(workers), *options],

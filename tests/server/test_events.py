@@ -16,12 +16,16 @@ from graveler.server.answers import RequestError
 from graveler.server.bodies import Body, CutShortError, read_body
 from graveler.server.events import answer_of, event_of
 from graveler.server.requests import Receive, Request, request_of
-from graveler.server.settings import ServerSettings
+from graveler.server.settings import FolderLake, ServerSettings
 from graveler.server.threads import Threads
 from tests.server.support import arriving, request
 
 SETTINGS = ServerSettings(
-    lake=Path("/nowhere"), metrics=Path("/nowhere"), spool_bytes=100, max_json_bytes=50, max_upload_bytes=1000
+    lake=FolderLake(Path("/nowhere")),
+    metrics=Path("/nowhere"),
+    spool_bytes=100,
+    max_json_bytes=50,
+    max_upload_bytes=1000,
 )
 
 

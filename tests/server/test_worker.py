@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from graveler.cli.verbs.serve import _is_loopback
-from graveler.server.settings import ServerSettings
+from graveler.server.settings import FolderLake, ServerSettings
 from graveler.server.worker import api_settings
 
 
 def settings(sources: tuple[str, ...] | None) -> ServerSettings:
-    return ServerSettings(lake=Path("/nowhere"), metrics=Path("/nowhere"), import_sources=sources, presign_seconds=60)
+    return ServerSettings(
+        lake=FolderLake(Path("/nowhere")), metrics=Path("/nowhere"), import_sources=sources, presign_seconds=60
+    )
 
 
 def test_everything_is_allowed_unless_sources_are_named() -> None:

@@ -61,6 +61,17 @@ def working_folder() -> Path:
         raise UnavailableError(f"the working folder cannot be read: {error.strerror}; change to another one") from None
 
 
+def cache_folder() -> Path:
+    """Where this user's copies of what lies elsewhere are kept: ``graveler`` in XDG_CACHE_HOME, else in ``~/.cache``."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        # XDG: a path that is not absolute does not count.
+        home = Path(named) if named.startswith("/") else Path.home() / ".cache"
+    except RuntimeError:  # a user without an entry, as in containers
+        raise UnavailableError("this user has no home folder to keep a cache in; set XDG_CACHE_HOME") from None
+    return home / "graveler"
+
+
 def user_name() -> str:
     """Who commits: GRAVELER_USER, else the login name, else nobody."""
     named = os.environ.get(USER)

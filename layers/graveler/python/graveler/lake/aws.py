@@ -35,6 +35,7 @@ def open_lake(
     cache_bytes: int = _CACHE_BYTES,
     scratch: Path | None = None,
     workers: int = 1,
+    memory: int | None = None,
     clock: Clock | None = None,
     wrap_tables: Callable[[Tables], Tables] = lambda tables: tables,
     wrap_objects: Callable[[Objects], Objects] = lambda objects: objects,
@@ -43,8 +44,8 @@ def open_lake(
 
     ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
     the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or a cache that
-    somebody has made; ``scratch`` and ``workers`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put something around
-    the adapters, such as what counts their requests.
+    somebody has made; ``scratch``, ``workers`` and ``memory`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put
+    something around the adapters, such as what counts their requests.
 
     Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
     of another form.
@@ -64,6 +65,7 @@ def open_lake(
         notes=FileCache(cache / "notes", cache_bytes // 2, math.inf) if isinstance(cache, Path) else None,
         scratch=scratch,
         workers=workers,
+        memory=memory,
         outside=partial(_locate, settings, objects_url.rstrip("/")),
     )
 

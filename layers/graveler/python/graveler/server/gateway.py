@@ -36,12 +36,13 @@ class Application(Protocol):
 
 
 class Gateway:
-    """Answers HTTP requests. ``handlers`` are the threads for the application, ``disk`` those for bodies in files."""
+    """Answers HTTP requests. Without a ``data_plane`` no URLs of objects are its own. ``handlers`` are the threads for the
+    application, ``disk`` those for bodies in files."""
 
     def __init__(
         self,
         application: Application,
-        data_plane: DataPlane,
+        data_plane: DataPlane | None,
         metrics: Metrics,
         settings: ServerSettings,
         worker: int,
@@ -73,7 +74,7 @@ class Gateway:
             self._note(request, request_id, answer, began)
 
     async def _answer(self, request: Request, receive: Receive, request_id: str) -> Answer:
-        if request.path.startswith(f"{OBJECTS_PATH}/"):
+        if self._data_plane is not None and request.path.startswith(f"{OBJECTS_PATH}/"):
             return await self._data_plane(request, receive)
         if request.method in ("GET", "HEAD"):
             if request.path in HEALTH:

@@ -1,6 +1,7 @@
 """A worker process: opens the lake and builds what answers requests."""
 
 import os
+import re
 from multiprocessing.util import Finalize
 from typing import Final
 
@@ -8,25 +9,38 @@ from graveler.access.authentication import Access
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.settings import Settings
-from graveler.lake.folder import folder_store, open_folder_lake, url_signer
+from graveler.lake.folder import folder_store, url_signer
+from graveler.lake.lake import Lake
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
+from graveler.server.opening import open_served_lake
 from graveler.server.request_log import open_audit_log
-from graveler.server.settings import OBJECTS_PATH, ServerSettings
+from graveler.server.settings import OBJECTS_PATH, AwsLake, FolderLake, ServerSettings
 from graveler.server.threads import Threads
 
-ANYWHERE: Final = "^(local|file|s3)://"
-WITHIN: Final = "^local://"
+_ANYWHERE: Final = "^(local|file|s3)://"
+_WITHIN: Final = "^local://"
+_ANYWHERE_IN_S3: Final = "^s3://"
 
 
 def api_settings(settings: ServerSettings) -> Settings:
     """What the API may do for its clients. Who may read only some addresses outside of the lake can make no repository there
     either: all below a repository's namespace is its own."""
+    free = settings.import_sources is None
+    sources = ImportSources(settings.import_sources)
+    if isinstance(settings.lake, FolderLake):
+        return Settings(
+            namespace_pattern=_ANYWHERE if free else _WITHIN,
+            presign_seconds=settings.presign_seconds,
+            import_sources=sources,
+        )
+    prefix = f"{settings.lake.objects.rstrip('/')}/"
     return Settings(
-        namespace_pattern=ANYWHERE if settings.import_sources is None else WITHIN,
+        namespace_prefix=prefix,
+        namespace_pattern=_ANYWHERE_IN_S3 if free else f"^{re.escape(prefix)}.",
         presign_seconds=settings.presign_seconds,
-        import_sources=ImportSources(settings.import_sources),
+        import_sources=sources,
     )
 
 
@@ -34,12 +48,11 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     """What answers the requests of this process. What it opens is closed when the process ends."""
     open_audit_log(settings.audit_log)
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
-    lake = open_folder_lake(settings.lake, base_url=base_url, memory=settings.memory)
-    signer = url_signer(lake.tables, base_url)
+    lake = open_served_lake(settings.lake, base_url=base_url, memory=settings.memory)
     application = Application(lake, Access(lake.tables), api_settings(settings))
     metrics = Metrics(settings.metrics)
     handlers, disk = Threads("handler", settings.threads), Threads("disk", settings.disk_threads)
-    data_plane = DataPlane(signer, lambda namespace: folder_store(settings.lake, namespace), settings.transfers, disk)
+    data_plane = _data_plane(settings, lake, base_url, disk)
 
     def close() -> None:
         handlers.close()
@@ -50,3 +63,12 @@ def build_gateway(settings: ServerSettings) -> Gateway:
 
     Finalize(None, close, exitpriority=1)
     return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, disk)
+
+
+def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threads) -> DataPlane | None:
+    """What answers the lake's presigned URLs; None if S3 does."""
+    if isinstance(settings.lake, AwsLake):
+        return None
+    folder = settings.lake.folder
+    signer = url_signer(lake.tables, base_url)
+    return DataPlane(signer, lambda namespace: folder_store(folder, namespace), settings.transfers, disk)

@@ -1,7 +1,8 @@
-"""The HTTP server of a lake in a folder."""
+"""The HTTP server of a lake, in a folder or on AWS."""
 
 import os
 import sys
+from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,9 +14,11 @@ from graveler.cli.options import AsJson, LakeFolder
 from graveler.cli.places import HIDDEN, LAKE, find_lake, user_name, working_folder
 from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError
+from graveler.places import cache_folder
 
 if TYPE_CHECKING:
     from graveler.access.keys import KeyWithSecret
+    from graveler.server.settings import AwsLake, FolderLake
 
 KEY_ID: Final = "GRAVELER_ACCESS_KEY_ID"
 SECRET: Final = "GRAVELER_SECRET_ACCESS_KEY"
@@ -23,13 +26,47 @@ SECRET: Final = "GRAVELER_SECRET_ACCESS_KEY"
 
 def serve(
     lake: LakeFolder = None,
+    objects: Annotated[
+        str | None,
+        typer.Option(
+            "--objects",
+            metavar="URL",
+            help="Instead of --lake, with --tables: where new repositories lie, s3://BUCKET/PREFIX.",
+        ),
+    ] = None,
+    tables: Annotated[
+        str | None, typer.Option("--tables", metavar="URL", help="The lake's DynamoDB table, dynamodb://TABLE.")
+    ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option("--region", metavar="REGION", help="Of S3 and DynamoDB. [default: AWS's configuration]"),
+    ] = None,
+    s3_endpoint_url: Annotated[
+        str | None, typer.Option("--s3-endpoint-url", metavar="URL", help="Another server that speaks S3.")
+    ] = None,
+    dynamodb_endpoint_url: Annotated[
+        str | None, typer.Option("--dynamodb-endpoint-url", metavar="URL", help="Another server that speaks DynamoDB.")
+    ] = None,
+    create_table: Annotated[
+        bool, typer.Option("--create-table", help="Make the DynamoDB table if it is not there.")
+    ] = False,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            "--cache",
+            metavar="FOLDER",
+            help="Where copies of immutable files from S3 are kept. [default: one of this lake in the user's cache folder]",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")] = 8000,
     workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that answer requests.")] = 2,
     data_url: Annotated[
         str | None,
         typer.Option(
-            "--data-url", metavar="URL", help="What presigned URLs begin with. [default: localhost and the port]"
+            "--data-url",
+            metavar="URL",
+            help="What presigned URLs of a lake in a folder begin with. [default: localhost and the port]",
         ),
     ] = None,
     import_source: Annotated[
@@ -37,8 +74,8 @@ def serve(
         typer.Option(
             "--import-source",
             metavar="PREFIX",
-            help="Addresses that clients may import and link from, such as file:///raw/; may be given several times. "
-            "[default: any on this machine's own address, none on others]",
+            help="Addresses that clients may import and link from, such as file:///raw/ or s3://raw/; may be given several "
+            "times. [default: any on this machine's own address, none on others]",
         ),
     ] = None,
     presign_seconds: Annotated[
@@ -57,38 +94,64 @@ def serve(
     A lake that is named and not there is made. The first start makes an access key and shows it, once; with
     GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY set, that is the key. SIGTERM or Ctrl-C lets requests under way finish.
 
-    Where import sources are limited, repositories can be made in the lake only (local://NAME), not in other folders or buckets.
+    With --objects and --tables the lake is on S3 and DynamoDB, with the credentials that AWS's own tools find, and presigned URLs
+    are S3's. The table must be there, unless --create-table; the bucket always.
+
+    Where import sources are limited, repositories can be made in the lake only (local://NAME, or below --objects), not in other
+    folders or buckets.
 
     \b
     Examples:
       graveler serve
       graveler serve --lake /data/lake --port 0 --workers 4
+      graveler serve --objects s3://bucket/lake --tables dynamodb://lake
 
     \b
-    JSON: one document when it is ready, {url, data_url, lake, workers,
-      access_key_id, secret_access_key}; the last two are null unless made now.
+    JSON: one document when it is ready, {url, data_url, lake, tables, workers,
+      access_key_id, secret_access_key}; the last two are null unless made now,
+      tables for a lake in a folder, and data_url for one on AWS.
     """
     from graveler.access.authentication import Access
     from graveler.access.sources import ImportSources
-    from graveler.lake.folder import open_folder_lake
+    from graveler.server.opening import open_served_lake
     from graveler.server.serve import listening_port
     from graveler.server.serve import serve as run
-    from graveler.server.settings import ServerSettings
+    from graveler.server.settings import AwsLake, FolderLake, ServerSettings
 
     screen = output()
     sources = tuple(import_source) if import_source else None if _is_loopback(host) else ()
     ImportSources(sources)  # refuses what is no prefix
-    folder, made = _lake(lake)
-    if made and not as_json:
-        screen.line(f"made an empty lake in {screen.safe(str(folder))}")
+    for_aws = {
+        "--region": region,
+        "--s3-endpoint-url": s3_endpoint_url,
+        "--dynamodb-endpoint-url": dynamodb_endpoint_url,
+        "--create-table": create_table,
+        "--cache": cache,
+    }
+    _check_options(lake, objects, tables, data_url, [name for name, value in for_aws.items() if value])
+    place: FolderLake | AwsLake
+    if objects is None or tables is None:
+        folder, made = _lake(lake)
+        place = FolderLake(folder.absolute())
+        if made and not as_json:
+            screen.line(f"made an empty lake in {screen.safe(str(folder))}")
+    else:
+        place = AwsLake(
+            objects=objects,
+            tables=tables,
+            cache=(cache or _cache_of(objects, tables, s3_endpoint_url, dynamodb_endpoint_url)).absolute(),
+            region=region,
+            s3_endpoint_url=s3_endpoint_url,
+            dynamodb_endpoint_url=dynamodb_endpoint_url,
+        )
     given = os.environ.get(KEY_ID), os.environ.get(SECRET)
-    with open_folder_lake(folder) as opened:
+    with open_served_lake(place, create_table=create_table) as opened:
         key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin")
     shown = None if given[0] else key
     with listening_port(host, port) as chosen, TemporaryDirectory(prefix="graveler-serve-") as metrics:
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         settings = ServerSettings(
-            lake=folder.absolute(),
+            lake=place,
             metrics=Path(metrics),
             host=host,
             port=chosen,
@@ -105,20 +168,58 @@ def serve(
                 screen.json(
                     {
                         "url": url,
-                        "data_url": settings.data_url,
-                        "lake": str(settings.lake),
+                        "data_url": settings.data_url if isinstance(place, FolderLake) else None,
+                        "lake": _name(place),
+                        "tables": place.tables if isinstance(place, AwsLake) else None,
                         "workers": workers,
                         "access_key_id": shown.key.key_id if shown else None,
                         "secret_access_key": shown.secret if shown else None,
                     }
                 )
             else:
-                _welcome(screen, url, folder, workers, shown)
+                _welcome(screen, url, _name(place), workers, shown)
             sys.stdout.flush()
 
         run(settings, ready)
     if not as_json:
         screen.line("stopped")
+
+
+def _check_options(
+    lake: Path | None, objects: str | None, tables: str | None, data_url: str | None, for_aws: list[str]
+) -> None:
+    """:class:`InvalidError` for options that say two things about where the lake is, or half of one. ``for_aws`` are the given
+    ones that are of a lake on AWS only."""
+    places = "--objects s3://BUCKET/PREFIX and --tables dynamodb://TABLE"
+    if objects is None and tables is None:
+        if for_aws:
+            raise InvalidError(f"{for_aws[0]} is of a lake on AWS; name that with {places}")
+        return
+    if lake is not None:
+        raise InvalidError(
+            f"--lake {str(lake)!r} names a lake in a folder, {'--tables' if objects is None else '--objects'} one on AWS; "
+            "name one of them"
+        )
+    if objects is None or tables is None:
+        given, missing = ("--objects", "--tables") if tables is None else ("--tables", "--objects")
+        raise InvalidError(f"{given} is given without {missing}; a lake on AWS needs {places}")
+    if data_url is not None:
+        raise InvalidError(
+            "--data-url is of a lake in a folder; with --objects presigned URLs are S3's own: leave it out"
+        )
+
+
+def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
+    """A cache folder for each lake: copies are taken for files that its own store has."""
+    lake = sha256("\n".join([objects.rstrip("/"), tables.rstrip("/"), *(url or "" for url in endpoints)]).encode())
+    return cache_folder() / f"lake-{lake.hexdigest()[:16]}"
+
+
+def _name(place: "FolderLake | AwsLake") -> str:
+    """Where the lake is."""
+    from graveler.server.settings import FolderLake
+
+    return str(place.folder) if isinstance(place, FolderLake) else place.objects
 
 
 def _lake(named: Path | None) -> tuple[Path, bool]:
@@ -155,9 +256,9 @@ def _data_url(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _welcome(screen: Screen, url: str, folder: Path, workers: int, key: "KeyWithSecret | None") -> None:
+def _welcome(screen: Screen, url: str, lake: str, workers: int, key: "KeyWithSecret | None") -> None:
     processes = f"{workers} worker{'' if workers == 1 else 's'}"
-    screen.line(f"serving {screen.safe(str(folder))} at {screen.paint(url, 'bold')} with {processes}; Ctrl-C stops")
+    screen.line(f"serving {screen.safe(lake)} at {screen.paint(url, 'bold')} with {processes}; Ctrl-C stops")
     if key is None:
         return
     screen.line("The first access key, shown only now. For lakectl, lakefs and lakefs-spec, type:")
