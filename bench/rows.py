@@ -170,10 +170,10 @@ def import_two(run: Run) -> None:
     split = SplitParameters()
     for number in range(min(3, run.repeat)):
         folder = run.folder.with_name(f"parallel-{number}")
-        store = TreeStore(ImmutableFiles(FolderObjects(folder), None))
+        store = TreeStore(ImmutableFiles(FolderObjects(folder), None), workers=2)
         cuts = [run.amount * part // 8 for part in range(9)]
         parts = [partial(records, run.keys_file, start, stop) for start, stop in pairwise(cuts)]
-        run.timed(lambda store=store, parts=parts: build_parallel(store, split, parts, 2).save())  # type: ignore[misc]
+        run.timed(lambda store=store, parts=parts: build_parallel(store, split, parts).save())  # type: ignore[misc]
         rmtree(folder)
 
 

@@ -460,9 +460,9 @@ def test_parts_build_the_same_tree_in_several_processes(tmp_path: Path) -> None:
     listing = ObjectListing(files, INSIDE, BASE)
     parts = listing.parts()
     assert len(parts) == 5
-    store = TreeStore(ImmutableFiles(FolderObjects(tmp_path / "objects"), None))
+    store = TreeStore(ImmutableFiles(FolderObjects(tmp_path / "objects"), None), workers=2)
     split = SplitParameters(1000, 8000, 30)
-    assert build_parallel(store, split, parts, 2).name() == build(store, split, listing()).name()
+    assert build_parallel(store, split, parts).name() == build(store, split, listing()).name()
 
 
 def test_parts_never_cut_between_rows_of_one_key(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def in_parts(store: TreeStore, contents: Contents, split: SplitParameters, rando
     ordered = sorted(contents)
     parts = slices(ordered, cut_points(random, len(ordered), random.randint(1, 6)))
     records: list[Part] = [partial(list, [(key, packed(contents[key])) for key in part]) for part in parts]
-    return build_parallel(store, split, records, 1)
+    return build_parallel(store, split, records)
 
 
 WAYS: list[Way] = [
@@ -301,11 +301,11 @@ class FolderFiles:
 
 
 def test_several_processes_build_the_same_tree_at_any_cuts(tmp_path: os.PathLike[str], seed: int) -> None:
-    random, store = Random(seed), TreeStore(FolderFiles(str(tmp_path)))
+    random, store = Random(seed), TreeStore(FolderFiles(str(tmp_path)), workers=2)
     expected = build(store, TINY, _records(0, 2000))
     cuts = [0, *sorted(random.randint(0, 2000) for _ in range(7)), 2000]
     parts = [partial(_records, a, b) for a, b in pairwise(cuts)]
-    assert same_tree(build_parallel(store, TINY, parts, processes=2), expected)
+    assert same_tree(build_parallel(store, TINY, parts), expected)
 
 
 def _broken() -> list[tuple[bytes, bytes]]:
@@ -313,9 +313,9 @@ def _broken() -> list[tuple[bytes, bytes]]:
 
 
 def test_an_error_in_one_process_is_raised_in_the_caller(tmp_path: os.PathLike[str]) -> None:
-    store = TreeStore(FolderFiles(str(tmp_path)))
+    store = TreeStore(FolderFiles(str(tmp_path)), workers=2)
     with pytest.raises(OSError, match="the source went away"):
-        build_parallel(store, TINY, [partial(_records, 0, 10), _broken, partial(_records, 10, 20)], processes=2)
+        build_parallel(store, TINY, [partial(_records, 0, 10), _broken, partial(_records, 10, 20)])
 
 
 # -- cuts

@@ -208,3 +208,10 @@ def test_a_forked_child_has_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -
 def test_cursors_that_have_read_little_share_nothing(store: TreeStore) -> None:
     tree = build(store, SPLIT, ((key, packed(1)) for key in KEYS))
     assert not sharing.worth_sharing((Cursor(tree), Cursor(tree)))
+
+
+def test_relative_paths_mean_in_a_worker_what_they_mean_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = crews.crew(2)
+    assert list(workers.run(os.getcwd, [()])) == [str(Path.cwd())]
+    monkeypatch.chdir(tmp_path)
+    assert list(workers.run(os.getcwd, [()])) == [str(tmp_path)]

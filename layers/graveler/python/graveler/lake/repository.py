@@ -737,7 +737,8 @@ class OpenRepository(RepositoryReader):
         """Take over the objects that a listing names, where they lie, as one commit. They replace all that is under the
         options' destination. Nothing looks at the objects themselves.
 
-        ``listing`` is a CSV or Parquet file, several, a folder of them, or an S3 Inventory's ``manifest.json``. Cost: as
+        ``listing`` is a CSV or Parquet file, several, a folder of them, or an S3 Inventory's ``manifest.json``. Several files (or
+        row groups of Parquet) in order are shared among worker processes, where the lake has some. Cost: as
         :meth:`import_folder`, and two passes over the listing. :class:`InvalidError` names file, row and column.
         """
         from graveler.lake.importing.object_listing import (  # not on the path of a cold start
@@ -749,7 +750,7 @@ class OpenRepository(RepositoryReader):
         source = ObjectListing(listing, self.repository.namespace, options, progress)
         return self.import_sources(
             branch,
-            [ImportSource(options.destination.encode(), True, source)],
+            [ImportSource(options.destination.encode(), True, source, source.parts, progress)],
             message or "Import a listing",
             committer=committer,
             metadata=metadata,

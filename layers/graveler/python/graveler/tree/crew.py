@@ -104,7 +104,7 @@ class Crew:
     def can(self, *values: object) -> bool:
         """Can these be sent to a worker? Not if they cannot be pickled, or if only this process knows their classes."""
         try:
-            return bool(self._call(pickle.dumps((_arrived, values))))
+            return bool(self._call(_task(_arrived, values)))
         except (pickle.PicklingError, AttributeError, ImportError, TypeError):
             return False
 
@@ -114,7 +114,7 @@ class Crew:
         pending: deque[Future[T]] = deque()
         try:
             for task in tasks:
-                pending.append(self._threads.submit(self._call, pickle.dumps((function, task))))
+                pending.append(self._threads.submit(self._call, _task(function, task)))
                 if len(pending) > 2 * self.size:
                     yield pending.popleft().result()
             while pending:
@@ -159,6 +159,15 @@ def _end_all() -> None:
             each.end()
 
 
+def _task(function: Callable[..., object], arguments: tuple[object, ...]) -> bytes:
+    """What a worker is sent. Relative paths mean there what they mean here."""
+    try:
+        folder = os.getcwd()  # noqa: PTH109 - as text
+    except FileNotFoundError:
+        folder = ""  # removed meanwhile: no path is relative to it
+    return pickle.dumps((folder, pickle.dumps((function, arguments))))
+
+
 def _arrived(*values: object) -> bool:
     return bool(values)
 
@@ -173,7 +182,10 @@ def work() -> None:
     os.dup2(2, 1)  # what anybody prints is no answer
     while select([source], [], [], _IDLE_SECONDS)[0] and (task := _receive(source)) is not None:
         try:
-            function, arguments = pickle.loads(task)  # from the process that started this one
+            folder, packed = pickle.loads(task)  # from the process that started this one
+            if folder:
+                os.chdir(folder)  # before anything is unpacked, which may open files
+            function, arguments = pickle.loads(packed)
             answer = pickle.dumps((True, function(*arguments)))
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the asker's
             try:

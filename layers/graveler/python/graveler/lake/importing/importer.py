@@ -4,17 +4,20 @@ What an import lists replaces all that lies under its destination, and nothing e
 ``collections/`` is not ``collections-old/``.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
 
 from msgspec import Struct
 
 from graveler.errors import InvalidError
+from graveler.lake.importing.folder_listing import Progress, no_progress
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.rules import Intent
 from graveler.model import Commit, SplitParameters
 from graveler.tree.apply import Interval
+from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.tree import Tree, Trees
 from graveler.tree.writer import TreeWriter, build
 
@@ -24,11 +27,17 @@ generator, it is closed in any case."""
 
 
 class ImportSource(Struct, frozen=True):
-    """``records`` replace what is at ``destination``: one object, or (``is_prefix``) all whose key begins with it."""
+    """``records`` replace what is at ``destination``: one object, or (``is_prefix``) all whose key begins with it.
+
+    ``parts``, if the source can be read in parts, gives the same records in ascending key intervals, for several processes;
+    ``progress`` then hears of each part, its objects and their bytes. A single part, or none, says to read ``records``.
+    """
 
     destination: bytes
     is_prefix: bool
     records: Listing
+    parts: Callable[[], Sequence[Part]] | None = None
+    progress: Progress = no_progress
 
 
 class Importer:
@@ -79,8 +88,15 @@ class Importer:
         return self._lander.land(landing, prepare)
 
     def _build(self, source: ImportSource) -> Tree:
+        store = self._trees.empty().store
+        parts = source.parts() if source.parts is not None and store.workers > 1 else ()
+        if len(parts) > 1:
+            inside = [partial(_inside_part, source.destination, source.is_prefix, part) for part in parts]
+            tree = build_parallel(store, self._split, inside, partial(_tell, source.progress))
+            if len(tree):
+                return tree  # else let the records say what is wrong with them
         with closing(_inside(source)) as records:
-            return build(self._trees.empty().store, self._split, records)
+            return build(store, self._split, records)
 
     def _replace(self, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
         """``before`` with each destination's interval replaced. Takes whole ranges by reference on both sides of a seam."""
@@ -124,11 +140,25 @@ def _inside(source: ImportSource) -> Generator[tuple[bytes, bytes], None, None]:
     """The source's records; :class:`InvalidError` for one that is not under the destination."""
     records = source.records()
     try:
-        for key, packed in records:
-            inside = key.startswith(source.destination) if source.is_prefix else key == source.destination
-            if not inside:
-                raise InvalidError(f"import to {source.destination.decode()!r} lists {key!r}, which lies outside of it")
-            yield key, packed
+        yield from _checked(source.destination, source.is_prefix, records)
     finally:
         if isinstance(records, Generator):
             records.close()  # its threads end now, and not when somebody collects the garbage
+
+
+def _inside_part(destination: bytes, is_prefix: bool, part: Part) -> Iterator[tuple[bytes, bytes]]:
+    return _checked(destination, is_prefix, part())
+
+
+def _checked(
+    destination: bytes, is_prefix: bool, records: Iterable[tuple[bytes, bytes]]
+) -> Iterator[tuple[bytes, bytes]]:
+    for key, packed in records:
+        if not (key.startswith(destination) if is_prefix else key == destination):
+            raise InvalidError(f"import to {destination.decode()!r} lists {key!r}, which lies outside of it")
+        yield key, packed
+
+
+def _tell(progress: Progress, tree: Tree) -> None:
+    infos = [tree.info(number) for number in range(len(tree))]
+    progress(sum(info.count for info in infos), sum(info.total for info in infos))

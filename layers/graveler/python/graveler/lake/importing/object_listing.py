@@ -106,6 +106,7 @@ class ObjectListing:
         self._scratch = scratch
         self._files = find_files(listing, options.columns)
         self._rows = _Rows(self._files, namespace, options)
+        self._looked_at: tuple[list[_Interval] | None] | None = None
 
     def __call__(self) -> Iterator[tuple[bytes, bytes]]:
         """The records, in ascending order of their keys. ``progress`` hears of them as their rows are read.
@@ -151,7 +152,13 @@ class ObjectListing:
             file.check()
 
     def _chain(self) -> list[_Interval] | None:
-        """All units in the order of their names, if that puts all rows in order; else None, at the first that is not."""
+        """All units in the order of their names, if that puts all rows in order; else None, at the first that is not. Reads the
+        listing the first time."""
+        if self._looked_at is None:
+            self._looked_at = (self._intervals(),)
+        return self._looked_at[0]
+
+    def _intervals(self) -> list[_Interval] | None:
         intervals: list[_Interval] = []
         for unit in self._rows.units():
             try:
