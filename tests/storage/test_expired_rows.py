@@ -1,0 +1,27 @@
+"""Rows whose ``expires`` has passed are removed by tables that have no service for that."""
+
+from pathlib import Path
+
+from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.sqlite_tables import SqliteTables
+from graveler.storage.tables import Key, Tables
+
+
+def check(tables: Tables) -> None:
+    tables.put(Key("p", b"past"), {"expires": 99})
+    tables.put(Key("p", b"now"), {"expires": 100})
+    tables.put(Key("p", b"never"), {"other": 1})
+    tables.put(Key("q", b"alike"), {"expired": 1, "text": "expires"})
+    assert tables.remove_expired(100.0) == 1
+    assert tables.remove_expired(100.0) == 0
+    assert [sort for sort, _ in tables.query("p").items] == [b"never", b"now"]
+    assert tables.get(Key("q", b"alike")) is not None
+
+
+def test_in_memory() -> None:
+    check(MemoryTables())
+
+
+def test_in_a_file(tmp_path: Path) -> None:
+    with SqliteTables(tmp_path / "tables.sqlite") as tables:
+        check(tables)
