@@ -108,22 +108,23 @@ def test_a_second_server_serves_the_same_lake(
 def test_a_table_that_is_not_there_is_told(name: str) -> None:
     chosen = [part.replace(f"dynamodb://{name}", "dynamodb://nothing") for part in options(name)]
     refused = run("serve", *chosen, "--port", "0")
-    assert refused.code == 1
-    assert "nothing" in refused.err
+    assert refused.code != 0
+    assert "'nothing'" in refused.err
+    assert "or create it" in refused.err
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["--objects", "s3://b/p"], "--objects is given without --tables"),
+        (["--objects", "s3://bucket/p"], "--objects is given without --tables"),
         (["--tables", "dynamodb://t"], "--tables is given without --objects"),
-        (["--lake", "x", "--objects", "s3://b/p", "--tables", "dynamodb://t"], "name one of them"),
+        (["--lake", "x", "--objects", "s3://bucket/p", "--tables", "dynamodb://t"], "name one of them"),
         (["--lake", "x", "--tables", "dynamodb://t"], "name one of them"),
         (["--region", "eu-west-1"], "--region is of a lake on AWS"),
         (["--create-table"], "--create-table is of a lake on AWS"),
-        (["--objects", "s3://b/p", "--tables", "dynamodb://t", "--data-url", "http://x"], "--data-url"),
+        (["--objects", "s3://bucket/p", "--tables", "dynamodb://t", "--data-url", "http://x"], "--data-url"),
         (["--objects", "file:///p", "--tables", "dynamodb://t"], "no place in S3"),
-        (["--objects", "s3://b/p", "--tables", "t"], "names no table"),
+        (["--objects", "s3://bucket/p", "--tables", "t"], "names no table"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(given: list[str], told: str) -> None:
