@@ -14,9 +14,9 @@ from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_ref, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
 from graveler.errors import InvalidError
-from graveler.model import RetentionRules
 
 if TYPE_CHECKING:
+    from graveler.model import RetentionRules
     from graveler.retention.garbage import Garbage
     from graveler.retention.runs import Mode, Plan, Summary
 
@@ -302,7 +302,7 @@ def _garbage(name: str, lake: Path | None, mode: "Mode | None" = None) -> "Garba
     return Garbage(repository, Options(mode, repository.grace))
 
 
-def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) -> RetentionRules | None:
+def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) -> "RetentionRules | None":
     if clear and (default_days is not None or branches):
         raise InvalidError("--clear and days exclude each other; choose one")
     if default_days is None:
@@ -315,10 +315,12 @@ def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) 
         if not separator or not branch or not number.isdecimal():
             raise InvalidError(f"--branch {one!r} is not of the form BRANCH=DAYS")
         days[branch] = int(number)
+    from graveler.model import RetentionRules  # not for --help
+
     return RetentionRules(default_days, days)
 
 
-def _preview(screen: Screen, garbage: "Garbage", rules: RetentionRules | None, *, as_json: bool) -> None:
+def _preview(screen: Screen, garbage: "Garbage", rules: "RetentionRules | None", *, as_json: bool) -> None:
     found = garbage.preview(rules)
     if as_json:
         screen.json({"reached": found.reached, "kept": found.kept, "lost": [commit.id for commit in found.lost]})
