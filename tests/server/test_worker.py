@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graveler.cli.verbs.serve import _is_loopback
-from graveler.server.settings import FolderLake, ServerSettings
+from graveler.cli.verbs.serve import _cache_of, _is_loopback
+from graveler.server.settings import AwsLake, FolderLake, ServerSettings
 from graveler.server.worker import api_settings
 
 
@@ -45,3 +45,30 @@ def test_named_sources_are_all_there_is(sources: tuple[str, ...]) -> None:
 )
 def test_only_this_machines_own_address_is_trusted(host: str, own: bool) -> None:
     assert _is_loopback(host) is own
+
+
+@pytest.mark.parametrize(("sources", "elsewhere"), [(None, True), ((), False), (("s3://raw/",), False)])
+def test_on_aws_repositories_are_in_s3_and_below_the_lakes_place_if_sources_are_limited(
+    sources: tuple[str, ...] | None, elsewhere: bool
+) -> None:
+    place = AwsLake(objects="s3://my.bucket/lake/", tables="dynamodb://lake", cache=Path("/nowhere"))
+    made = api_settings(ServerSettings(lake=place, metrics=Path("/nowhere"), import_sources=sources))
+    assert made.namespace_prefix == "s3://my.bucket/lake/"
+    assert re.match(made.namespace_pattern, "s3://my.bucket/lake/rep")
+    for namespace in ("s3://other/rep", "s3://my.bucket/lake-2/rep", "s3://my-bucket/lake/rep"):
+        assert bool(re.match(made.namespace_pattern, namespace)) is elsewhere
+    for namespace in ("local://rep", "file:///rep"):
+        assert not re.match(made.namespace_pattern, namespace)
+
+
+def test_each_lake_on_aws_has_a_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    one = _cache_of("s3://bucket/lake", "dynamodb://lake", None, None)
+    assert one.parent == Path("/caches/graveler")
+    assert one == _cache_of("s3://bucket/lake/", "dynamodb://lake", None, None)
+    assert one != _cache_of("s3://bucket/b", "dynamodb://lake", None, None)
+    assert one != _cache_of("s3://bucket/lake", "dynamodb://b", None, None)
+    assert one != _cache_of("s3://bucket/lake", "dynamodb://lake", "http://localhost:1", None)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert _cache_of("s3://bucket/lake", "dynamodb://lake", None, None).is_relative_to("/home/ann/.cache/graveler")
