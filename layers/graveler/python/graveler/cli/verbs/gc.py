@@ -170,8 +170,8 @@ def rules(
     \b
     Examples:
       graveler gc rules lakefs://quickstart
-      graveler gc rules lakefs://quickstart --default-days 30 --branch main=90 --preview
-      graveler gc rules lakefs://quickstart --default-days 30 --branch main=90
+      graveler gc rules quickstart --default-days 30 --branch main=90 --preview
+      graveler gc rules quickstart --default-days 30 --branch main=90
 
     \b
     JSON: one document {default_days, branches}; null days: no rules;
@@ -219,7 +219,7 @@ def restore(
 
     \b
     Example:
-      graveler gc restore lakefs://quickstart 20261121T120000Z-0a1b2c3d --prefix data/
+      graveler gc restore quickstart 20261121T120000Z-0a1b2c3d --prefix data/
 
     JSON: a line {key, restored} for each file; false: something is there already.
     """
@@ -282,6 +282,10 @@ def release(uri: RefUri, lake: LakeFolder = None, as_json: AsJson = False) -> No
 @app.command()
 def holds(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
     """List the legal holds.
+
+    \b
+    Example:
+      graveler gc holds lakefs://quickstart
 
     JSON: a line {commit, why, by, at} for each; at in Unix seconds.
     """
