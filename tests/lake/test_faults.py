@@ -1,24 +1,19 @@
 """Faults at every request of every verb, one by one: see :mod:`tests.lake.faults`, and ``docs/faults.md``.
 
-``GRAVELER_FAULTS=n`` tries every kind of fault in all of them, does it on SQLite and folders too, and with n pairs of faults for
-each verb: one in the verb, one in its repetition.
+``GRAVELER_FAULTS=n`` tries every kind of fault in all of them, and adds :mod:`tests.lake.test_faults_long`.
 """
 
 import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from tests.lake.faults import (
     CASES,
-    KINDS,
     WAYS,
     Case,
-    FolderScene,
-    Kind,
     MemoryScene,
     Scene,
     boundaries,
@@ -59,26 +54,3 @@ def test_after_a_fault_at_any_request_a_verb_has_happened_or_not(
     case: Case, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("faults", one_by_one(case, tmp_path, MemoryScene))
-
-
-@pytest.mark.skipif(not PAIRS, reason="GRAVELER_FAULTS is not set")
-@by_verb
-def test_after_a_fault_at_any_request_on_sqlite_and_folders_a_verb_has_happened_or_not(
-    case: Case, tmp_path: Path
-) -> None:
-    one_by_one(case, tmp_path, FolderScene)
-
-
-@pytest.mark.skipif(not PAIRS, reason="GRAVELER_FAULTS is not set")
-@by_verb
-def test_after_a_fault_and_another_one_in_the_repetition_a_verb_has_happened_or_not(case: Case, tmp_path: Path) -> None:
-    begin = start(case, MemoryScene(made(tmp_path, "start")))
-    number = len(boundaries(case, begin, made(tmp_path, "count")))
-    random = Random(case.name)
-    for serial in range(PAIRS):
-        pair: list[tuple[int, Kind]] = [(random.randrange(number), random.choice(KINDS)) for _ in range(2)]
-        way = random.choice(WAYS)
-        try:
-            experiment(case, begin, made(tmp_path, str(serial)), pair, way)
-        except AssertionError as error:
-            raise AssertionError(f"{case.name}, {pair}, {way}: {error}") from error

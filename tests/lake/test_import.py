@@ -362,7 +362,7 @@ def test_what_is_no_folder_is_refused(kind: str, error: type[GravelerError], tmp
 
 
 def import_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("graveler")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("graveler-import")]
 
 
 def interrupt_after(objects: int) -> Callable[[int, int], None]:
