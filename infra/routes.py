@@ -25,7 +25,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "getBranchProtectionRules internalGetBranchProtectionRules setGarbageCollectionRulesPreflight "
             "createBranchProtectionRulePreflight listBranches getBranch listTags getTag getCommit logCommits findMergeBase "
             "getObject headObject statObject statObjects listObjects getUnderlyingProperties "
-            "stageObjectAllowed importStatus getOperation getImportSources dumpStatus restoreStatus "
+            "stageObjectAllowed importStatus getOperation getImportSources dumpStatus restoreStatus getGarbageCollection "
             "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
             "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
             "getSetupState setupCommPrefs"
@@ -40,7 +40,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
             "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
             "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
-            "deleteCredentials setup setImportSources dumpSubmit"
+            "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection"
         ),
     ),
     ("commit", "commit restoreSubmit"),

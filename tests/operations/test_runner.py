@@ -8,7 +8,7 @@ from threading import Event
 import msgspec
 import pytest
 
-from graveler.errors import InvalidError, NotFoundError, PreconditionError
+from graveler.errors import ForbiddenError, InvalidError, NotFoundError, PreconditionError
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.repository import OpenRepository
 from graveler.operations.imports import KIND, ImportRequest, import_objects
@@ -145,6 +145,14 @@ def test_a_worker_that_goes_down_leaves_the_operation_to_others_at_once() -> Non
     with runner(world, second) as other:
         other.look(world.main, started.id)
         assert ended(world, started.id).result == "second"
+
+
+def test_a_kind_that_nobody_here_works_on_is_refused() -> None:
+    world = World()
+    with runner(world, Step()) as one, pytest.raises(ForbiddenError, match="'other'"):
+        one.start(world.main, "other", b"", "id")
+    with pytest.raises(NotFoundError):
+        operations(world).get("id")
 
 
 def test_unknown_operations_are_not_found() -> None:

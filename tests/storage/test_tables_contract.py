@@ -258,7 +258,9 @@ def test_a_batch_has_distinct_keys_and_no_conditions(tables: Tables) -> None:
     assert tables.get(K) is None
 
 
-def test_threads_that_count_lose_nothing(tables: Tables) -> None:
+def test_threads_that_count_lose_nothing(tables: Tables, request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params["tables"] == "moto":
+        pytest.skip("moto looks at a condition and writes in two steps")
     tables.put(K, {"n": 0})
 
     def count() -> None:

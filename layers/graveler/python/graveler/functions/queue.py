@@ -47,6 +47,7 @@ class QueuedRunner(Runner):
         """Write an operation down and send word of it. With an ID of an operation that there is, nothing new begins, but word is
         sent again if it has not ended: the first one's may have died before. One table write, one message; one read more if it
         is there."""
+        self._expect(kind)
         now = time()
         operations = Operations(self._table, repository.repository.uid)
         operation = Operation(

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from graveler.errors import GravelerError, PreconditionError
+from graveler.errors import ForbiddenError, GravelerError, PreconditionError
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import Operation, Operations, OperationState
@@ -99,6 +99,7 @@ class Runner:
     def start(self, repository: OpenRepository, kind: str, request: bytes, operation_id: str = "") -> Operation:
         """Write an operation down and begin to work on it in the background. With an ID of an operation that there is, nothing
         new begins, and that one is the answer. One table write, one read more if it is there."""
+        self._expect(kind)
         now = self._clock.now()
         operation = Operation(
             operation_id or token_hex(16),
@@ -165,6 +166,11 @@ class Runner:
         for report in reports:
             report.interrupted.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _expect(self, kind: str) -> None:
+        """:class:`ForbiddenError` for a kind that nobody here would work on."""
+        if kind not in self._kinds:
+            raise ForbiddenError(f"operations of kind {kind!r} are not run by this deployment; run it where the lake is open")
 
     def _operations(self, repository: OpenRepository) -> Operations:
         return Operations(self._tables, repository.repository.uid)
