@@ -255,7 +255,7 @@ def test_it_finishes_what_is_under_way(tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     with running(tmp_path, "--access-log", workers=1) as server:
-        server.ask("GET", API)
+        assert server.ask("GET", API).status == 200
         first = worker_of(server)
         os.kill(first, signal.SIGKILL)
         while True:
@@ -263,12 +263,12 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
                 assert server.ask("GET", API).status == 200
                 break
             except ConnectionError:  # nobody listens until the next one is there
-                continue
+                assert server.process.poll() is None, server.errors.read_text()
         assert worker_of(server) != first
 
 
 def worker_of(server: Running) -> int:
-    """The process that answered the last request of the API."""
+    """The process that answered the last request of the API: who has the answer finds its line in the log."""
     lines = [json.loads(line) for line in server.errors.read_text().splitlines() if line.startswith("{")]
     return int([line["worker"] for line in lines if line.get("path") == API][-1])
 

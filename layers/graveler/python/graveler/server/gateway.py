@@ -64,12 +64,17 @@ class Gateway:
         request_id = token_hex(8)
         answer = await self._answer(request, receive, request_id)
         headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in answer.headers]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        try:
-            if isinstance(answer.body, bytes):
+        start = {"type": "http.response.start", "status": answer.status, "headers": headers}
+        if isinstance(answer.body, bytes):
+            try:
+                self._note(request, request_id, answer, began)  # first, so that who has the answer finds its line
+            finally:  # a log that cannot be written keeps no answer back
+                await send(start)
                 await send({"type": "http.response.body", "body": answer.body})
-            else:
-                await _send_pieces(answer.body, receive, send)
+            return
+        await send(start)
+        try:
+            await _send_pieces(answer.body, receive, send)
         finally:
             self._note(request, request_id, answer, began)
 

@@ -14,8 +14,9 @@ _STDERR: Final = 2
 
 
 class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One request. ``time`` in Unix seconds when it was answered, ``ms`` from its head to its answer's last piece. ``query`` is
-    empty for presigned URLs, whose query is their secret."""
+    """One request. ``time`` in Unix seconds when it was answered, ``ms`` from its head until its answer was made; an answer in
+    pieces is made with its last one. The line of an answer in one piece is there before its client has it. ``query`` is empty
+    for presigned URLs, whose query is their secret."""
 
     log: str = "request"
     time: float

@@ -1,0 +1,89 @@
+"""What the log and the figures say of a request, and when."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graveler.server import gateway as gateway_module
+from graveler.server.gateway import HEALTH, Gateway
+from graveler.server.metrics import Metrics
+from graveler.server.request_log import RequestLine
+from graveler.server.requests import Message
+from graveler.server.settings import FolderLake, ServerSettings
+from graveler.server.threads import Threads
+from tests.server.support import arriving
+
+COUNTED = 'graveler_requests_total{operation="healthCheck",status="204"} 1'
+
+
+class Nobody:
+    """An application that is not asked."""
+
+    def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
+        raise AssertionError(event)
+
+    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+        raise AssertionError(event)
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> Iterator[Metrics]:
+    with closing(Metrics(tmp_path)) as opened:
+        yield opened
+
+
+def sent(metrics: Metrics, folder: Path, observe: list[str], capfd: pytest.CaptureFixture[str]) -> list[Message]:
+    """What a client that asks for its health gets; ``observe`` takes log and figures as they are at each message."""
+    settings = ServerSettings(lake=FolderLake(folder), metrics=folder, log_requests=True)
+    messages: list[Message] = []
+
+    async def send(message: Message) -> None:
+        observe.append(capfd.readouterr().err + metrics.text())
+        messages.append(message)
+
+    with closing(Threads("handler", 1)) as handlers, closing(Threads("disk", 1)) as disk:
+        gateway = Gateway(Nobody(), None, metrics, settings, 7, handlers, disk)
+        scope = {
+            "method": "GET",
+            "raw_path": HEALTH[0].encode(),
+            "query_string": b"",
+            "headers": (),
+            "client": ("127.0.0.1", "1"),
+            "http_version": "1.1",
+        }
+        try:
+            asyncio.run(gateway(scope, arriving(), send))
+        except OSError as error:
+            observe.append(str(error))
+    return messages
+
+
+def test_who_has_an_answer_finds_it_in_the_log_and_the_figures(
+    metrics: Metrics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[str] = []
+    assert [message["type"] for message in sent(metrics, tmp_path, seen, capfd)] == [
+        "http.response.start",
+        "http.response.body",
+    ]
+    line, _, figures = seen[0].partition("\n")
+    assert (json.loads(line)["path"], json.loads(line)["worker"]) == (HEALTH[0], 7)
+    assert COUNTED in figures
+
+
+def test_a_log_that_cannot_be_written_keeps_no_answer_back(
+    metrics: Metrics, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(line: RequestLine) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(gateway_module, "write_line", full)
+    seen: list[str] = []
+    messages = sent(metrics, tmp_path, seen, capfd)
+    assert [message.get("status") for message in messages] == [204, None]
+    assert seen[-1] == "no space left"
