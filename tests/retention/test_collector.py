@@ -323,6 +323,12 @@ def died_before_sweeping(world: World) -> Plan:
     return runs.plan(runs.all()[-1][0])
 
 
+def test_runs_of_one_second_are_listed_in_their_order(world: World) -> None:
+    runs = Runs(world.objects())
+    names = [runs.new(1_700_000_000 + thousandths / 1000) for thousandths in range(0, 1000, 50)]
+    assert names == sorted(names)
+
+
 def test_one_collector_at_a_time(world: World) -> None:
     first = Claim(world.tables, world.main.repository.uid, world.clock)
     with pytest.raises(BusyError, match="another collector"):

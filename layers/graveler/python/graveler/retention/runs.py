@@ -184,8 +184,9 @@ class Runs:
         self._objects = objects
 
     def new(self, now: float) -> str:
-        """A name for a run."""
-        return f"{strftime('%Y%m%dT%H%M%SZ', gmtime(now))}-{token_hex(4)}"
+        """A name for a run. Names sort by time, to the millisecond: several runs may begin within a second."""
+        seconds, thousandths = divmod(int(now * 1000), 1000)
+        return f"{strftime('%Y%m%dT%H%M%S', gmtime(seconds))}.{thousandths:03}Z-{token_hex(4)}"
 
     def all(self) -> list[tuple[str, bool]]:
         """Names of the runs with a plan, oldest first, and whether they are over. One listing."""
