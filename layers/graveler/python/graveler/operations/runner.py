@@ -170,7 +170,9 @@ class Runner:
     def _expect(self, kind: str) -> None:
         """:class:`ForbiddenError` for a kind that nobody here would work on."""
         if kind not in self._kinds:
-            raise ForbiddenError(f"operations of kind {kind!r} are not run by this deployment; run it where the lake is open")
+            raise ForbiddenError(
+                f"operations of kind {kind!r} are not run by this deployment; run it where the lake is open"
+            )
 
     def _operations(self, repository: OpenRepository) -> Operations:
         return Operations(self._tables, repository.repository.uid)
