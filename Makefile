@@ -92,6 +92,7 @@ format: setup  ## mend formatting and what ruff can mend
 
 bench: setup  ## measure on 1.6 million real paths; ROWS=regex for some rows, BENCH="--write" to keep the table
 	@$(BIN)/python -m bench --rows '$(ROWS)' $(BENCH)
+	@test -n '$(ROWS)' || $(BIN)/python -m bench.http
 
 demo: setup  ## the main job on real input: import, branch, change, merge, time travel
 	@$(BIN)/graveler demo
