@@ -6,18 +6,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-lock
 DEPLOY_VENV := .venv-deploy
+SPARK_VENV := .venv-spark
+SPARK_STAMP := $(SPARK_VENV)/.made-from-lock
 DEPLOY_STAMP := $(DEPLOY_VENV)/.made-from-lock
 CDK_STAMP := infra/node_modules/.made-from-lock
 # Byte code makes every start of a tool faster; some shells switch it off.
 unexport PYTHONDONTWRITEBYTECODE
 NEWEST ?= $(shell python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null || \
     { pyenv versions --bare 2>/dev/null | grep '^3\.13' | tail -n 1 | xargs -r pyenv prefix | sed 's|$$|/bin/python|'; })
+# The Spark of EMR's release emr-spark-8.0.0, so that what is tested here is what runs there.
+EMR_SPARK := 4.0.2
 SEED ?= 20260101
 ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup deploy-tools layer demo test test-newest check openapi format bench soak lock clean
+.PHONY: help setup deploy-tools spark-tools layer demo test test-newest check openapi format bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -48,6 +52,15 @@ $(CDK_STAMP): infra/package-lock.json
 	@npm ci --prefix infra --no-audit --no-fund --loglevel error
 	@touch $@
 
+spark-tools: $(SPARK_STAMP)  ## make .venv-spark, with Spark, for the data pipeline and its tests; needs Java 17
+
+$(SPARK_STAMP): requirements-spark.lock $(STAMP)
+	@echo "== making $(SPARK_VENV) from requirements-spark.lock (Spark is 400 MB)"
+	@test -x $(SPARK_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(SPARK_VENV)
+	@$(BIN)/uv pip sync --quiet --python $(SPARK_VENV)/bin/python --require-hashes --compile-bytecode requirements-spark.lock
+	@$(BIN)/uv pip install --quiet --python $(SPARK_VENV)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
 layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
 	@$(DEPLOY_VENV)/bin/python -m infra.layer --architecture $(ARCHITECTURE)
 
@@ -56,9 +69,13 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	    --extra dev --extra clients pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
 	    --group deploy -o requirements-deploy.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    --extra dev --extra clients --extra spark --constraint requirements.lock --constraint <(echo "pyspark==$(EMR_SPARK)") \
+	    pyproject.toml -o requirements-spark.lock
 
-test: setup  ## all tests; SEED=n for another run of the random ones
-	@$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
+test: setup spark-tools  ## all tests; SEED=n for another run of the random ones
+	@$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup --hypothesis-seed=$(SEED) tests/spark
+	@$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
 
 test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there is one here
 	@if [ -z "$(NEWEST)" ]; then echo "skipped: no Python 3.13 on this machine, so the engine is not tested on it"; exit 0; fi; \
@@ -66,23 +83,24 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
 	    tests/tree tests/storage tests/history tests/staging tests/lake
 
-soak: setup  ## the long campaigns: faults, interleavings, processes, merges, histories; lines that no test would miss
+soak: setup spark-tools  ## the long campaigns: faults, interleavings, processes, merges, histories; lines that no test would miss
 	@export GRAVELER_SCHEDULES=$${GRAVELER_SCHEDULES:-20000} GRAVELER_SOAK_SECONDS=$${GRAVELER_SOAK_SECONDS:-60} \
 	    GRAVELER_MERGE_CASES=$${GRAVELER_MERGE_CASES:-200000} GRAVELER_MERGES=$${GRAVELER_MERGES:-20000} \
 	    GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} GRAVELER_EXAMPLES=$${GRAVELER_EXAMPLES:-5000} \
 	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} GRAVELER_UNIVERSE=$${GRAVELER_UNIVERSE:-9} \
 	    GRAVELER_REQUESTS=$${GRAVELER_REQUESTS:-300} GRAVELER_FUZZ_EXAMPLES=$${GRAVELER_FUZZ_EXAMPLES:-200} \
 	    GRAVELER_MEMORY_RECORDS=$${GRAVELER_MEMORY_RECORDS:-3000000} GRAVELER_INGEST_EVENTS=$${GRAVELER_INGEST_EVENTS:-20000}; \
-	$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) tests
+	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup --hypothesis-seed=$(SEED) tests/spark; \
+	$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
 	@$(BIN)/python -m tests.mutations
 
 openapi: setup  ## write docs/openapi.json again, from the routes
 	@$(BIN)/python -m graveler.api.openapi docs/openapi.json
 
-check: setup  ## formatting, lint, strict types, import rules
+check: setup spark-tools  ## formatting, lint, strict types, import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
+	@$(SPARK_VENV)/bin/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m graveler.api.openapi --check docs/openapi.json
 
@@ -98,4 +116,4 @@ demo: setup  ## the main job on real input: import, branch, change, merge, time 
 	@$(BIN)/graveler demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-newest $(DEPLOY_VENV) infra/node_modules build cdk.out demo-lake .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) infra/node_modules build cdk.out demo-lake .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""The data pipeline on Spark. Run in ``.venv-spark``, which `make spark-tools` makes."""
