@@ -1,0 +1,58 @@
+"""What Spark raises, as errors for people: the cause, if it is one of ours, else Spark's own first sentence."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+import graveler.errors
+from graveler.errors import GravelerError, InvalidError, NotFoundError, UnavailableError
+
+_OURS: Final = re.compile(r"^graveler(?:\.\w+)*\.(\w+Error): (.*)$", re.MULTILINE)
+"""The last line of a task's traceback, if it was ours."""
+_CONDITIONS: Final = {"PATH_NOT_FOUND": NotFoundError, "TABLE_OR_VIEW_NOT_FOUND": NotFoundError}
+_CAUSE: Final = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.*)$", re.MULTILINE)
+
+
+@contextmanager
+def spark_errors(doing: str) -> Iterator[None]:
+    """Raise what Spark raises inside as one of our errors. ``doing`` is what went on: "importing to 'main'"."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise explained(doing, error) from error
+
+
+def explained(doing: str, error: Exception) -> GravelerError:
+    """Our error for one of Spark's: of the kind and with the words that a task raised; :class:`NotFoundError` and
+    :class:`InvalidError` for a plan that makes no sense; otherwise :class:`UnavailableError`."""
+    text = str(error)
+    found = list(_OURS.finditer(text))
+    if found:
+        name, message = found[-1].groups()
+        return _kind(name)(message.strip())
+    if isinstance(error, PySparkException) and not isinstance(error, Py4JJavaError):
+        condition = (error.getCondition() or "").partition(".")[0]
+        if condition in _CONDITIONS:
+            return _CONDITIONS[condition](f"{doing}: {_sentence(text)}")
+        if type(error).__name__ in ("AnalysisException", "ParseException", "IllegalArgumentException"):
+            return InvalidError(f"{doing}: {_sentence(text)}")
+    causes = [cause for cause in _CAUSE.findall(text) if cause]
+    return UnavailableError(f"{doing}: Spark's job failed: {_sentence(causes[-1] if causes else text)}")
+
+
+def _kind(name: str) -> type[GravelerError]:
+    """The group of an error: of one with arguments of its own, the nearest that takes a message alone."""
+    kind = getattr(graveler.errors, name, UnavailableError)
+    while kind.__init__ is not Exception.__init__ and GravelerError in kind.__mro__[1:]:
+        kind = kind.__mro__[1]
+    return kind if issubclass(kind, GravelerError) else UnavailableError
+
+
+def _sentence(text: str) -> str:
+    """The first line that says something, without Spark's frames."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines[0] if lines else "no reason given")[:500]

@@ -1,0 +1,154 @@
+"""What all jobs share: their common arguments, the session, a summary line, metrics as a line of JSON, and how they fail.
+
+A job is a :class:`Job`; its module ends with ``if __name__ == "__main__": sys.exit(run_job(JOB))``. What a user got wrong is
+told in one line on stderr, without a traceback, with the exit code that the command line tool has for this kind of error; the
+scheduler (EMR, Step Functions) sees a failed job.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from graveler.errors import (
+    BusyError,
+    ConflictError,
+    CorruptError,
+    ForbiddenError,
+    GravelerError,
+    InvalidError,
+    NotFoundError,
+    PreconditionError,
+    UnavailableError,
+)
+from graveler.lake.repository import OpenRepository
+from graveler.spark.places import Place, place_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXIT_CODES: Final[Mapping[type[GravelerError], int]] = {
+    InvalidError: 2,
+    NotFoundError: 3,
+    ConflictError: 4,
+    PreconditionError: 5,
+    ForbiddenError: 6,
+    BusyError: 7,
+    CorruptError: 8,
+    UnavailableError: 9,
+}
+"""Exit codes by the kind of error: those of the command ``graveler``."""
+
+_UNEXPECTED: Final = 1
+_COMMON: Final = """\
+where the lake is:
+  --lake FOLDER, which driver and executors all see; or --objects s3://BUCKET/PREFIX and --tables dynamodb://TABLE.
+  Credentials are found as AWS's own tools find them, by the driver and by each executor.
+
+output:
+  a summary on stderr, and as the last line of stdout a JSON object with the job's figures.
+
+exit codes:
+  0 done; 2 wrong usage or input; 3 not found; 4 conflict; 5 not ready; 6 not allowed; 7 busy, try again;
+  8 stored bytes are damaged; 9 disk, network, permission or executors failed; 1 a bug.
+"""
+
+Figures = Mapping[str, object]
+"""What a job tells in the end: JSON values by name."""
+
+
+class Given(Struct, frozen=True):
+    """What a job works with: the session, the lake's place, the repository (opened on the driver), and its own arguments."""
+
+    spark: "SparkSession"
+    place: Place
+    repository: OpenRepository
+    arguments: argparse.Namespace
+
+
+class Job(Struct, frozen=True):
+    """One job. ``about`` is its help: what it does, and examples. ``arguments`` adds its own to a parser; ``run`` does the work
+    and returns a sentence for people and the figures."""
+
+    name: str
+    about: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[Given], tuple[str, Figures]]
+
+
+def run_job(job: Job, argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
+    """Run a job to its end; the exit code. Without ``spark``, the session is the one that there is, or that spark-submit asks
+    for."""
+    arguments = parser_of(job).parse_args(argv)
+    began = time.monotonic()
+    try:
+        with place_of(vars(arguments)).open() as lake:
+            repository = lake.repository(arguments.repository)  # before Spark is waited for
+            session = spark or _session(job)
+            session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
+            said, figures = job.run(Given(session, place_of(vars(arguments)), repository, arguments))
+    except GravelerError as error:
+        _tell(f"error: {job.name}: {error}")
+        return exit_code(error)
+    except KeyboardInterrupt:
+        _tell(f"{job.name}: interrupted")
+        return 130
+    except Exception as error:  # noqa: BLE001 - whatever it is, the driver's log is where it is looked for
+        if os.environ.get("GRAVELER_DEBUG") == "1":
+            traceback.print_exc()
+        _tell(
+            f"error: {job.name}: this is a bug in graveler: {type(error).__name__}: {str(error)[:1000]} "
+            "(set GRAVELER_DEBUG=1 to see where)"
+        )
+        return _UNEXPECTED
+    seconds = round(time.monotonic() - began, 1)
+    _tell(f"{job.name}: {said} ({seconds:,} s)")
+    sys.stdout.write(json.dumps({"job": job.name, "seconds": seconds, **figures}) + "\n")
+    sys.stdout.flush()
+    return 0
+
+
+def parser_of(job: Job) -> argparse.ArgumentParser:
+    """The parser of a job's arguments, those that all jobs have included."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m graveler.spark.jobs.{job.name}",
+        description=job.about,
+        epilog=_COMMON,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    where = parser.add_argument_group("where the lake is")
+    where.add_argument("--lake", metavar="FOLDER", help="a lake in a folder")
+    where.add_argument("--objects", metavar="URL", help="where a lake on AWS keeps repositories, s3://BUCKET/PREFIX")
+    where.add_argument("--tables", metavar="URL", help="its table, dynamodb://TABLE")
+    where.add_argument("--region", help="its region [default: as AWS's configuration says]")
+    where.add_argument("--s3-endpoint-url", metavar="URL", help="another server that speaks S3")
+    where.add_argument("--dynamodb-endpoint-url", metavar="URL", help="another server that speaks DynamoDB")
+    parser.add_argument("--repository", required=True, metavar="NAME", help="the repository")
+    job.arguments(parser)
+    return parser
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def exit_code(error: GravelerError) -> int:
+    """The code of an error's group."""
+    return next((code for group, code in EXIT_CODES.items() if isinstance(error, group)), _UNEXPECTED)
+
+
+def _session(job: Job) -> "SparkSession":
+    from pyspark.sql import SparkSession  # not for --help
+
+    if os.environ.get("SPARK_ENV_LOADED") or "PYSPARK_GATEWAY_PORT" in os.environ or SparkSession.getActiveSession():
+        return SparkSession.builder.appName(f"graveler {job.name}").getOrCreate()
+    from graveler.spark.session import local_session
+
+    return local_session(f"graveler {job.name}", cores=os.cpu_count() or 2)
