@@ -1,0 +1,249 @@
+"""A merge, or changes to be applied, cut at keys: each interval of keys is worked on by itself, anywhere and at any time, and
+joining the results makes the tree that one call would have made (law F1), wherever the cuts are.
+
+Where they are is decided from descriptions of ranges alone: :func:`merge_points` and :func:`apply_points` say behind which keys
+how much work lies, :func:`cut` makes parts of similar work of that.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+import msgspec
+
+from graveler.model import MergeStrategy, SplitParameters
+from graveler.tree.apply import Change, Interval, aligned, apply
+from graveler.tree.files import TreeStore
+from graveler.tree.merge import MergeResult, StrategyOf, merge
+from graveler.tree.tree import Tree
+from graveler.tree.writer import TreeWriter
+
+_PATIENCE: Final = 1.5
+"""How many times its share of the work a part may get, to end where all trees have a cut."""
+
+
+class Load(msgspec.Struct, frozen=True):
+    """How much is to be read: ``ranges``, their ``records`` (and changes), their logical size in ``bytes``."""
+
+    records: int = 0
+    ranges: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Load") -> "Load":
+        return Load(self.records + other.records, self.ranges + other.ranges, self.bytes + other.bytes)
+
+
+class Point(msgspec.Struct, frozen=True):
+    """``load`` is to be read for the keys up to ``key``, inclusive, and after those of the point before. ``common``: all trees
+    have a cut there, so that nothing need be cut in two for a part that ends with it."""
+
+    key: bytes
+    load: Load
+    common: bool = True
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """One part: an interval of keys, and what is to be read there."""
+
+    interval: Interval
+    load: Load
+
+
+def merge_points(base: Tree, source: Tree, destination: Tree) -> list[Point]:
+    """Where a merge has to read, in key order. Opens nothing; some µs for each range that differs.
+
+    Where two of the three have the same ranges nothing is read, and neither is a range of one tree where the others have none.
+    """
+    trees = base, source, destination
+    places = _different(base, source)
+    for left, right in ((base, destination), (source, destination)):
+        places = _intersection(places, _different(left, right))
+    points: list[Point] = []
+    for place in places:
+        ranges = sorted(
+            (tree.info(n).first, tree.info(n).last, t, n) for t, tree in enumerate(trees) for n in _inside(tree, place)
+        )
+        for group in _overlapping(ranges):
+            if len({t for _, _, t, _ in group}) == 1:
+                continue
+            ends = sorted((last, t, n) for _, last, t, n in group)
+            for key, members in groupby(ends, key=itemgetter(0)):
+                load, count = Load(), 0
+                for _, t, n in members:
+                    info = trees[t].info(n)
+                    load, count = load + Load(info.count, 1, info.size), count + 1
+                points.append(Point(key, load, count == len(trees)))
+    return points
+
+
+def apply_points(tree: Tree, changes: Iterable[tuple[bytes, int]]) -> list[Point]:
+    """Where changes have to be applied, in key order: ``changes`` are keys, in ascending order, each with the number of changes
+    that it stands for. Opens nothing."""
+    points: list[Point] = []
+    number = -1
+    for key, weight in changes:
+        at = bisect_left(tree.lasts, key)
+        if at == len(tree):
+            points.append(Point(key, Load(weight)))
+        elif at == number:
+            before = points.pop()
+            points.append(Point(before.key, before.load + Load(weight)))
+        else:
+            info = tree.info(at)
+            points.append(Point(info.last, Load(info.count + weight, 1, info.size)))
+        number = at
+    return points
+
+
+def cut(points: Sequence[Point], parts: int, smallest: int = 1) -> list[Piece]:
+    """Intervals of similar work that cover all keys, at most ``parts`` of them; only the last has less than ``smallest`` records
+    to read. The keys of a point stay together."""
+    total = total_load(points)
+    share = max(-(-total.records // max(parts, 1)), smallest, 1)
+    pieces: list[Piece] = []
+    after: bytes | None = None
+    load = Load()
+    for number, point in enumerate(points, 1):
+        load += point.load
+        enough = load.records >= share * (1 if point.common else _PATIENCE)
+        if enough and len(pieces) + 1 < parts and number < len(points):
+            pieces.append(Piece((after, point.key), load))
+            after, load = point.key, Load()
+    pieces.append(Piece((after, None), load))
+    return pieces
+
+
+def cut_at(points: Sequence[Point], keys: Sequence[bytes]) -> list[Piece]:
+    """The parts that end with these keys, which ascend, and the rest: for work that was cut before, on an older head."""
+    pieces: list[Piece] = []
+    after: bytes | None = None
+    at = 0
+    for key in (*keys, None):
+        load = Load()
+        while at < len(points) and (key is None or points[at].key <= key):
+            load += points[at].load
+            at += 1
+        pieces.append(Piece((after, key), load))
+        after = key
+    return pieces
+
+
+def total_load(points: Iterable[Point]) -> Load:
+    """All of it."""
+    total = Load()
+    for point in points:
+        total += point.load
+    return total
+
+
+def merge_part(
+    base: Tree,
+    source: Tree,
+    destination: Tree,
+    interval: Interval,
+    split: SplitParameters,
+    strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE,
+) -> MergeResult:
+    """:func:`graveler.tree.merge.merge` of the keys of an interval. Cost: as there, and :func:`clip` of each tree."""
+    return merge(
+        clip(base, interval, split), clip(source, interval, split), clip(destination, interval, split), split, strategy
+    )
+
+
+def apply_part(
+    tree: Tree, changes: Callable[[Interval], Iterable[Change]], interval: Interval, split: SplitParameters
+) -> Tree:
+    """:func:`graveler.tree.apply.apply` in an interval; ``changes`` is asked for those in it. Cost: as there, and
+    :func:`clip`."""
+    return apply(clip(tree, interval, split), changes(interval), split)
+
+
+def clip(tree: Tree, interval: Interval, split: SplitParameters) -> Tree:
+    """The canonical tree of the records of ``tree`` in an interval. Opens nothing where the interval's bounds are cuts of the
+    tree, or lie between two ranges; else some ranges at each bound are read and written anew, and are garbage afterwards."""
+    after, upto = interval
+    first = 0 if after is None else bisect_right(tree.lasts, after)
+    stop = len(tree) if upto is None else bisect_right(tree.lasts, upto)
+    begins_inside = after is not None and first < len(tree) and tree.info(first).first <= after
+    ends_inside = upto is not None and stop < len(tree) and tree.info(stop).first <= upto
+    if begins_inside or ends_inside:
+        writer = TreeWriter(tree.store, split, known=(tree,))
+        writer.copy(tree, after, upto)
+        return writer.finish()
+    return Tree(tree.store, tree.lasts[first:stop], tree.packed[first:stop])
+
+
+def join_parts(store: TreeStore, split: SplitParameters, parts: Iterable[Tree], known: Sequence[Tree] = ()) -> Tree:
+    """The tree of several parts over adjacent, ascending intervals. Opens under two ranges a seam on average; those of ``known``
+    trees are not written again."""
+    writer = TreeWriter(store, split, known=known)
+    for part in parts:
+        writer.take(part)
+    return writer.finish()
+
+
+def digest(trees: Sequence[Tree], interval: Interval) -> bytes:
+    """Names what trees hold in an interval, and its bounds: who finds the same has the same work before him. Opens nothing."""
+    hashed = sha256()
+    after, upto = interval
+    for bound in interval:
+        hashed.update(b"\0" if bound is None else b"\1" + len(bound).to_bytes(4) + bound)
+    for tree in trees:
+        first = 0 if after is None else bisect_right(tree.lasts, after)
+        stop = len(tree) if upto is None else min(bisect_left(tree.lasts, upto) + 1, len(tree))
+        hashed.update(max(stop - first, 0).to_bytes(8))
+        for last, packed in zip(tree.lasts[first:stop], tree.packed[first:stop], strict=True):
+            hashed.update(len(last).to_bytes(4) + last + len(packed).to_bytes(4) + packed)
+    return hashed.digest()
+
+
+def _different(left: Tree, right: Tree) -> list[Interval]:
+    return [interval for interval, same in aligned(left, right) if not same]
+
+
+def _intersection(ones: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+    """What lies in both. Each is in ascending order; None is no bound."""
+    found: list[Interval] = []
+    i = j = 0
+    while i < len(ones) and j < len(others):
+        (after, upto), (other_after, other_upto) = ones[i], others[j]
+        begin = after if other_after is None or (after is not None and after > other_after) else other_after
+        end = upto if other_upto is None or (upto is not None and upto < other_upto) else other_upto
+        if begin is None or end is None or begin < end:
+            found.append((begin, end))
+        if end == upto:
+            i += 1
+        if end == other_upto:
+            j += 1
+    return found
+
+
+def _inside(tree: Tree, interval: Interval) -> range:
+    """Numbers of the ranges that have a place in an interval."""
+    after, upto = interval
+    first = 0 if after is None else bisect_right(tree.lasts, after)
+    if upto is None:
+        return range(first, len(tree))
+    stop = bisect_left(tree.lasts, upto)
+    return range(first, stop + 1 if stop < len(tree) and tree.info(stop).first <= upto else stop)
+
+
+_Range = tuple[bytes, bytes, int, int]
+"""First and last key, number of the tree, number of the range."""
+
+
+def _overlapping(ranges: Iterable[_Range]) -> Iterator[list[_Range]]:
+    """Ranges in order of their first keys, in groups that do not overlap each other."""
+    group: list[_Range] = []
+    end = b""
+    for one in ranges:
+        if group and one[0] > end:
+            yield group
+            group = []
+        group.append(one)
+        end = max(end, one[1]) if len(group) > 1 else one[1]
+    if group:
+        yield group
