@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from graveler.model import MergeStrategy
 from graveler.tree.apply import Change, Interval, apply
+from graveler.tree.files import TreeStore
 from graveler.tree.merge import merge
 from graveler.tree.parts import (
     Load,
@@ -42,6 +43,17 @@ def edited(contents: Mapping[bytes, int], edits: Mapping[bytes, int | None]) -> 
     return {key: value for key, value in merged.items() if value is not None}
 
 
+def three(
+    store: TreeStore, contents: Mapping[bytes, int], here: Mapping[bytes, int | None], there: Mapping[bytes, int | None]
+) -> tuple[Tree, Tree, Tree]:
+    """Base, source and destination."""
+    return (
+        build_tree(store, contents),
+        build_tree(store, edited(contents, here)),
+        build_tree(store, edited(contents, there)),
+    )
+
+
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(CONTENTS, EDITS, EDITS, CUTS, st.sampled_from([MergeStrategy.SOURCE_WINS, MergeStrategy.DEST_WINS]))
 def test_a_merge_in_parts_is_the_merge(
@@ -52,7 +64,7 @@ def test_a_merge_in_parts_is_the_merge(
     strategy: MergeStrategy,
 ) -> None:
     store = new_store()
-    trees = [build_tree(store, content) for content in (contents, edited(contents, here), edited(contents, there))]
+    trees = three(store, contents, here, there)
     whole = merge(*trees, TINY, strategy).tree
     assert whole is not None
     parts = [merge_part(*trees, interval, TINY, strategy).tree for interval in intervals(cuts)]
@@ -66,7 +78,7 @@ def test_parts_find_the_conflicts_of_the_whole(
     contents: dict[bytes, int], here: dict[bytes, int | None], there: dict[bytes, int | None], cuts: list[bytes]
 ) -> None:
     store = new_store()
-    trees = [build_tree(store, content) for content in (contents, edited(contents, here), edited(contents, there))]
+    trees = three(store, contents, here, there)
     found = [found for interval in intervals(cuts) for found in merge_part(*trees, interval, TINY).conflicts]
     assert tuple(found) == merge(*trees, TINY).conflicts
 
@@ -115,7 +127,7 @@ def test_planned_parts_cover_all_keys_and_lose_no_work(
     contents: dict[bytes, int], here: dict[bytes, int | None], there: dict[bytes, int | None], count: int
 ) -> None:
     store = new_store()
-    trees = [build_tree(store, content) for content in (contents, edited(contents, here), edited(contents, there))]
+    trees = three(store, contents, here, there)
     points = merge_points(*trees)
     pieces = cut(points, count)
     assert pieces[0].interval[0] is None
