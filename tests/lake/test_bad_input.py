@@ -132,6 +132,30 @@ WRONG_USE: list[tuple[str, Verb, type[GravelerError], str]] = [
         InvalidError,
         "'main'",
     ),
+    (
+        "address in a data folder, under another name",
+        lambda r: r.link("main", entry("t/b", address=f"{r.new_address('main', 't/')}/a")),
+        InvalidError,
+        "ends otherwise than 't/b'",
+    ),
+    (
+        "address in a data folder, not behind a slash",
+        lambda r: r.link("main", entry("t/ba", address=f"{r.new_address('main', 't/b')}/a")),
+        InvalidError,
+        "ends otherwise than 't/ba'",
+    ),
+    (
+        "address in the data folder of another path",
+        lambda r: r.link("main", entry("t/a", address=f"{r.new_address('main', 'u/')}/a")),
+        InvalidError,
+        "was not handed out for 't/a'",
+    ),
+    (
+        "address in the data folder of another branch",
+        lambda r: r.link("main", entry("t/a", address=f"{r.new_address('dev', 't/')}/a")),
+        InvalidError,
+        "was not handed out for 't/a'",
+    ),
     ("negative size", lambda r: r.link("main", entry(size=-1)), InvalidError, "negative"),
     ("huge size", lambda r: r.link("main", entry(size=1 << 64)), InvalidError, "'p'"),
     ("huge time", lambda r: r.link("main", entry(mtime=1 << 70)), InvalidError, "'p'"),
@@ -269,6 +293,17 @@ def test_an_old_address_is_refused() -> None:
     world.clock.time += 50_000
     with pytest.raises(InvalidError, match=r"14 hours ago.*ask for a new one"):
         world.main.link("main", entry(address=address))
+
+
+def test_files_of_a_data_folder_are_linked_to_what_their_names_say() -> None:
+    world = World()
+    folder = world.main.new_address("main", "t/")
+    for name in ("a", "day=1/a", "day=1/day=1/a"):
+        world.main.link("main", entry(f"t/{name}", address=f"{folder}/{name}"))
+        assert world.main.stat("main", f"t/{name}").address == f"{folder}/{name}"
+    world.clock.time += 50_000
+    with pytest.raises(InvalidError, match=r"14 hours ago.*ask for a new one"):
+        world.main.link("main", entry("t/b", address=f"{folder}/b"))
 
 
 # Lakes and repositories

@@ -14,7 +14,7 @@ from graveler.errors import (
     RefNotFoundError,
 )
 from graveler.lake.clock import GRACE
-from graveler.model import RetentionRules
+from graveler.model import ObjectEntry, RetentionRules
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
@@ -22,7 +22,7 @@ from graveler.retention.keeping import DAY
 from graveler.retention.runs import LEASE, Claim, Kind, Mode, Outcome, Plan, Runs, Tally
 from graveler.retention.sweeping import QUARANTINE
 from tests.lake.support import DieAt, Died, World
-from tests.retention.support import AGE, check_live, collect, contents, keys, write
+from tests.retention.support import AGE, check_live, collect, contents, keys, needed_objects, write
 from tests.support.instruments import CountingObjects
 
 TEXTS = {f"k{number:02}": f"text {number}" for number in range(40)}
@@ -80,6 +80,32 @@ def test_an_object_that_was_never_linked_or_was_reset_goes(world: World) -> None
     world.clock.time += AGE
     collect(world)
     assert keys(world, "data/") == set()
+
+
+def test_of_a_data_folder_each_file_goes_by_itself(world: World) -> None:
+    repository, names = world.main, [f"day={number % 3}/part-{number:02}" for number in range(60)]
+    folder = repository.new_address("main", "events/")
+    inside = folder.removeprefix(f"{repository.repository.namespace}/")
+    for name in names:
+        world.objects().put(f"{inside}/{name}", name.encode())
+    linked = {f"events/{name}": name for name in names[::2]}
+    repository.link_many(
+        "main", [ObjectEntry(path, f"{folder}/{name}", len(name), "00" * 16, 1) for path, name in linked.items()]
+    )
+    repository.commit("main", "half of them")
+    write(repository, "main", one="beside")
+    repository.link("main", ObjectEntry("events/late", f"{folder}/late", 4, "00" * 16, 1))
+    world.objects().put(f"{inside}/late", b"late")
+    assert len(keys(world, "data/")) == 62
+    world.clock.time += AGE
+    assert collect(world).plan.found == {"object": Tally(30, sum(map(len, names[1::2])))}
+    assert check_live(world)["main"] == linked | {"one": "beside", "events/late": "late"}
+    repository.delete("main", [f"events/{name}" for name in names[:30:2]])
+    repository.reset("main", path="events/late")
+    assert {key for key in keys(world, "data/") if "late" in key}
+    collect(world)
+    assert not {key for key in keys(world, "data/") if "late" in key}
+    assert keys(world, "data/") == needed_objects(world)
 
 
 def test_a_dry_run_changes_nothing_but_its_own_notes(world: World) -> None:

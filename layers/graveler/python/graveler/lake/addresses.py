@@ -3,6 +3,10 @@
 A data name is ``data/<20 chars>/<20 chars>``, 2 × 100 bits in base 32 (``0-9a-v``). The first part begins with the time,
 reversed, so that a listing yields new objects first, and goes on at random; the second is an HMAC over repository, branch,
 path and the first part. So an address inside the namespace shows for which path it was made, and when, without any record of it.
+
+A *data folder* is such a name that was made for a path ending with ``/``. Whoever writes many files under names of their own, as
+Spark does, writes them there, and each may be linked to what its name in the folder says behind that path:
+``data/<20>/<20>/day=1/part-0.parquet`` made for ``events/`` is for ``events/day=1/part-0.parquet``.
 """
 
 import hmac
@@ -22,9 +26,9 @@ _DIGITS: Final = frozenset("0123456789abcdefghijklmnopqrstuv")
 
 
 def made_at(key: str) -> float | None:
-    """When a data name was made (Unix seconds); None for any other key."""
-    parts = key.split("/")
-    if len(parts) != 3 or parts[0] != "data" or any(len(p) != _CHARS or not _DIGITS.issuperset(p) for p in parts[1:]):
+    """When a data name, or the data folder of a key, was made (Unix seconds); None for any other key."""
+    parts = key.split("/", 3)
+    if len(parts) < 3 or parts[0] != "data" or any(len(p) != _CHARS or not _DIGITS.issuperset(p) for p in parts[1:3]):
         return None
     return (_LAST_TIME - (int(parts[1], 32) >> (_BITS - _TIME_BITS))) / 1000
 
@@ -44,18 +48,19 @@ class DataNames:
         return f"data/{first}/{self._proof(branch, path, first)}"
 
     def check(self, key: str, branch: str, path: str, now: float) -> None:
-        """:class:`InvalidError` unless ``key`` was made for this path on this branch, not longer ago than the lifetime."""
-        parts = key.split("/")
-        if (
-            len(parts) != 3
-            or parts[0] != "data"
-            or len(parts[1]) != _CHARS
-            or not set(parts[1]) <= set("0123456789abcdefghijklmnopqrstuv")
-        ):
+        """:class:`InvalidError` unless ``key``, or the data folder that it lies in, was made for this path on this branch, not
+        longer ago than the lifetime."""
+        parts = key.split("/", 3)
+        if len(parts) < 3 or parts[0] != "data" or len(parts[1]) != _CHARS or not _DIGITS.issuperset(parts[1]):
             raise InvalidError(
                 f"address {key!r} is not one that graveler handed out; ask for an address for {path!r} first"
             )
-        if not hmac.compare_digest(self._proof(branch, path, parts[1]).encode(), parts[2].encode()):
+        made_for = path
+        if len(parts) == 4:
+            made_for = path.removesuffix(parts[3])
+            if made_for == path or not made_for.endswith("/"):
+                raise InvalidError(f"address {key!r} ends otherwise than {path!r}; link it as what its name says")
+        if not hmac.compare_digest(self._proof(branch, made_for, parts[1]).encode(), parts[2].encode()):
             raise InvalidError(
                 f"address {key!r} was not handed out for {path!r} on branch {branch!r}; ask for a new one"
             )

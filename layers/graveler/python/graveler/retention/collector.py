@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import groupby, islice
 from typing import Final
 
 from msgspec import Struct
@@ -32,14 +32,15 @@ from graveler.staging.cleanup import CleanupQueue
 from graveler.storage.objects import Objects, StoredObject
 from graveler.storage.tables import ConditionFailedError, Delete, Matches, Tables
 from graveler.tree.files import METARANGES, RANGES
-from graveler.tree.record import data_name
+from graveler.tree.record import known_as
 
 SKEW: Final = 300.0
 """Seconds by which the clocks of writers, store and collector may differ."""
 QUARANTINE_DAYS: Final = 7
 REPORT_DAYS: Final = 90
 
-_DATA: Final = "data/"
+_FIRST_PART: Final = len("data/") + 20
+"""Characters of a key up to where a data name has its second part."""
 _EXAMPLES: Final = 20
 _INSIDE: Final = "_graveler/"
 _BEHIND: Final = "_graveler0"
@@ -343,15 +344,19 @@ class Collector:
 
     def _old_objects(self, horizon: float, unknown: "_Unknown") -> Iterator[Listed]:
         """The objects under data names, old ones only, by name. One request for each thousand."""
-        for number, stored in enumerate(self._objects.list(after=_BEHIND), 1):
-            name = data_name(stored.key.removeprefix(_DATA)) if stored.key.startswith(_DATA) else None
-            if name is None:
-                unknown.add(stored)
-            elif stored.modified <= horizon:
-                yield Listed(name, stored.key, stored.size, stored.etag, stored.modified)
-            if number % 1000 == 0:
-                self._progress("listing objects", number, number)
-                self._claim.renew()
+        numbered = enumerate(self._objects.list(after=_BEHIND), 1)
+        for _, together in groupby(numbered, lambda numbered: numbered[1].key[:_FIRST_PART]):
+            old = []  # one, or all files of a data folder, whose names do not sort as their keys
+            for number, stored in together:
+                name = known_as(stored.key)
+                if name is None:
+                    unknown.add(stored)
+                elif stored.modified <= horizon:
+                    old.append(Listed(name, stored.key, stored.size, stored.etag, stored.modified))
+                if number % 1000 == 0:
+                    self._progress("listing objects", number, number)
+                    self._claim.renew()
+            yield from sorted(old)
 
     def _write_candidates(self, run: str, candidates: Iterable[Candidate], tallies: dict[str, Tally]) -> int:
         source = iter(candidates)

@@ -30,12 +30,11 @@ from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
-from graveler.tree.record import data_name, own_name
+from graveler.tree.record import known_as, own_name
 
 _PAGE: Final = 1000
 _ROUNDS: Final = 8
 _MEMORY: Final = 64 << 20
-_DATA: Final = "data/"
 
 
 class Names:
@@ -130,7 +129,7 @@ class RootReader:
         self._read_logs([*(("branch", name) for name in branches), *(("tag", name) for name in tags)], since, pinned)
         for trace in Traces(self._repository, self._tables, self._clock, self._grace).read():
             for key in trace.keys:
-                names.add(data_name(key.removeprefix(_DATA)))
+                names.add(known_as(key))
             for token in trace.tokens:
                 self._scan(token, names)
         took = self._clock.now() - began

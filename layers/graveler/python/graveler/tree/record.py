@@ -13,7 +13,8 @@ enters IDs) and then the *rest of the value* (what is needed to use it)::
 01 is there only when content type or user metadata differ from the default, 02 only when the object lies outside the
 repository's namespace, where somebody else may change it. Neither mtime nor an address inside the namespace is part of the
 identity: the same bytes uploaded twice are no change. Addresses of data that graveler named (``data/<20>/<20>`` in base 32)
-are kept as their 25 raw bytes, others in the namespace relative to it.
+are kept as their 25 raw bytes, others in the namespace relative to it: such as those of files that a job has written, under names
+of its own, into a data folder, ``data/<20>/<20>/…``.
 """
 
 from collections.abc import Sequence
@@ -41,6 +42,8 @@ _TEXT_CHECKSUM: Final = 128
 _DATA: Final = "/data/"
 _NAME_CHARS: Final = 20
 _NAME_BYTES: Final = 2 * _NAME_CHARS * 5 // 8
+_NAMED: Final = len(_DATA) + 2 * _NAME_CHARS
+"""Characters of ``data/<20 chars>/<20 chars>``."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list).decode
@@ -85,10 +88,10 @@ def record_ids(keys: Sequence[bytes], packed: Sequence[bytes]) -> bytes:
 
 
 def own_name(packed: bytes) -> bytes | None:
-    """The 25 raw bytes of a record's data name (:func:`data_name`); None if its object is not of our own naming. 0.3 µs."""
+    """The 25 raw bytes by which a record's object is known (:func:`known_as`); None if it is not of our own naming. 0.3 µs."""
     rest = _unpack(packed[2 + (packed[0] << 8 | packed[1]) :])
     kept = rest[1] if len(rest) > 1 else None
-    return kept if isinstance(kept, bytes) else None
+    return known_as(kept) if isinstance(kept, str) else kept
 
 
 class RecordCodec:
@@ -200,6 +203,21 @@ def data_name(path: str) -> bytes | None:
     if not (digits.isascii() and digits.isalnum() and digits == digits.lower() and max(digits) <= "v"):
         return None
     return int(digits, 32).to_bytes(_NAME_BYTES, "big")
+
+
+def known_as(key: str) -> bytes | None:
+    """25 bytes by which whoever collects garbage knows an object, by its key below the namespace: its data name, or of a file in
+    a *data folder* (``data/<20 chars>/<20 chars>/…``) the folder's first part and a digest of the whole key. Of these the digests
+    do not sort as the keys do. None for other keys.
+    """
+    name = data_name(key[len(_DATA) - 1 : _NAMED]) if key.startswith(_DATA[1:]) else None
+    if name is None or len(key) == _NAMED:
+        return name
+    if key[_NAMED] != "/" or key.endswith("/"):
+        return None
+    first = int.from_bytes(name, "big") >> 5 * _NAME_CHARS
+    digest = int.from_bytes(sha256(key.encode()).digest(), "big") >> 256 - 5 * _NAME_CHARS
+    return (first << 5 * _NAME_CHARS | digest).to_bytes(_NAME_BYTES, "big")
 
 
 def data_path(name: bytes) -> str:
