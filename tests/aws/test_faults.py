@@ -1,0 +1,109 @@
+"""Every verb on the AWS adapters, against DynamoDB's own engine and a real S3 server: the same requests as in memory, where
+:mod:`tests.lake.test_faults` tries every fault at each of them; and some of those faults here too.
+
+``GRAVELER_FAULTS=n`` tries n of them for each verb.
+"""
+
+import os
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.aws.scene import AwsScene
+from tests.aws.wire import WIRE
+from tests.lake.faults import (
+    CASES,
+    KINDS,
+    READ_KINDS,
+    READS,
+    WAYS,
+    Case,
+    MemoryScene,
+    Scene,
+    Start,
+    client,
+    experiment,
+    public,
+    seen,
+    start,
+)
+from tests.support.instruments import Boundaries
+
+FAULTS = int(os.environ.get("GRAVELER_FAULTS", "0"))
+WRITERS = (
+    "create repository",
+    "rename branch",
+    "upload",
+    "upload if absent",
+    "link if absent, over a tombstone",
+    "delete many",
+    "move",
+    "reset path after a commit that died",
+    "commit",
+    "commit with a request id",
+    "commit after a commit that died",
+    "merge",
+    "merge over what is staged and changes nothing",
+    "cherry-pick",
+    "undo",
+)
+"""Verbs that use what adapters can get wrong each in its own way: conditions, transactions, batches."""
+NOTHING = Case("nothing", lambda *_: None)
+
+every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Start:
+    """The lake that all verbs begin with."""
+    return start(NOTHING, AwsScene(tmp_path_factory.mktemp("story")))
+
+
+def begun(case: Case, story: Start, folder: Path) -> Start:
+    begin = Start(story.scene.copy(folder / "start"), deepcopy(story.model))
+    case.prepare(client(begin.scene), begin.scene, begin.model)
+    return begin
+
+
+def undisturbed(case: Case, begin: Start, scene: Scene) -> list[str]:
+    """The requests to the ports of an undisturbed run, which does what the model says."""
+    model = deepcopy(begin.model)
+    requests = Boundaries()
+    case.run(client(scene, seen=requests), scene)
+    case.effect(model)
+    made = list(requests.seen)
+    WIRE.stop()
+    assert seen(client(scene)) == public(model)
+    return made
+
+
+@every_case
+def test_a_verb_makes_the_requests_that_it_makes_in_memory(case: Case, story: Start, tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    in_memory = start(case, MemoryScene(tmp_path / "memory"))
+    expected = undisturbed(case, in_memory, in_memory.scene)
+    begin = begun(case, story, tmp_path)
+    WIRE.begin()
+    assert undisturbed(case, begin, begin.scene) == expected
+    # The size of an object that was put together is asked for.
+    assert WIRE.requests == len(expected) + expected.count("complete_multipart")
+    assert WIRE.repeated == 0
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if FAULTS or case.name in WRITERS], ids=lambda case: case.name)
+def test_after_a_fault_a_verb_has_happened_or_not(case: Case, story: Start, tmp_path: Path) -> None:
+    begin = begun(case, story, tmp_path)
+    requests = undisturbed(case, begin, begin.scene.copy(tmp_path / "count"))
+    random = Random(case.name)
+    writing = [at for at, method in enumerate(requests) if method not in READS]
+    # The short form: at the last writing request, which is the one that all depends on, and at another one.
+    places = [writing[-1], random.choice(writing)] if not FAULTS else random.choices(range(len(requests)), k=FAULTS)
+    for number, at in enumerate(places):
+        kind = random.choice(READ_KINDS if requests[at] in READS else KINDS)
+        way = random.choice(WAYS)
+        try:
+            experiment(case, begin, tmp_path / str(number), [(at, kind)], way)
+        except AssertionError as error:
+            raise AssertionError(f"{case.name}, request {at} of {len(requests)}, {kind}, {way}: {error}") from error
