@@ -8,14 +8,15 @@ from pyspark.sql import SparkSession
 LOOPBACK = "127.0.0.1"
 
 
-def local_session(name: str = "graveler", *, cores: int = 2, **options: str) -> SparkSession:
+def local_session(name: str = "graveler", *, cores: int = 2, attempts: int = 4, **options: str) -> SparkSession:
     """A session in this process, listening on the loopback address only, its workers on this interpreter.
 
-    ``options`` are Spark's, with ``__`` for the dots. Cost: 5 to 15 seconds; a session that there is already is taken over.
+    A task is tried ``attempts`` times, as on a cluster. ``options`` are Spark's, with ``__`` for the dots. Cost: 5 to 15 seconds;
+    a session that there is already is taken over.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = LOOPBACK
-    builder = SparkSession.builder.appName(name).master(f"local[{cores}]")
+    builder = SparkSession.builder.appName(name).master(f"local[{cores},{attempts}]")
     fixed = {
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,

@@ -12,6 +12,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from graveler.errors import InvalidError
+from graveler.lake.deadline import Deadline
 from graveler.lake.importing.folder_listing import Progress, no_progress
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.rules import Intent
@@ -31,6 +32,9 @@ class ImportSource(Struct, frozen=True):
 
     ``parts``, if the source can be read in parts, gives the same records in ascending key intervals, for several processes;
     ``progress`` then hears of each part, its objects and their bytes. A single part, or none, says to read ``records``.
+
+    ``tree``, if somebody else builds the tree of these records (a cluster), is asked for it instead: once, after the branch was
+    looked at. All its keys must be at the destination.
     """
 
     destination: bytes
@@ -38,6 +42,7 @@ class ImportSource(Struct, frozen=True):
     records: Listing
     parts: Callable[[], Sequence[Part]] | None = None
     progress: Progress = no_progress
+    tree: Callable[[], Tree] | None = None
 
 
 class Importer:
@@ -61,18 +66,9 @@ class Importer:
         force: bool = False,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.import_folder`. Without a source, the commit has the head's tree."""
-        ordered = sorted(sources, key=lambda source: source.destination)
-        _refuse_overlaps(ordered)
-        landing = Landing(
-            branch,
-            "import",
-            "importing into it",
-            message or "Import objects",
-            committer,
-            metadata,
-            request_id,
-            created,
-            Intent(direct=True, force=force),
+        ordered = sorted_sources(sources)
+        landing = import_landing(
+            branch, message, committer, metadata, request_id=request_id, created=created, force=force
         )
 
         def prepare() -> Build:
@@ -80,14 +76,22 @@ class Importer:
 
             def make(_: Commit, before: Tree) -> Draft:
                 if not imported:  # once, however often the head moves
-                    imported.extend([(source, self._build(source)) for source in ordered])
+                    imported.extend([(source, self.build(source)) for source in ordered])
                 return Draft(self._replace(before, imported))
 
             return make
 
         return self._lander.land(landing, prepare)
 
-    def _build(self, source: ImportSource) -> Tree:
+    def land(self, landing: Landing, imported: Sequence[tuple[ImportSource, Tree]], until: Deadline) -> Commit:
+        """As :meth:`run`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
+        return self._lander.land(landing, lambda: lambda _, before: Draft(self._replace(before, imported)), until)
+
+    def build(self, source: ImportSource) -> Tree:
+        """The tree of a source. Its listing read, its ranges written. :class:`InvalidError` for what lies outside of its
+        destination."""
+        if source.tree is not None:
+            return _at_destination(source, source.tree())
         store = self._trees.empty().store
         parts = source.parts() if source.parts is not None and store.workers > 1 else ()
         if len(parts) > 1:
@@ -126,6 +130,31 @@ def _interval(source: ImportSource) -> Interval:
     return below, at + b"\xff" if source.is_prefix else at
 
 
+def import_landing(
+    branch: str,
+    message: str,
+    committer: str,
+    metadata: Mapping[str, str],
+    *,
+    request_id: str = "",
+    created: int | None = None,
+    force: bool = False,
+) -> Landing:
+    """What the commit of an import says."""
+    said = message or "Import objects"
+    intent = Intent(direct=True, force=force)
+    return Landing(
+        branch, "import", "importing into it", said, committer, metadata, request_id, created, intent
+    )
+
+
+def sorted_sources(sources: Sequence[ImportSource]) -> list[ImportSource]:
+    """By destination. :class:`InvalidError` if two of these overlap."""
+    ordered = sorted(sources, key=lambda source: source.destination)
+    _refuse_overlaps(ordered)
+    return ordered
+
+
 def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
     for one, other in pairwise(sources):
         same = one.destination == other.destination
@@ -157,6 +186,15 @@ def _checked(
         if not (key.startswith(destination) if is_prefix else key == destination):
             raise InvalidError(f"import to {destination.decode()!r} lists {key!r}, which lies outside of it")
         yield key, packed
+
+
+def _at_destination(source: ImportSource, tree: Tree) -> Tree:
+    """The tree; :class:`InvalidError` if its outermost keys are not under the destination, as :func:`_checked`."""
+    if len(tree):
+        outermost = [(tree.info(0).first, b""), (tree.lasts[-1], b"")]
+        for _ in _checked(source.destination, source.is_prefix, outermost):
+            pass
+    return tree
 
 
 def _tell(progress: Progress, tree: Tree) -> None:

@@ -131,7 +131,7 @@ class CsvTable:
             with _opened(file) as stream:
                 header = tuple(self._header(stream))
         self._width = len(header)
-        self.names, self._places = _meanings(file, header)
+        self.names, self._places = meanings(file, header)
         if self.has_header and not self.names:
             raise ListingError(
                 file.path,
@@ -216,7 +216,7 @@ class ParquetTable:
         self.has_header = True
         with self._opened() as parquet:
             self._rows = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
-            self.names, _ = _meanings(file, parquet.schema_arrow.names)
+            self.names, _ = meanings(file, parquet.schema_arrow.names)
         self.parts = len(self._rows)
 
     def batches(self, part: int, only: Collection[str]) -> Iterator[Batch]:
@@ -277,8 +277,9 @@ def _values(column: Any) -> list[Any]:
     return values
 
 
-def _meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
-    """The columns known here: what they mean, with their names and with their places."""
+def meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
+    """The columns known here: what they mean, with their names and with their places. :class:`ListingError` for two of one
+    meaning."""
     names: dict[str, str] = {}
     places: dict[str, int] = {}
     for place, name in enumerate(header):

@@ -1,0 +1,239 @@
+"""Import on Spark: an object listing of any size becomes one commit.
+
+The rows are partitioned by ranges of keys and sorted within; each task builds the tree of its interval and writes it straight to
+the object store; the driver joins the trees at their seams and makes one commit. The metarange ID is that of a single
+process, however the rows were partitioned, and whatever was done twice (law F1).
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from math import ceil
+from secrets import token_hex
+from typing import Final
+
+import pyarrow as arrow
+from msgspec import Struct
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from graveler.errors import CorruptError, InvalidError, PreconditionError
+from graveler.lake.importing.importer import ImportSource
+from graveler.lake.importing.object_listing import ListingOptions
+from graveler.lake.repository import OpenRepository
+from graveler.lake.text import utf8
+from graveler.model import Commit
+from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
+from graveler.spark.failures import spark_errors
+from graveler.spark.joining import join_subtrees
+from graveler.spark.listing import Columns, canonical
+from graveler.spark.places import task_store
+from graveler.spark.subtrees import SAMPLES, SCHEMA, BadRow, Mapper, Span, Subtrees, SubtreeTask, unpack
+from graveler.tree.tree import Tree
+
+ROWS: Final = 1_000_000
+"""Of a partition, unless the caller says how many partitions there are."""
+_SHOWN: Final = 3
+
+
+class BadRowsError(InvalidError):
+    """More rows of a listing than allowed cannot be imported. ``bad`` is how many, ``samples`` are some of them."""
+
+    def __init__(self, label: str, bad: int, allowed: int, samples: list[BadRow]) -> None:
+        self.label, self.bad, self.allowed, self.samples = label, bad, allowed, samples
+        shown = "; ".join(f"{row.name!r}: {row.why}" for row in samples[:_SHOWN])
+        super().__init__(
+            f"{label}: {bad:,} rows cannot be imported, and {allowed:,} are allowed; nothing was committed. {shown}"
+            f"{'; …' if bad > _SHOWN else ''}. Mend the listing, or allow bad rows, which are left out"
+        )
+
+
+class Built(Struct, frozen=True):
+    """What the tasks of an import did. ``objects`` and their ``size`` (bytes), of which ``resumed`` objects had been built by an
+    earlier run; ``duplicates`` are rows that gave way to a later one of the same key, ``bad`` ones that were left out, with
+    ``samples`` of these; ``partitions``, and ``ranges`` of the listing's tree. Seconds of building and of joining."""
+
+    objects: int
+    size: int
+    resumed: int
+    duplicates: int
+    bad: int
+    samples: tuple[BadRow, ...]
+    partitions: int
+    ranges: int
+    build_seconds: float
+    join_seconds: float
+
+
+class ImportReport(Struct, frozen=True):
+    """The commit of an import, and what was built for it: None if an earlier request with this id had made the commit."""
+
+    commit: Commit
+    built: Built | None
+
+
+def import_listing(
+    spark: SparkSession,
+    repository: OpenRepository,
+    branch: str,
+    listing: DataFrame,
+    options: ListingOptions | None = None,
+    *,
+    message: str = "",
+    committer: str = "",
+    metadata: Mapping[str, str] | None = None,
+    partitions: int | None = None,
+    max_bad_rows: int = 0,
+    checkpoint: str = "",
+    label: str = "the listing",
+    request_id: str = "",
+    created: int | None = None,
+    force: bool = False,
+) -> ImportReport:
+    """Take over the objects that a data frame lists, where they lie, as one commit. They replace all that is under the options'
+    destination. Nothing looks at the objects themselves.
+
+    Columns are recognised by their names, as by :class:`graveler.lake.importing.object_listing.ObjectListing`; of rows with one
+    key, that with the latest time counts. ``partitions`` is how many tasks there are; without it, the rows are counted first.
+
+    ``checkpoint`` names the state of this listing, such as the inventory's date: an import that was interrupted goes on
+    where it was, if it is repeated with the same name and options within a quarter of the collector's grace. Who gives
+    the same name promises the same rows. ``request_id`` makes a repetition return the first one's commit.
+
+    Cost: two passes over the listing (three without ``partitions``), one shuffle; n/r ranges, a metarange, a commit record and a
+    note for each task written; :func:`graveler.spark.joining.join_subtrees`; what
+    :meth:`graveler.lake.repository.OpenRepository.import_sources` reads of the branch, before the listing is.
+
+    :class:`BadRowsError`, :class:`InvalidError` for columns and for a listing that names nothing, those of ``import_sources``;
+    :class:`graveler.errors.UnavailableError` if tasks fail again and again. Then nothing was changed.
+    """
+    options = options or ListingOptions()
+    if options.destination and not options.destination.endswith("/"):
+        raise InvalidError(f"destination {options.destination!r} of a listing must be empty or end with '/'")
+    if partitions is not None and partitions < 1:
+        raise InvalidError(f"{partitions} partitions; name at least 1")
+    now = repository.clock.now()
+    rows, columns = canonical(listing, options, repository.repository.namespace, label, int(now))
+    note = None
+    if checkpoint:
+        split = repository.repository.split
+        note = Checkpoint(repository.namespace, [checkpoint, repr(options), repr(columns.names), repr(split)])
+    work = _Work(spark, repository, rows, columns, partitions, max_bad_rows, note)
+    destination = utf8("destination", options.destination)
+    with spark_errors(f"importing to {branch!r}"):
+        commit = repository.import_sources(
+            branch,
+            [ImportSource(destination, True, lambda: iter(()), tree=work.tree)],
+            message or "Import a listing",
+            committer=committer,
+            metadata=metadata,
+            request_id=request_id,
+            created=created,
+            force=force,
+        )
+    if note is not None:
+        note.drop()
+    forget_old(repository.namespace, now - 2 * repository.grace)
+    return ImportReport(commit, work.built)
+
+
+class _Work:
+    """One import's tree, and what there is to tell of it."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        repository: OpenRepository,
+        rows: DataFrame,
+        columns: Columns,
+        partitions: int | None,
+        max_bad_rows: int,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self._spark = spark
+        self._repository = repository
+        self._rows = rows
+        self._columns = columns
+        self._partitions = partitions
+        self._max_bad_rows = max_bad_rows
+        self._checkpoint = checkpoint
+        self.built: Built | None = None
+
+    def tree(self) -> Tree:
+        """The tree of the listing."""
+        began = time.monotonic()
+        before: list[Subtrees] = []
+        oldest = float("inf")
+        if self._checkpoint is not None:
+            since = self._repository.clock.now() - self._repository.grace / 4
+            before, oldest = self._checkpoint.read(since)
+        partitions = self._partitions or max(
+            ceil(self._rows.count() / ROWS), self._spark.sparkContext.defaultParallelism
+        )
+        built = self._build(spans_of(before), partitions)
+        built_at = time.monotonic()
+        done = sorted(
+            (one for one in (*before, *built) if one.span is not None), key=lambda one: one.span or (b"", b"")
+        )
+        samples = [row for one in built for row in one.samples][:SAMPLES]
+        bad = sum(one.bad for one in built)
+        if bad > self._max_bad_rows:
+            raise BadRowsError(self._columns.label, bad, self._max_bad_rows, samples)
+        if not done:
+            raise InvalidError(
+                f"{self._columns.label} names no object that counts: none of its rows is the latest version of an object"
+                + (f" below {self._columns.rules.source!r}" if self._columns.rules.source else "")
+                + "; nothing was imported"
+            )
+        _refuse_overlaps(self._columns.label, done)
+        subtrees = [subtree for one in done for subtree in one.trees]
+        split = self._repository.repository.split
+        tree = join_subtrees(self._spark, task_store(self._repository), split, subtrees)
+        if self._repository.clock.now() - oldest > self._repository.grace / 2:
+            raise PreconditionError(
+                f"{self._columns.label}: what an earlier run built is more than {self._repository.grace / 7200:.0f} hours old, "
+                "and may be collected as garbage; import again"
+            )
+        self.built = Built(
+            sum(one.objects for one in done),
+            sum(one.size for one in done),
+            sum(one.objects for one in before),
+            sum(one.duplicates for one in done),
+            bad,
+            tuple(samples),
+            partitions,
+            len(tree),
+            built_at - began,
+            time.monotonic() - built_at,
+        )
+        return tree
+
+    def _build(self, spans: list[Span], partitions: int) -> list[Subtrees]:
+        """What the tasks did, without the rows in ``spans``."""
+        rows, name = self._rows, self._columns.name
+        for first, last in spans:
+            outside = (rows[name] < sql.lit(self._columns.raw(first))) | (rows[name] > sql.lit(self._columns.raw(last)))
+            rows = rows.filter(sql.coalesce(outside, sql.lit(True)))
+        store = task_store(self._repository)
+        split = self._repository.repository.split
+        task = SubtreeTask(store, split, self._columns, token_hex(8), spans, self._checkpoint)
+        sorted_rows = rows.repartitionByRange(partitions, name).sortWithinPartitions(name)
+        return [unpack(row.result) for row in sorted_rows.mapInArrow(_mapper(task), SCHEMA).collect()]
+
+
+def _refuse_overlaps(label: str, done: list[Subtrees]) -> None:
+    for left, right in pairwise(done):
+        if left.span is not None and right.span is not None and left.span[1] >= right.span[0]:
+            raise CorruptError(
+                f"{label}: two tasks built overlapping intervals, around {right.span[0]!r}: the listing was not the same when it "
+                "was read again; import again, with another name of the checkpoint"
+            )
+
+
+def _mapper(task: SubtreeTask) -> Mapper:
+    """A task as a function, which Spark asks for."""
+
+    def run(batches: Iterable[arrow.RecordBatch]) -> Iterable[arrow.RecordBatch]:
+        return task(iter(batches))
+
+    return run

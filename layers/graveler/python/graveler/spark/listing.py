@@ -1,0 +1,181 @@
+"""Listings of objects as data frames: a table that somebody made, an S3 Inventory, or a prefix of a bucket.
+
+:func:`canonical` brings any of them to the few columns that tasks need, in Spark's own expressions: which rows count, keys
+without their URL encoding, times as Unix seconds. What the values have to hold, the library's own :class:`RowReader`
+judges, in the tasks.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    IntegralType,
+    MapType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from graveler.lake.importing.listing_files import ListingFile
+from graveler.lake.importing.listing_rows import RowReader, RowRules
+from graveler.lake.importing.listing_tables import (
+    ADDRESS,
+    BUCKET,
+    CHECKSUM,
+    CONTENT_TYPE,
+    IS_DELETE_MARKER,
+    IS_LATEST,
+    KEY,
+    METADATA,
+    MTIME,
+    SIZE,
+    Batch,
+    meanings,
+)
+from graveler.lake.importing.object_listing import ListingOptions
+from graveler.tree.record import RecordCodec
+
+PROBLEM: Final = "problem"
+"""The column that says why a row cannot be imported, where Spark's expressions have found that out already."""
+
+_REPLACEMENT: Final = "\ufffd"
+_ENCODED_REPLACEMENT: Final = "%EF%BF%BD"
+_NOT_ENCODED: Final = "has a % without two hex digits behind it, or is not UTF-8 when its URL encoding is undone"
+
+
+class Columns(Struct, frozen=True):
+    """What the columns of a canonical listing are called in the listing (``names``, by what they mean), and how its rows become
+    records. Is a :class:`graveler.lake.importing.listing_tables.Table` as far as its names go; picklable.
+
+    ``label`` names the listing in messages; ``default_mtime`` (Unix seconds) is taken where it says no times.
+    """
+
+    names: Mapping[str, str]
+    rules: RowRules
+    namespace: str
+    label: str
+    default_mtime: int
+
+    @property
+    def has_header(self) -> bool:
+        """Spark knows the columns' names."""
+        return True
+
+    @property
+    def parts(self) -> int:
+        """Spark makes them."""
+        return 0
+
+    def batches(self, part: int, only: Collection[str]) -> Iterator[Batch]:
+        """Spark reads the rows."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """The column whose order is the order of the keys."""
+        return KEY if KEY in self.names else ADDRESS
+
+    def reader(self, codec: RecordCodec) -> RowReader:
+        """What turns rows into records. :class:`graveler.lake.importing.listing_files.ListingError` if columns are missing."""
+        inside = self.namespace.rstrip("/") + "/"
+        return RowReader(ListingFile(Path(self.label)), self, self.rules, codec, inside, self.default_mtime)
+
+    def raw(self, key: bytes) -> bytes:
+        """What the listing calls the object with this key in the lake."""
+        return self.rules.source.encode() + key[len(self.rules.destination.encode()) :]
+
+
+def canonical(
+    listing: DataFrame, options: ListingOptions, namespace: str, label: str, default_mtime: int
+) -> tuple[DataFrame, Columns]:
+    """The rows of a listing that count, in columns named by what they mean: ``key`` or ``physical_address`` (binary, first) and
+    what else there is. No job is run.
+
+    Columns are recognised as :class:`graveler.lake.importing.object_listing.ObjectListing` does.
+    :class:`graveler.lake.importing.listing_files.ListingError` for missing ones, and two for the same.
+    """
+    names, _ = meanings(ListingFile(Path(label)), listing.columns)
+    encoded = bool(options.url_encoded)
+    rules = RowRules(options.source, options.destination, options.base, False, options.folders)
+    Columns(names, rules, namespace, label, default_mtime).reader(RecordCodec(namespace))  # says what is missing
+    types = {meaning: listing.schema[name].dataType for meaning, name in names.items()}
+    of = {meaning: listing[f"`{name}`"] for meaning, name in names.items()}
+    problems: list[Column] = []
+    if KEY in of:
+        of[KEY], wrong = _decoded(of[KEY], types[KEY], encoded)
+        if wrong is not None:
+            problems.append(sql.when(wrong, sql.lit(f"column {names[KEY]!r} {_NOT_ENCODED}")))
+    if KEY not in names or "://" in options.source:
+        of[ADDRESS] = _address(of, options.base)
+        names = {meaning: name for meaning, name in names.items() if meaning not in (KEY, BUCKET)}
+        names = {ADDRESS: "address", **names}
+        rules = RowRules(options.source, options.destination, "", False, options.folders)
+    counts = sql.lit(True)
+    for meaning, wanted in ((IS_LATEST, True), (IS_DELETE_MARKER, False)):
+        if meaning in of:
+            value = _boolean(of[meaning], types[meaning])
+            counts = counts & sql.coalesce(value == sql.lit(wanted), sql.lit(True))
+            problems.append(sql.when(value.isNull(), sql.lit(f"column {names[meaning]!r} is neither true nor false")))
+    used = [ADDRESS] if rules.base == "" and ADDRESS in names else [BUCKET] if rules.base == "" else []
+    kept = [m for m in dict.fromkeys([KEY, *used, SIZE, CHECKSUM, MTIME, CONTENT_TYPE, METADATA]) if m in names]
+    columns = Columns({m: names[m] for m in kept}, rules, namespace, label, default_mtime)
+    selected = [_typed(meaning, of[meaning], types.get(meaning, StringType())).alias(meaning) for meaning in kept]
+    if problems:
+        selected.append(sql.coalesce(*problems).alias(PROBLEM))
+    rows = listing.filter(counts).select(*selected)
+    if options.source:
+        begins = sql.startswith(rows[columns.name], sql.lit(options.source.encode()))
+        rows = rows.filter(sql.coalesce(begins, sql.lit(True)))
+    return rows, columns
+
+
+def _decoded(key: Column, kind: DataType, encoded: bool) -> tuple[Column, Column | None]:
+    """A key without its URL encoding, and where that cannot be."""
+    if not encoded:
+        return key, None
+    text = key.cast(StringType()) if isinstance(kind, BinaryType) else key
+    decoded = sql.try_url_decode(text)
+    has_any = text.contains("%") | text.contains("+")
+    garbled = decoded.contains(_REPLACEMENT) & ~sql.upper(text).contains(_ENCODED_REPLACEMENT)
+    wrong = has_any & (decoded.isNull() | garbled)
+    return sql.when(has_any, sql.coalesce(decoded, text)).otherwise(text), wrong
+
+
+def _address(of: Mapping[str, Column], base: str) -> Column:
+    if base:
+        return sql.concat(sql.lit(base), of[KEY])
+    if ADDRESS in of:
+        return of[ADDRESS]
+    return sql.concat(sql.lit("s3://"), of[BUCKET], sql.lit("/"), of[KEY])
+
+
+def _boolean(value: Column, kind: DataType) -> Column:
+    if isinstance(kind, BooleanType):
+        return value
+    text = sql.lower(value.cast(StringType()))
+    return sql.when(text == "true", sql.lit(True)).when(text == "false", sql.lit(False))
+
+
+def _typed(meaning: str, value: Column, kind: DataType) -> Column:
+    """A column as the reader of rows takes it: names as bytes, numbers as 64 bits, times as Unix seconds, metadata as JSON."""
+    if meaning in (KEY, ADDRESS):
+        return value.cast(BinaryType())
+    if isinstance(kind, IntegralType) or (isinstance(kind, DecimalType) and kind.scale == 0):
+        return value.cast("long")
+    if isinstance(kind, TimestampType):
+        return sql.unix_seconds(value)
+    if isinstance(kind, TimestampNTZType | DateType):
+        epoch = sql.lit("1970-01-01 00:00:00").cast(TimestampNTZType())
+        return sql.timestamp_diff("SECOND", epoch, value.cast(TimestampNTZType()))
+    if isinstance(kind, MapType):
+        return sql.to_json(value)
+    return value

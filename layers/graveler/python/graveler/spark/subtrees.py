@@ -1,0 +1,245 @@
+"""What a task of an import does: the tree of one interval of keys, from sorted rows that come as Arrow batches.
+
+Everything that a task writes is named by its contents, so that a task that is done twice, by a retry or by speculation,
+changes nothing.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from operator import lt
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as arrow
+from msgspec import Struct
+from pyspark import TaskContext
+
+from graveler.errors import InvalidError
+from graveler.lake.importing.listing_files import ListingError
+from graveler.lake.importing.listing_rows import RowReader
+from graveler.lake.importing.listing_tables import Batch
+from graveler.model import SplitParameters
+from graveler.spark.listing import PROBLEM, Columns
+from graveler.tree.files import TreeStore
+from graveler.tree.record import RecordCodec
+from graveler.tree.tree import Tree
+from graveler.tree.writer import TreeWriter
+
+if TYPE_CHECKING:
+    from graveler.spark.checkpoints import Checkpoint
+
+SCHEMA: Final = "result binary"
+"""Of what tasks return: a :class:`Subtrees` in each row."""
+SAMPLES: Final = 20
+"""Bad rows that are told in detail."""
+
+Span = tuple[bytes, bytes]
+"""The first and the last key of an interval."""
+
+
+class BadRow(Struct, frozen=True):
+    """A row that cannot be imported: its name in the listing, and why."""
+
+    name: str
+    why: str
+
+
+class Subtree(Struct, frozen=True):
+    """The tree of an interval: last keys and packed descriptions of its ranges, which are written."""
+
+    lasts: list[bytes]
+    packed: list[bytes]
+
+    def tree(self, store: TreeStore) -> Tree:
+        """As a tree whose files are in ``store``."""
+        return Tree(store, self.lasts, self.packed)
+
+
+class Subtrees(Struct, frozen=True):
+    """What one task did: trees of ascending intervals, which are all that the listing has from the first key of ``span`` to the
+    last (None: there was no row to import). Their objects and bytes; rows that gave way to a later one of the same key, and rows
+    that cannot be imported, with some of these. ``run`` and ``partition`` say which task it was."""
+
+    span: Span | None
+    trees: list[Subtree]
+    objects: int
+    size: int
+    duplicates: int
+    bad: int
+    samples: list[BadRow]
+    run: str
+    partition: int
+
+
+pack: Final = msgspec.msgpack.Encoder().encode
+unpack: Final = msgspec.msgpack.Decoder(Subtrees).decode
+
+
+class SubtreeTask:
+    """Builds the subtrees of a partition. Picklable.
+
+    ``done`` are the intervals (of keys in the lake) that an earlier run has built, none of whose rows come here; a tree must not
+    reach over one of them. ``checkpoint``, if there is one, notes what was built.
+    """
+
+    def __init__(
+        self,
+        store: TreeStore,
+        split: SplitParameters,
+        columns: Columns,
+        run: str,
+        done: Sequence[Span] = (),
+        checkpoint: "Checkpoint | None" = None,
+    ) -> None:
+        self._store = store
+        self._split = split
+        self._columns = columns
+        self._run = run
+        self._gaps = [first for first, _ in done]
+        self._checkpoint = checkpoint
+
+    def __call__(self, batches: Iterator[arrow.RecordBatch]) -> Iterator[arrow.RecordBatch]:
+        """A row with what was done. Memory: a batch of rows and a range of records."""
+        context = TaskContext.get()
+        packed = pack(self.build(batches, 0 if context is None else context.partitionId()))
+        yield arrow.RecordBatch.from_arrays([arrow.array([packed], arrow.binary())], names=["result"])
+
+    def build(self, batches: Iterator[arrow.RecordBatch], partition: int) -> Subtrees:
+        """What was done with these rows, which ascend by name. Durable when it returns."""
+        rows = _Rows(self._columns)
+        first, last = b"", b""
+        writer: TreeWriter | None = None
+        gap = -1
+        trees: list[Tree] = []
+        for keys, packed in rows.distinct(batches):
+            first = first or keys[0]
+            last = keys[-1]
+            at = 0
+            while at < len(keys):
+                here = bisect_right(self._gaps, keys[at])
+                end = len(keys) if here == len(self._gaps) else bisect_left(keys, self._gaps[here], at)
+                if writer is None or here != gap:
+                    if writer is not None:
+                        trees.append(writer.finish())
+                    writer, gap = TreeWriter(self._store, self._split), here
+                writer.add(keys[at:end], packed[at:end])
+                at = end
+        if writer is not None:
+            trees.append(writer.finish())
+        infos = [tree.info(number) for tree in trees for number in range(len(tree))]
+        done = Subtrees(
+            (first, last) if trees else None,
+            [Subtree(tree.lasts, tree.packed) for tree in trees],
+            sum(info.count for info in infos),
+            sum(info.total for info in infos),
+            rows.duplicates,
+            rows.bad,
+            rows.samples,
+            self._run,
+            partition,
+        )
+        if self._checkpoint is not None:
+            self._checkpoint.note(done)
+        return done
+
+
+class _Rows:
+    """The records of sorted rows, each key once."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._codec = RecordCodec(columns.namespace)
+        self._reader: RowReader = columns.reader(self._codec)
+        self._name = columns.name
+        self.duplicates = 0
+        self.bad = 0
+        self.samples: list[BadRow] = []
+
+    def distinct(self, batches: Iterator[arrow.RecordBatch]) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Keys and packed bytes. Of rows with one key, the one with the latest time wins; of several such, the one whose record
+        is the greatest, so that the order in which they come does not matter."""
+        held: tuple[bytes, bytes] | None = None
+        for batch in batches:
+            keys, packed = self._records(batch)
+            if not keys:
+                continue
+            if held is not None:  # the first of this batch may have the key of the last one of the batch before
+                keys, packed = [held[0], *keys], [held[1], *packed]
+            if not all(map(lt, keys, islice(keys, 1, None))):
+                keys, packed = self._latest(keys, packed)
+            held = keys.pop(), packed.pop()
+            if keys:
+                yield keys, packed
+        if held is not None:
+            yield [held[0]], [held[1]]
+
+    def _latest(self, keys: list[bytes], packed: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+        some_keys: list[bytes] = []
+        some_packed: list[bytes] = []
+        for key, record in zip(keys, packed, strict=True):
+            if some_keys and key <= some_keys[-1]:
+                if key < some_keys[-1]:
+                    raise InvalidError(f"rows do not ascend: {key!r} comes after {some_keys[-1]!r}")
+                self.duplicates += 1
+                some_packed[-1] = max(some_packed[-1], record, key=lambda one: (self._time(key, one), one))
+                continue
+            some_keys.append(key)
+            some_packed.append(record)
+        return some_keys, some_packed
+
+    def _time(self, key: bytes, record: bytes) -> int:
+        return self._codec.decode(key, record).mtime
+
+    def _records(self, batch: arrow.RecordBatch) -> tuple[list[bytes], list[bytes]]:
+        columns = {name: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+        problems = columns.pop(PROBLEM, None)
+        if problems is not None and batch.column(PROBLEM).null_count < len(problems):
+            for name, problem in zip(columns[self._name], problems, strict=True):
+                if problem is not None:
+                    self._refuse(name, problem)
+            keep = [problem is None for problem in problems]
+            columns = {
+                name: [v for v, good in zip(values, keep, strict=True) if good] for name, values in columns.items()
+            }
+        count = len(columns[self._name])
+        if not count:
+            return [], []
+        try:
+            (keys, _, packed), _ = self._reader.block(Batch(range(count), columns), 0)
+            return keys, packed
+        except ListingError:
+            return self._one_by_one(count, columns)
+
+    def _one_by_one(self, count: int, columns: dict[str, list[Any]]) -> tuple[list[bytes], list[bytes]]:
+        """As :meth:`_records`, of rows of which some are bad."""
+        keys: list[bytes] = []
+        packed: list[bytes] = []
+        for number in range(count):
+            row = {name: [values[number]] for name, values in columns.items()}
+            try:
+                (some_keys, _, some_packed), _ = self._reader.block(Batch((number,), row), 0)
+            except ListingError as error:
+                what = f"column {error.column!r}: {error.value!r} " if error.column else ""
+                self._refuse(row[self._name][0], what + error.why)
+                continue
+            keys += some_keys
+            packed += some_packed
+        return keys, packed
+
+    def _refuse(self, name: object, why: str) -> None:
+        self.bad += 1
+        if len(self.samples) < SAMPLES:
+            shown = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else repr(name)
+            self.samples.append(BadRow(shown[:200], why[:500]))
+
+
+def _values(column: Any) -> list[Any]:
+    """An Arrow column as Python values: without an object of Arrow's for each, where that can be."""
+    if column.null_count and not arrow.types.is_binary(column.type) and not arrow.types.is_string(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    return column.to_numpy(zero_copy_only=False).tolist()  # type: ignore[no-any-return]
+
+
+Mapper = Callable[[Iterable[arrow.RecordBatch]], Iterable[arrow.RecordBatch]]
+"""What :meth:`pyspark.sql.DataFrame.mapInArrow` takes."""
