@@ -37,10 +37,19 @@ class FakeClock:
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self.time = start
         self.slept = 0.0
+        self.jumped = 0.0
         self.on_sleep: Callable[[], None] | None = None
 
     def now(self) -> float:
         return self.time
+
+    def monotonic(self) -> float:
+        return self.time - self.jumped
+
+    def jump(self, seconds: float) -> None:
+        """Somebody sets the clock."""
+        self.time += seconds
+        self.jumped += seconds
 
     def sleep(self, seconds: float) -> None:
         self.time += seconds

@@ -172,7 +172,7 @@ def test_no_changes_is_judged_on_the_head_that_is_published_on_and_removes_the_t
         record = other._codec.encode(entry)
         tree = apply(other._trees.load(head.metarange), [(b"k", record)], TINY)
         made = new_commit([head], other._trees.save(tree), "", "theirs", 0, {}, "op")
-        other._committer._publisher.publish(state, made, "merge")
+        other._committer._publisher.publish(state, made, "merge", other._deadlines.begin())
 
     with pytest.raises(NoChangesError, match="main"):
         world.repository(Before(*PUBLISH, act=act)).commit("main", "mine")

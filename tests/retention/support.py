@@ -1,9 +1,10 @@
 """Builders for tests of garbage collection: a small lake whose objects have bytes, and what in it is needed, by brute force."""
 
 from graveler.lake.clock import GRACE
+from graveler.lake.deadline import SKEW
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
-from graveler.retention.collector import SKEW, Options
+from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode, Summary
 from tests.lake.support import World

@@ -7,12 +7,18 @@ from typing import Final, Protocol
 GRACE: Final = 86_400.0
 """Seconds for which garbage collection leaves young files alone."""
 
+_MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class Clock(Protocol):
     """Tells the time and waits."""
 
     def now(self) -> float:
         """Unix seconds."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, by a clock that nobody sets and that goes on while the machine sleeps."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -25,6 +31,9 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(_MONOTONIC)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

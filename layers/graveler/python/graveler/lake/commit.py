@@ -8,6 +8,7 @@ from graveler.history.commits import CommitStore, new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.deadline import Deadline, Deadlines
 from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealed, Sealer
@@ -32,6 +33,7 @@ class Committer:
         publisher: Publisher,
         trees: Trees,
         clock: Clock,
+        deadlines: Deadlines,
     ) -> None:
         self._split = split
         self._commits = commits
@@ -42,6 +44,7 @@ class Committer:
         self._publisher = publisher
         self._trees = trees
         self._clock = clock
+        self._deadlines = deadlines
 
     def commit(
         self,
@@ -62,10 +65,12 @@ class Committer:
         def make() -> Commit:
             made: Commit | None = None
             while True:
+                until = self._deadlines.begin()
                 sealed = self._sealer.seal(branch, said.operation, request_id, Intent(direct=True, force=force))
                 try:
                     with self._sealer.holding(sealed.own, said.operation, request_id):
-                        made = self._publish(branch, sealed, said, allow_empty, "" if sealed.rest else request_id)
+                        answers = "" if sealed.rest else request_id
+                        made = self._publish(branch, sealed, said, allow_empty, answers, until)
                 except NoChangesError:
                     if made is None and not sealed.rest:
                         raise
@@ -74,7 +79,9 @@ class Committer:
 
         return self._publisher.once(request_id, make)
 
-    def _publish(self, branch: str, sealed: Sealed, said: "_Said", allow_empty: bool, request_id: str) -> Commit:
+    def _publish(
+        self, branch: str, sealed: Sealed, said: "_Said", allow_empty: bool, request_id: str, until: Deadline
+    ) -> Commit:
         """A commit of the sealed tokens, as far as no other commit has taken them."""
         attempt = _Attempt(self._split, self._staged)
         backoff = Backoff(self._clock)
@@ -103,6 +110,7 @@ class Committer:
                         state,
                         commit,
                         "commit",
+                        until,
                         applied=tokens,
                         request_id=request_id,
                         adopted={outcome.request for outcome in adopted if outcome.request},

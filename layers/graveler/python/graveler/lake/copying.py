@@ -14,6 +14,7 @@ from graveler.errors import BusyError, InvalidError, ObjectNotFoundError, Unavai
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.deadline import Deadlines
 from graveler.lake.rules import Intent
 from graveler.lake.stage import Stager
 from graveler.lake.text import utf8
@@ -46,6 +47,7 @@ class Copier:
         reader: "RepositoryReader",
         traces: Traces,
         clock: Clock,
+        deadlines: Deadlines,
     ) -> None:
         self._tables = tables
         self._refs = refs
@@ -58,15 +60,17 @@ class Copier:
         self._reader = reader
         self._traces = traces
         self._clock = clock
+        self._deadlines = deadlines
 
     def copy(self, branch: str, source: str, destination: str, source_ref: str, *, force: bool) -> ObjectEntry:
         """See :meth:`graveler.lake.repository.OpenRepository.copy`."""
         key = encode_key(destination)
+        until = self._deadlines.begin()
         found = self._noted(source_ref or branch, [self._reader.stat(source_ref or branch, source)])
         if not found:
             raise ObjectNotFoundError(source, source_ref or branch)
         copied = self._renamed(found[0], destination)
-        self._stager.stage(branch, [(key, self._pack(copied))], force=force)
+        self._stager.stage(branch, [(key, self._pack(copied))], until, force=force)
         return copied
 
     def copy_prefix(
@@ -83,7 +87,7 @@ class Copier:
         if source == destination:
             raise InvalidError(f"{source!r} is to be moved to itself; name another path")
         moved = self.copy(branch, source, destination, "", force=force)
-        self._stager.stage(branch, [(encode_key(source), None)], force=force)
+        self._stager.stage(branch, [(encode_key(source), None)], self._deadlines.begin(), force=force)
         return moved
 
     def move_prefix(
@@ -92,7 +96,8 @@ class Copier:
         """See :meth:`graveler.lake.repository.OpenRepository.move_prefix`."""
         _refuse_overlap(source, destination)
         for old, copies in self._pages(branch, source, destination, "", force=force):
-            self._stager.stage(branch, [(encode_key(entry.path), None) for entry in old], force=force)
+            deleted = [(encode_key(entry.path), None) for entry in old]
+            self._stager.stage(branch, deleted, self._deadlines.begin(), force=force)
             yield from zip((entry.path for entry in old), copies, strict=True)
 
     def update_metadata(self, branch: str, path: str, metadata: Mapping[str, str], *, force: bool) -> ObjectEntry:
@@ -125,11 +130,15 @@ class Copier:
         """Objects and their copies, a page at a time, when the copies are staged."""
         utf8("destination", destination)
         entries = self._reader.objects(source_ref or branch, source)
-        while page := list(islice(entries, _PAGE)):
+        while True:
+            until = self._deadlines.begin()
+            page = list(islice(entries, _PAGE))
+            if not page:
+                return
             page = self._noted(source_ref or branch, page)
             copies = [self._renamed(entry, destination + entry.path.removeprefix(source)) for entry in page]
             records = [(encode_key(copied.path), self._pack(copied)) for copied in copies]
-            self._stager.stage(branch, records, force=force)
+            self._stager.stage(branch, records, until, force=force)
             yield page, copies
 
     def _noted(self, ref: str, entries: list[ObjectEntry]) -> list[ObjectEntry]:

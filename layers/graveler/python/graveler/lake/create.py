@@ -12,6 +12,7 @@ from graveler.errors import AlreadyExistsError, UnavailableError
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.deadline import Deadline
 from graveler.lake.rules import Intent
 from graveler.staging.changes import Staged, StagedChanges
 from graveler.storage.tables import ConditionFailedError, Tables
@@ -47,9 +48,18 @@ class Creator:
         return found
 
     def create(
-        self, branch: str, path: str, key: bytes, packed: bytes, seen: Vacancy | None = None, *, force: bool = False
+        self,
+        branch: str,
+        path: str,
+        key: bytes,
+        packed: bytes,
+        until: Deadline,
+        seen: Vacancy | None = None,
+        *,
+        force: bool = False,
     ) -> None:
-        """Stage a record if the branch has no object of this path. ``seen`` is an earlier :meth:`look`, however old.
+        """Stage a record if the branch has no object of this path. ``seen`` is an earlier :meth:`look`, however old;
+        ``until`` the deadline of the work that made the object: :class:`BusyError` past it.
 
         A look, unless there was one, and one transaction; both again after losing a race.
         Finding one's own record after a try is success: that try's answer was lost.
@@ -58,6 +68,7 @@ class Creator:
         backoff = Backoff(self._clock)
         while True:
             state = vacancy.state
+            until.check(f"creating {path!r} on branch {branch!r}")
             try:
                 self._tables.transact(
                     [

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from graveler.history.refs import Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.deadline import Deadline
 from graveler.lake.rules import Intent
 from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.storage.tables import ConditionFailedError, Tables, Write
@@ -28,13 +29,20 @@ class JointStager:
         self._clock = clock
 
     def stage(
-        self, branch: str, records: Sequence[StagedRecord], writes: Sequence[Write], *, force: bool = False
+        self,
+        branch: str,
+        records: Sequence[StagedRecord],
+        writes: Sequence[Write],
+        until: Deadline,
+        *,
+        force: bool = False,
     ) -> None:
         """See :meth:`graveler.lake.repository.OpenRepository.stage_with`."""
         backoff = Backoff(self._clock)
         while True:
             state = self._branches.state(branch, Intent(direct=True, force=force))
             changes = [self._staged.replace_write(state.open, key, packed) for key, packed in records]
+            until.check(f"staging {len(records):,} changes on branch {branch!r}")
             try:
                 self._tables.transact([*writes, *changes, self._refs.unchanged_check(state)])
                 return

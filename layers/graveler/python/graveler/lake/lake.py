@@ -15,6 +15,7 @@ from graveler.history.names import check_branch, check_repository
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import GRACE, Clock, SystemClock
+from graveler.lake.deadline import SKEW
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import (
     KnownRepository,
@@ -52,9 +53,9 @@ class Lake:
     what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
     where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
     objects in other processes are the same ones. ``grace`` is how long (seconds) garbage collection leaves young files alone:
-    the same for everybody at work on the lake. ``memory`` is about how many bytes of its tree each repository keeps at hand
-    (None: as many as :class:`TreeStore` does). ``close`` lets go of what the adapters hold; a lake is a context manager that
-    calls it."""
+    the same for everybody at work on the lake, as is ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about
+    how many bytes of its tree each repository keeps at hand (None: as many as :class:`TreeStore` does). ``close`` lets go of what
+    the adapters hold; a lake is a context manager that calls it."""
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class Lake:
         scratch: Path | None = None,
         workers: int = 1,
         grace: float = GRACE,
+        skew: float = SKEW,
         outside: Callable[[str], tuple[Objects, str]] = locate,
         memory: int | None = None,
         close: Callable[[], None] = lambda: None,
@@ -79,6 +81,7 @@ class Lake:
         self._scratch = scratch
         self._workers = workers
         self._grace = grace
+        self._skew = skew
         self._outside = outside
         self._memory = memory
         self._repositories = Repositories(tables)
@@ -260,7 +263,7 @@ class Lake:
         store = TreeStore(files, scratch=self._scratch, notes=notes, workers=self._workers)
         if self._memory is not None:
             store.limit(self._memory)
-        opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside, self._grace)
+        opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside, self._grace, self._skew)
         with self._lock:
             self._opened[uid] = opened
             self._uids[known.repository.name] = uid

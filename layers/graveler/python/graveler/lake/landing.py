@@ -13,6 +13,7 @@ from graveler.history.commits import new_commit
 from graveler.lake.branches import busy
 from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.deadline import Deadline, Deadlines
 from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
 from graveler.model import Commit, CommitID, MetarangeName
@@ -50,24 +51,28 @@ Build = Callable[[Commit, Tree], Draft]
 class Lander:
     """Lands trees on branches of one repository."""
 
-    def __init__(self, heads: CleanHeads, publisher: Publisher, trees: Trees, clock: Clock) -> None:
+    def __init__(
+        self, heads: CleanHeads, publisher: Publisher, trees: Trees, clock: Clock, deadlines: Deadlines
+    ) -> None:
         self._heads = heads
         self._publisher = publisher
         self._trees = trees
         self._clock = clock
+        self._deadlines = deadlines
 
     def done_before(self, request_id: str) -> Commit | None:
         """The commit that a request with this id has made already (promise C4). One table read, none without an id."""
         return self._publisher.commit_of(request_id)
 
-    def land(self, landing: Landing, prepare: Callable[[], Build]) -> Commit:
+    def land(self, landing: Landing, prepare: Callable[[], Build], deadline: Deadline | None = None) -> Commit:
         """The commit of a tree that is built on the branch's head.
 
         ``prepare`` is called once, before the branch is looked at; what it returns builds on a head, and is called again when
         the head moved. With a request id, a repeated request returns the first one's commit (promise C4).
-        :class:`DirtyBranchError`, :class:`ForbiddenError`, :class:`BusyError`, and what those two raise: then nothing
-        was changed.
+        ``deadline`` is that of work that began before. :class:`DirtyBranchError`, :class:`ForbiddenError`, :class:`BusyError`,
+        and what those two raise: then nothing was changed.
         """
+        until = deadline or self._deadlines.begin()
         operation = token_hex(16)
         said = landing.committer, landing.message
         new_commit(
@@ -85,7 +90,7 @@ class Lander:
                 commit = new_commit([head, *draft.merged], name, *said, when, landing.metadata, operation)
                 try:
                     self._publisher.publish(
-                        state, commit, landing.verb, sources=draft.alive, request_id=landing.request_id
+                        state, commit, landing.verb, until, sources=draft.alive, request_id=landing.request_id
                     )
                     return commit
                 except HeadMovedError:

@@ -9,6 +9,7 @@ from graveler.errors import GravelerError, RefNotFoundError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches
+from graveler.lake.deadline import Deadline
 from graveler.model import Commit, CommitID, RepositoryUID, Token
 from graveler.staging.tokens import TokenState
 from graveler.storage.objects import Objects
@@ -86,6 +87,7 @@ class Publisher:
         state: BranchState,
         commit: Commit,
         verb: str,
+        deadline: Deadline,
         *,
         applied: tuple[Token, ...] = (),
         sources: Sequence[CommitID] = (),
@@ -94,12 +96,13 @@ class Publisher:
     ) -> None:
         """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
         parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
-        ``adopted``, of requests whose tokens are taken over, get this commit as their result (promise C4).
+        ``adopted``, of requests whose tokens are taken over, get this commit as their result (promise C4). ``deadline`` is that
+        of the work: from before the first file was written, or found.
 
         One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
         the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
-        :class:`AlreadyDoneError` if another try of the same request was faster. A lost answer is resolved by looking whether
-        the commit is in the table, not by repeating.
+        :class:`AlreadyDoneError` if another try of the same request was faster, :class:`BusyError` past the
+        deadline. A lost answer is resolved by looking whether the commit is in the table, not by repeating.
         """
         assert state.sealed[: len(applied)] == applied
         self._objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))
@@ -115,6 +118,7 @@ class Publisher:
         writes += [Put(self._request_key(id_), result, Absent()) for id_ in self._undone(adopted - {request_id})]
         if request_id:
             writes.append(Put(self._request_key(request_id), result, Absent()))
+        deadline.check(f"{verb} on branch {state.name!r}")
         try:
             self._tables.transact(writes)
         except ConditionFailedError as error:

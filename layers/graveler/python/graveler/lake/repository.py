@@ -23,6 +23,7 @@ from graveler.lake.clock import GRACE, Clock
 from graveler.lake.commit import Committer
 from graveler.lake.copying import Copier
 from graveler.lake.create import Creator
+from graveler.lake.deadline import SKEW, Deadline, Deadlines
 from graveler.lake.importing.folder_listing import FolderListing, Progress, no_progress
 from graveler.lake.importing.importer import Importer, ImportSource
 from graveler.lake.importing.prefix_listing import ImportAddress, source_at
@@ -90,8 +91,11 @@ class OpenRepository(RepositoryReader):
         clock: Clock,
         outside: Callable[[str], tuple[Objects, str]],
         grace: float = GRACE,
+        skew: float = SKEW,
     ) -> None:
         super().__init__(known, tables, objects, store, clock, outside, grace)
+        self.skew = skew
+        self._deadlines = Deadlines(clock, grace, skew)
         self._tables = tables
         self._clock = clock
         self._known = known
@@ -107,9 +111,18 @@ class OpenRepository(RepositoryReader):
         heads = CleanHeads(self._branches, self._staged, sealer, publisher, self._trees, clock)
         self._mover = Mover(self._refs, self._reflog, self._commits, self._branches, heads, clock)
         self._committer = Committer(
-            split, self._commits, self._branches, self._staged, self._outcomes, sealer, publisher, self._trees, clock
+            split,
+            self._commits,
+            self._branches,
+            self._staged,
+            self._outcomes,
+            sealer,
+            publisher,
+            self._trees,
+            clock,
+            self._deadlines,
         )
-        lander = Lander(heads, publisher, self._trees, clock)
+        lander = Lander(heads, publisher, self._trees, clock, self._deadlines)
         sides = Sides(self._refs, self._commits, self._branches, self._codec, self._trees)
         self._merger = Merger(split, self._commits, sides, lander)
         self._replayer = Replayer(split, sides, lander)
@@ -127,6 +140,7 @@ class OpenRepository(RepositoryReader):
             self,
             self._traces,
             clock,
+            self._deadlines,
         )
         self._settings = SettingsKeeper(
             known.repository, tables, self._refs, self._branches, self._staged, self._outcomes, publisher, clock
@@ -292,6 +306,7 @@ class OpenRepository(RepositoryReader):
         byte is written if it is so already.
         """
         key = encode_key(path)
+        until = self._deadlines.begin()
         seen = self._creator.look(branch, path, key, force=force) if if_absent else None
         if seen is None:
             self._stager.expect(branch, force=force)  # before any byte is written
@@ -311,9 +326,9 @@ class OpenRepository(RepositoryReader):
         if stored.size != size:
             raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
         if seen is None:
-            self._stager.stage(branch, [(key, packed)], force=force)
+            self._stager.stage(branch, [(key, packed)], until, force=force)
         else:
-            self._creator.create(branch, path, key, packed, seen, force=force)
+            self._creator.create(branch, path, key, packed, until, seen, force=force)
         return entry
 
     def store_at(self, address: str) -> tuple[Objects, str]:
@@ -388,21 +403,23 @@ class OpenRepository(RepositoryReader):
         if not if_absent:
             self.link_many(branch, [entry], force=force)
             return
+        until = self._deadlines.begin()
         key, packed = self._record(branch, entry, self._clock.now())
-        self._creator.create(branch, entry.path, key, packed, force=force)
+        self._creator.create(branch, entry.path, key, packed, until, force=force)
 
     def link_many(self, branch: str, entries: Iterable[ObjectEntry], *, force: bool = False) -> None:
         """As :meth:`link`, of many objects with distinct paths. Each is staged, and acknowledged, by itself: after an error some
         may be, and repeating all of them is safe. Cost: one table write for each 25, one table read for each thousand."""
-        now = self._clock.now()
-        self._stage(branch, [self._record(branch, entry, now) for entry in entries], force=force)
+        now, until = self._clock.now(), self._deadlines.begin()
+        self._stage(branch, [self._record(branch, entry, now) for entry in entries], until, force=force)
 
     def delete(self, branch: str, paths: Iterable[str], *, force: bool = False) -> None:
         """Remove objects from the branch; a path that is not there is no error. Their bytes stay, for older commits.
 
         Cost: one table write for one path, one for each 25 of several, one table read for each thousand.
         """
-        self._stage(branch, [(encode_key(path), None) for path in dict.fromkeys(paths)], force=force)
+        deleted = [(encode_key(path), None) for path in dict.fromkeys(paths)]
+        self._stage(branch, deleted, self._deadlines.begin(), force=force)
 
     def stage_with(
         self,
@@ -420,10 +437,10 @@ class OpenRepository(RepositoryReader):
         commits there, exclude each other. :class:`graveler.storage.tables.ConditionFailedError` for conditions of ``writes``, by
         their positions; :class:`BusyError`; after :class:`UnavailableError` it may have happened.
         """
-        now = self._clock.now()
+        now, until = self._clock.now(), self._deadlines.begin()
         records: list[StagedRecord] = [self._record(branch, entry, now) for entry in entries]
         records += [(encode_key(path), None) for path in deleted]
-        self._joint.stage(branch, records, writes, force=force)
+        self._joint.stage(branch, records, writes, until, force=force)
 
     def copy(
         self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
@@ -839,9 +856,9 @@ class OpenRepository(RepositoryReader):
             self._names.check(entry.address.removeprefix(inside), branch, entry.path, now)
         return key, self._packed(entry)
 
-    def _stage(self, branch: str, records: Sequence[StagedRecord], *, force: bool) -> None:
+    def _stage(self, branch: str, records: Sequence[StagedRecord], until: Deadline, *, force: bool) -> None:
         for at in range(0, len(records), _PAGE):
-            self._stager.stage(branch, records[at : at + _PAGE], force=force)
+            self._stager.stage(branch, records[at : at + _PAGE], until, force=force)
 
     def _packed(self, entry: ObjectEntry) -> bytes:
         """The entry as a record. :class:`InvalidError` if it cannot be one."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.deadline import Deadline
 from graveler.lake.rules import Intent
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges, StagedRecord
@@ -35,8 +36,9 @@ class Stager:
         """Read a branch before the next staging on it: the rules have changed."""
         self._open.clear()
 
-    def stage(self, branch: str, records: Sequence[StagedRecord], *, force: bool = False) -> None:
-        """Stage records of distinct keys; None for the packed bytes writes a tombstone.
+    def stage(self, branch: str, records: Sequence[StagedRecord], until: Deadline, *, force: bool = False) -> None:
+        """Stage records of distinct keys; None for the packed bytes writes a tombstone. ``until`` is the deadline of the work
+        that found or made their objects: :class:`BusyError` past it.
 
         One table write for one record, one for each 25 of several; then one table read. Before that another read, if this process
         did not know the branch's open token; if it turns out to be sealed, once more from the start. :class:`ForbiddenError`;
@@ -49,6 +51,7 @@ class Stager:
             token = self._branches.state(branch, intent).open
         backoff = Backoff(self._clock)
         while True:
+            until.check(f"staging {len(records):,} changes on branch {branch!r}")
             if len(records) == 1:
                 self._staged.put(token, *records[0])
             else:

@@ -12,6 +12,7 @@ from graveler.errors import BusyError, InvalidError
 from graveler.history.commits import CommitStore
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.collected import set_collected
+from graveler.lake.deadline import SKEW
 from graveler.lake.dump.chunks import FOLDER as DUMPS
 from graveler.lake.dump.chunks import dumps
 from graveler.lake.publish import COMMITS_FOLDER
@@ -34,8 +35,6 @@ from graveler.storage.tables import ConditionFailedError, Delete, Matches, Table
 from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import known_as
 
-SKEW: Final = 300.0
-"""Seconds by which the clocks of writers, store and collector may differ."""
 QUARANTINE_DAYS: Final = 7
 REPORT_DAYS: Final = 90
 
@@ -79,7 +78,7 @@ class _Mark(Struct, frozen=True):
 
 
 class Collector:
-    """Collects the garbage of one repository. ``writers_grace`` is the grace that those at work on the lake go by."""
+    """Collects the garbage of one repository. ``writers_grace`` and ``writers_skew`` are what those at work on the lake go by."""
 
     def __init__(
         self,
@@ -90,6 +89,7 @@ class Collector:
         options: Options | None = None,
         *,
         writers_grace: float = GRACE,
+        writers_skew: float = SKEW,
         progress: Progress = no_progress,
     ) -> None:
         self._options = options or Options()
@@ -97,6 +97,10 @@ class Collector:
             raise InvalidError(
                 f"a grace of {self._options.grace:g} s is shorter than that of the lake, {writers_grace:g} s, in half of which "
                 "operations have to be done; choose at least that"
+            )
+        if self._options.skew < writers_skew:
+            raise InvalidError(
+                f"a skew of {self._options.skew:g} s is shorter than that of the lake, {writers_skew:g} s; choose at least that"
             )
         self._repository = repository
         self._tables = tables

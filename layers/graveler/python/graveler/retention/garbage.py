@@ -30,7 +30,7 @@ class Garbage:
 
     def __init__(self, repository: OpenRepository, options: Options | None = None) -> None:
         self._repository = repository
-        self._options = options or Options(grace=repository.grace)
+        self._options = options or Options(grace=repository.grace, skew=repository.skew)
         self._runs = Runs(repository.namespace)
 
     def plan(self, progress: Progress = no_progress) -> Summary:
@@ -112,6 +112,7 @@ class Garbage:
             opened.clock,
             self._options,
             writers_grace=opened.grace,
+            writers_skew=opened.skew,
             progress=progress,
         )
 

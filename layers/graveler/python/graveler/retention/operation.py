@@ -23,7 +23,7 @@ def collect_garbage(repository: OpenRepository, operation_id: str, request: byte
     from graveler.retention.garbage import Garbage
 
     asked = msgspec.json.decode(request, type=CollectRequest)
-    garbage = Garbage(repository, Options(asked.mode, repository.grace))
+    garbage = Garbage(repository, Options(asked.mode, repository.grace, repository.skew))
 
     def progress(_phase: str, _done: int, _total: int) -> None:
         report.check()

@@ -303,7 +303,7 @@ def _garbage(name: str, lake: Path | None, mode: "Mode | None" = None) -> "Garba
     from graveler.retention.garbage import Garbage
 
     repository = open_repository(lake, parse_repository(name))
-    return Garbage(repository, Options(mode, repository.grace))
+    return Garbage(repository, Options(mode, repository.grace, repository.skew))
 
 
 def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) -> "RetentionRules | None":

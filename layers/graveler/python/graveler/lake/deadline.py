@@ -1,0 +1,56 @@
+"""Until when what a verb began may still be published: half the grace of garbage collection, less the skew of clocks.
+
+Files that are younger than the grace are never collected. A verb writes files, or finds some that are at most half the grace
+old, and names them later in a commit or a staged change; if by then they could have grown older than the grace, it must not. So
+each verb notes when it began, and looks at the clock last thing before the request that publishes.
+
+The skew that is subtracted is also the time for which a process may be stopped between that look and its request, at worst.
+"""
+
+from typing import Final
+
+from graveler.errors import BusyError, InvalidError
+from graveler.lake.clock import Clock
+
+SKEW: Final = 300.0
+"""Seconds by which the clocks of writers, object store and collector may differ."""
+
+
+class Deadline:
+    """The time for one piece of work, which begins now: by the wall clock and by one that nobody sets, whichever went on more."""
+
+    def __init__(self, clock: Clock, seconds: float, began: float | None = None) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._began = clock.now() if began is None else began
+        self._ticks = clock.monotonic()
+
+    def check(self, doing: str) -> None:
+        """:class:`BusyError` if the time is over. ``doing`` begins the message: "committing on branch 'main'". No request."""
+        took = max(self._clock.now() - self._began, self._clock.monotonic() - self._ticks)
+        if took > self._seconds:
+            raise BusyError(
+                f"{doing} took {took:,.0f} s. After {self._seconds:,.0f} s (half the grace of garbage collection) what was "
+                "written first may be on its way to be removed, so it is not published; nothing was changed. Try again, or in "
+                "smaller parts"
+            )
+
+
+class Deadlines:
+    """Gives deadlines to the verbs of a lake with this ``grace`` and ``skew`` (seconds)."""
+
+    def __init__(self, clock: Clock, grace: float, skew: float) -> None:
+        if skew < 0 or skew >= grace / 2:
+            raise InvalidError(
+                f"a skew of {skew:g} s leaves no time for work within half a grace of {grace:g} s; choose a longer grace"
+            )
+        self._clock = clock
+        self._seconds = grace / 2 - skew
+
+    def begin(self) -> Deadline:
+        """The deadline of what begins now."""
+        return Deadline(self._clock, self._seconds)
+
+    def since(self, began: float) -> Deadline:
+        """The deadline of what began then (Unix seconds), in another process perhaps."""
+        return Deadline(self._clock, self._seconds, began)
