@@ -14,11 +14,12 @@ from granian.server.embed import Server
 
 from graveler.api.application import Application
 from graveler.lake.folder import folder_store
+from graveler.lake.place import FolderLake
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.serve import listening_port
-from graveler.server.settings import FolderLake, ServerSettings
+from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from graveler.storage.presigned import UrlSigner
 

@@ -122,7 +122,7 @@ def test_a_folder_that_cannot_be_made(working_folder: Path) -> None:
 
 
 def test_a_bug_is_called_a_bug_without_a_traceback(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(folder: Path) -> None:
+    def broken(folder: Path, **_: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr(graveler.lake.folder, "open_folder_lake", broken)

@@ -127,3 +127,15 @@ def test_the_installed_command_is_this_one() -> None:
     result = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert result.stdout == done("--version").out
     assert run("--version").err == ""
+
+
+def test_the_help_and_verbs_on_a_folder_do_not_load_what_only_aws_needs(lake: Path) -> None:
+    for arguments, never in (
+        (["--help"], {"botocore", "boto3", "pynamodb", "msgspec", "graveler.lake.lake"}),
+        (["repo", "list"], {"botocore", "boto3", "pynamodb", "graveler.remote"}),
+    ):
+        program = (
+            f"import sys; from graveler.cli.main import main; main({arguments}); print(*sys.modules, file=sys.stderr)"
+        )
+        shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert never & set(shown.stderr.split()) == set(), arguments

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from graveler.lake.place import FolderLake
 from graveler.server.answers import RequestError
 from graveler.server.bodies import Body, CutShortError, read_body
 from graveler.server.events import answer_of, event_of
 from graveler.server.requests import Receive, Request, request_of
-from graveler.server.settings import FolderLake, ServerSettings
+from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from tests.server.support import arriving, request
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from graveler.lake.place import FolderLake
 from graveler.server import gateway as gateway_module
 from graveler.server.gateway import HEALTH, Gateway
 from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine
 from graveler.server.requests import Message
-from graveler.server.settings import FolderLake, ServerSettings
+from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from tests.server.support import arriving
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from graveler.cli.verbs.serve import _cache_of, _is_loopback
-from graveler.server.settings import AwsLake, FolderLake, ServerSettings
+from graveler.cli.verbs.serve import _is_loopback
+from graveler.lake.place import AwsLake, FolderLake
+from graveler.server.settings import ServerSettings
 from graveler.server.worker import api_settings
 
 
@@ -59,16 +60,3 @@ def test_on_aws_repositories_are_in_s3_and_below_the_lakes_place_if_sources_are_
         assert bool(re.match(made.namespace_pattern, namespace)) is elsewhere
     for namespace in ("local://rep", "file:///rep"):
         assert not re.match(made.namespace_pattern, namespace)
-
-
-def test_each_lake_on_aws_has_a_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    one = _cache_of("s3://bucket/lake", "dynamodb://lake", None, None)
-    assert one.parent == Path("/caches/graveler")
-    assert one == _cache_of("s3://bucket/lake/", "dynamodb://lake", None, None)
-    assert one != _cache_of("s3://bucket/b", "dynamodb://lake", None, None)
-    assert one != _cache_of("s3://bucket/lake", "dynamodb://b", None, None)
-    assert one != _cache_of("s3://bucket/lake", "dynamodb://lake", "http://localhost:1", None)
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setenv("HOME", "/home/ann")
-    assert _cache_of("s3://bucket/lake", "dynamodb://lake", None, None).is_relative_to("/home/ann/.cache/graveler")

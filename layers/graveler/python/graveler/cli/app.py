@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -43,11 +42,14 @@ chain of ~, ~N, ^, ^N behind it; a branch's name alone shows uncommitted changes
 
 \b
 Environment:
-  GRAVELER_LAKE   the lake's folder, as --lake
-  GRAVELER_USER   who commits; the login name otherwise
-  GRAVELER_PAGER  what log and diff are read with on a terminal, else PAGER, else less; empty: nothing
-  GRAVELER_DEBUG  1: show the traceback of unexpected errors
-  NO_COLOR        no colours
+  GRAVELER_LAKE     the lake, as --lake
+  GRAVELER_TABLES   a lake on AWS, as --tables
+  GRAVELER_OBJECTS  where its repositories lie, as --objects
+  AWS_…             region, credentials and AWS_ENDPOINT_URL_S3, …_DYNAMODB, as AWS's own tools take them
+  GRAVELER_USER     who commits; the login name otherwise
+  GRAVELER_PAGER    what log and diff are read with on a terminal, else PAGER, else less; empty: nothing
+  GRAVELER_DEBUG    1: show the traceback of unexpected errors
+  NO_COLOR          no colours
 
 \b
 Exit codes:
@@ -113,7 +115,23 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def root(
     lake: Annotated[  # read by the commands, from the context
-        Path | None, typer.Option("--lake", metavar="FOLDER", help="The lake's folder.")
+        str | None, typer.Option("--lake", metavar="LAKE", help="The lake: a folder, or dynamodb://TABLE.")
+    ] = None,
+    tables: Annotated[
+        str | None, typer.Option("--tables", metavar="URL", help="A lake on AWS: its table, dynamodb://TABLE.")
+    ] = None,
+    objects: Annotated[
+        str | None,
+        typer.Option("--objects", metavar="URL", help="Where its repositories lie: s3://BUCKET/PREFIX."),
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option("--region", metavar="REGION", help="Its region. [default: AWS's configuration]")
+    ] = None,
+    s3_endpoint_url: Annotated[
+        str | None, typer.Option("--s3-endpoint-url", metavar="URL", help="Another server that speaks S3.")
+    ] = None,
+    dynamodb_endpoint_url: Annotated[
+        str | None, typer.Option("--dynamodb-endpoint-url", metavar="URL", help="Another server that speaks DynamoDB.")
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)

@@ -10,12 +10,12 @@ bash cuts words at colons (``COMP_WORDBREAKS``): of ``lakefs://lake/m`` it passe
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 
-from graveler.cli.places import open_lake
+from graveler.cli.options import named_place
+from graveler.cli.places import Named, open_lake
 from graveler.cli.uris import SCHEME
 from graveler.errors import GravelerError
 
@@ -88,7 +88,7 @@ def objects(context: typer.Context, incomplete: str) -> list[str]:
     ref, slash, prefix = rest.partition("/")
     if not incomplete.startswith(SCHEME) or not slash:
         return _refs(context, incomplete, lambda opened, start: opened.branches(start, amount=_MOST).results)
-    with open_lake(_lake(context)) as lake:
+    with open_lake(_named(context)) as lake:
         page = lake.repository(name).list_objects(ref, prefix=prefix, delimiter="/", amount=_MOST)
         return [f"{SCHEME}{name}/{ref}/{item.path}" for item in page.results if "\n" not in item.path]
 
@@ -101,17 +101,17 @@ def _refs(
     name, slash, prefix = incomplete.removeprefix(SCHEME).partition("/")
     if not slash:
         return [f"{SCHEME}{found}/" for found in _repositories(context, name)]
-    with open_lake(_lake(context)) as lake:
+    with open_lake(_named(context)) as lake:
         return [f"{SCHEME}{name}/{ref.name}" for ref in find(lake.repository(name), prefix)]
 
 
 def _repositories(context: typer.Context, prefix: str) -> Iterator[str]:
-    with open_lake(_lake(context)) as lake:
+    with open_lake(_named(context)) as lake:
         for repository in lake.repositories(prefix, amount=_MOST).results:
             yield repository.name
 
 
-def _lake(context: typer.Context) -> Path | None:
-    """What ``--lake`` says, behind the verb or before it."""
-    named = context.params.get("lake") or context.find_root().params.get("lake")
-    return named if isinstance(named, Path) else None
+def _named(context: typer.Context) -> Named:
+    """What the options say about where the lake is, behind the verb or before it."""
+    behind = context.params.get("lake")
+    return named_place(context, behind if isinstance(behind, Named) else None)

@@ -1,30 +1,31 @@
 """Options that many verbs share, declared once."""
 
-from pathlib import Path
+from dataclasses import fields, replace
 from typing import Annotated
 
 import typer
 
 from graveler.errors import InvalidError
+from graveler.places import Named
 
 REFS = "Branches, tags and commits"
 
 
-def _or_of_root(context: typer.Context, value: Path | None) -> Path | None:
-    """``--lake`` before the verb counts when there is none behind it."""
-    if value is None:
-        before = context.find_root().params.get("lake")
-        return before if isinstance(before, Path) else None
-    return value
+def named_place(context: typer.Context, lake: Named | None = None) -> Named:
+    """What the command line says about where the lake is: ``--lake`` behind the verb, and the options before it."""
+    before = context.find_root().params
+    said = {field.name: before.get(field.name) for field in fields(Named)}
+    return Named(**said) if lake is None else replace(Named(**said), lake=lake.lake)
 
 
-LakeFolder = Annotated[
-    Path | None,
+LakeOption = Annotated[
+    Named | None,
     typer.Option(
         "--lake",
-        metavar="FOLDER",
-        callback=_or_of_root,
-        help="The lake. [default: GRAVELER_LAKE, else the nearest one upward from here]",
+        metavar="LAKE",
+        parser=lambda text: Named(lake=text),
+        callback=named_place,
+        help="The lake: a folder, or dynamodb://TABLE. [default: GRAVELER_LAKE, else the nearest one upward from here]",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (see above).")]

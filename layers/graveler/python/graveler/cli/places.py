@@ -4,9 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError
+from graveler.lake.place import FolderLake, open_at
 from graveler.places import HIDDEN as HIDDEN
 from graveler.places import LAKE as LAKE
-from graveler.places import find_lake as find_lake
+from graveler.places import TABLES as TABLES
+from graveler.places import Named as Named
+from graveler.places import find_place as find_place
 from graveler.places import user_name as user_name
 from graveler.places import working_folder as working_folder
 
@@ -15,22 +18,39 @@ if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
 
 
-def open_lake(named: Path | None) -> "Lake":
-    """The lake that :func:`find_lake` finds."""
-    from graveler.lake.folder import open_folder_lake
-
-    return open_folder_lake(find_lake(named))
+def open_lake(named: Named | None) -> "Lake":
+    """The lake that :func:`find_place` finds."""
+    return open_at(find_place(named))
 
 
-def open_repository(named: Path | None, repository: str) -> "OpenRepository":
+def open_repository(named: Named | None, repository: str) -> "OpenRepository":
     """A repository of that lake."""
     return open_lake(named).repository(repository)
 
 
-def refuse_own_lake(folder: Path, lake: Path) -> None:
+def folder_of_lake(doing: str, named: Named | None) -> Path:
+    """The lake's folder. :class:`InvalidError` for a lake elsewhere, which cannot take over this machine's files where they lie:
+    who reads it on another machine would not find them."""
+    place = find_place(named)
+    if isinstance(place, FolderLake):
+        return place.folder
+    raise InvalidError(
+        f"cannot {doing}: files of this machine cannot be taken over where they lie by the lake {str(place)!r}, which others "
+        "read elsewhere; copy them with `graveler put -r`, or name objects in S3"
+    )
+
+
+def refuse_own_lake(folder: Path, named: Named | None) -> None:
     """:class:`InvalidError` if ``folder`` holds the lake: its files change while they would be read."""
-    inner, outer = lake.resolve(), folder.resolve()
-    if inner.is_relative_to(outer):
+    place = find_place(named)
+    if isinstance(place, FolderLake) and place.folder.resolve().is_relative_to(folder.resolve()):
         raise InvalidError(
-            f"folder {str(folder)!r} holds the lake itself ({str(lake)!r}); name a folder beside it, or keep the lake elsewhere"
+            f"folder {str(folder)!r} holds the lake itself ({str(place)!r}); name a folder beside it, or keep the lake elsewhere"
         )
+
+
+def refuse_inside_of_lake(folder: Path, named: Named | None) -> None:
+    """:class:`InvalidError` if ``folder`` lies in the lake, whose files are its own."""
+    place = find_place(named)
+    if isinstance(place, FolderLake) and folder.resolve().is_relative_to(place.folder.resolve()):
+        raise InvalidError(f"folder {str(folder)!r} lies in the lake itself ({str(place)!r}); export to one elsewhere")

@@ -66,6 +66,7 @@ def open_lake(
         scratch=scratch,
         workers=workers,
         memory=memory,
+        home=f"{objects_url.rstrip('/')}/",
         outside=partial(_locate, settings, objects_url.rstrip("/")),
     )
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.lake import Lake as LakeVerbs
+from graveler.lake.place import create_at, open_at
 from graveler.paging import items
-from graveler.places import find_lake, user_name
+from graveler.places import Named, find_place, user_name
 from graveler.sdk.page_size import page_size
 from graveler.sdk.repository import Repository
 
@@ -45,20 +45,58 @@ class Lake:
         self.close()
 
 
-def open_lake(folder: str | Path | None = None, *, user: str | None = None) -> Lake:
-    """The lake in ``folder`` (``~`` is the home folder), or in its ``.graveler``. Exported as ``graveler.open``.
+def open_lake(
+    place: str | Path | None = None,
+    *,
+    user: str | None = None,
+    objects: str | None = None,
+    region: str | None = None,
+    s3_endpoint_url: str | None = None,
+    dynamodb_endpoint_url: str | None = None,
+) -> Lake:
+    """The lake in a folder (``~`` is the home folder), or in its ``.graveler``; or, as ``dynamodb://table``, one on AWS, whose
+    repositories lie below ``objects`` (``s3://bucket/prefix``). Exported as ``graveler.open``.
 
-    Without one, the lake that GRAVELER_LAKE names, else the nearest upward from the working folder. ``user`` signs commits;
-    without one, GRAVELER_USER or the login name does. :class:`NotFoundError` if there is no lake.
+    Without a ``place``, the lake that GRAVELER_LAKE or GRAVELER_TABLES names, else the nearest folder upward from the working
+    folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS, if not given, are found as AWS's own
+    tools find them. ``user`` signs commits; without one, GRAVELER_USER or the login name does. :class:`NotFoundError` if there
+    is no lake, :class:`InvalidError` for words that name two or half of one. On AWS no request is sent yet.
     """
-    verbs = open_folder_lake(find_lake(None if folder is None else Path(folder).expanduser()))
-    return Lake(verbs, user_name() if user is None else user)
+    named = _named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
+    return Lake(open_at(find_place(named)), user_name() if user is None else user)
 
 
-def create_lake(folder: str | Path, *, user: str | None = None) -> Lake:
-    """Make an empty lake in ``folder``, which is made if need be, and open it. Exported as ``graveler.create``.
+def create_lake(
+    place: str | Path,
+    *,
+    user: str | None = None,
+    create_table: bool = False,
+    objects: str | None = None,
+    region: str | None = None,
+    s3_endpoint_url: str | None = None,
+    dynamodb_endpoint_url: str | None = None,
+) -> Lake:
+    """Make an empty lake in a folder (``~`` is the home folder), which is created if need be, or on AWS. Exported as
+    ``graveler.create``.
 
-    ``user`` as in :func:`open_lake`. :class:`AlreadyExistsError` if there is a lake.
+    Arguments as of :func:`open_lake`; with ``create_table``, the table of a lake on AWS is made if it is not there. Cost and
+    errors as :func:`graveler.lake.place.create_at`.
     """
-    verbs = create_folder_lake(Path(folder).expanduser())
-    return Lake(verbs, user_name() if user is None else user)
+    named = _named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
+    return Lake(create_at(find_place(named), create_table=create_table), user_name() if user is None else user)
+
+
+def _named(
+    place: str | Path | None,
+    objects: str | None,
+    region: str | None,
+    s3_endpoint_url: str | None,
+    dynamodb_endpoint_url: str | None,
+) -> Named:
+    return Named(
+        lake=None if place is None else str(Path(place).expanduser()) if "://" not in str(place) else str(place),
+        objects=objects,
+        region=region,
+        s3_endpoint_url=s3_endpoint_url,
+        dynamodb_endpoint_url=dynamodb_endpoint_url,
+    )

@@ -57,11 +57,11 @@ class Repository:
     ) -> "Repository":
         """Make the repository, with one branch and a first, empty commit.
 
-        Its objects go to ``storage_namespace``, a URL; into the lake's folder without one. With ``exist_ok``, one that is
+        Its objects go to ``storage_namespace``, a URL; into the lake's own place without one. With ``exist_ok``, one that is
         there is left as it is. Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError`,
         :class:`InvalidError`.
         """
-        namespace = storage_namespace or f"local://{self._id}"
+        namespace = storage_namespace or f"{self._lake.home}{self._id}"
         try:
             self._open = self._lake.create_repository(
                 self._id,

@@ -5,39 +5,22 @@ from typing import Final
 
 from msgspec import Struct
 
+from graveler.lake.place import LakePlace
+
 OBJECTS_PATH: Final = "/objects"
 """Presigned URLs lie below it."""
 
 
-class FolderLake(Struct, frozen=True):
-    """A lake in a folder, whose presigned URLs the server answers itself."""
-
-    folder: Path
-
-
-class AwsLake(Struct, frozen=True, kw_only=True):
-    """A lake on S3 and DynamoDB, or on servers that speak like them: repositories below ``objects`` (``s3://bucket/prefix``),
-    the table ``tables`` (``dynamodb://table``). Copies of immutable files are kept in the folder ``cache``, which all workers
-    share. ``region`` and the endpoints, if None, are what AWS's own configuration says."""
-
-    objects: str
-    tables: str
-    cache: Path
-    region: str | None = None
-    s3_endpoint_url: str | None = None
-    dynamodb_endpoint_url: str | None = None
-
-
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """``threads``: how many requests a worker works on at once; ``disk_threads`` read and write files besides, and
-    ``transfers`` of presigned URLs may be under way. ``data_url`` begins the presigned URLs of a lake in a folder. A JSON body
-    may have ``max_json_bytes``, an upload ``max_upload_bytes``; a body beyond ``spool_bytes`` lies in a temporary file meanwhile.
-    ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file ``audit_log``, or to stderr.
-    ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of addresses outside of a repository that its
-    objects may be linked and imported from (None: any), and presigned URLs live for ``presign_seconds``.
-    ``memory`` is how many bytes of its tree a worker keeps of each repository."""
+    """``threads``: how many requests a worker works on at once; ``disk_threads`` read and write files besides, and ``transfers``
+    of presigned URLs may be under way. ``data_url`` begins the presigned URLs of a lake in a folder, which the server answers
+    itself. A JSON body may have ``max_json_bytes``, an upload ``max_upload_bytes``; a body beyond ``spool_bytes`` lies in a
+    temporary file meanwhile. ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file
+    ``audit_log``, or to stderr. ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of addresses
+    outside of a repository that its objects may be linked and imported from (None: any), and presigned URLs live for
+    ``presign_seconds``. ``memory`` is how many bytes of its tree a worker keeps of each repository."""
 
-    lake: FolderLake | AwsLake
+    lake: LakePlace
     metrics: Path
     host: str = "127.0.0.1"
     port: int = 8000

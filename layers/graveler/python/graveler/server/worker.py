@@ -11,12 +11,12 @@ from graveler.api.application import Application
 from graveler.api.settings import Settings
 from graveler.lake.folder import folder_store, url_signer
 from graveler.lake.lake import Lake
+from graveler.lake.place import AwsLake, FolderLake, open_at
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
-from graveler.server.opening import open_served_lake
 from graveler.server.request_log import open_audit_log
-from graveler.server.settings import OBJECTS_PATH, AwsLake, FolderLake, ServerSettings
+from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.threads import Threads
 
 _ANYWHERE: Final = "^(local|file|s3)://"
@@ -48,7 +48,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     """What answers the requests of this process. What it opens is closed when the process ends."""
     open_audit_log(settings.audit_log)
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
-    lake = open_served_lake(settings.lake, base_url=base_url, memory=settings.memory)
+    lake = open_at(settings.lake, base_url=base_url, memory=settings.memory)
     application = Application(lake, Access(lake.tables), api_settings(settings))
     metrics = Metrics(settings.metrics)
     handlers, disk = Threads("handler", settings.threads), Threads("disk", settings.disk_threads)

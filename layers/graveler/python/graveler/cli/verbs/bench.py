@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_prefix
@@ -27,7 +27,7 @@ def bench(
         int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Timed calls of each kind.")
     ] = 5,
     read_only: Annotated[bool, typer.Option("--read-only", help="Only what changes nothing.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure how quick this lake is, here and now.

@@ -8,7 +8,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
-from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, parse_metadata
+from graveler.cli.options import AsJson, LakeOption, Message, Metadata, parse_metadata
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.sums import show_summary
@@ -43,7 +43,7 @@ def status(
     prefix: PathPrefix = "",
     folders: Folders = False,
     summary: Summarize = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a branch's uncommitted changes.
@@ -84,7 +84,7 @@ def commit(
     message: Message,
     meta: Metadata = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Also when nothing changed.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a branch's uncommitted changes a commit.
@@ -125,7 +125,7 @@ def diff(
     folders: Folders = False,
     summary: Summarize = False,
     no_pager: NoPager = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what turns one commit into another.

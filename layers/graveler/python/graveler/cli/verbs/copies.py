@@ -8,7 +8,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import staging
-from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
@@ -32,7 +32,7 @@ Recursive = Annotated[
 
 
 def cp(
-    source: Source, target: Target, recursive: Recursive = False, lake: LakeFolder = None, as_json: AsJson = False
+    source: Source, target: Target, recursive: Recursive = False, lake: LakeOption = None, as_json: AsJson = False
 ) -> None:
     """Copy objects of any ref to a branch of the same repository, without their bytes.
 
@@ -72,7 +72,7 @@ def mv(
     target: Target,
     recursive: Recursive = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be moved.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Give objects of a branch other paths. Older commits keep them; it is an uncommitted change until you commit.

@@ -7,8 +7,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError, ListedError
-from graveler.cli.options import AsJson, LakeFolder
-from graveler.cli.places import find_lake, open_repository, refuse_own_lake
+from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.places import open_repository, refuse_inside_of_lake, refuse_own_lake
 from graveler.cli.progress import counting
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_prefix
@@ -34,7 +34,7 @@ def export(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
     threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Write N files at the same time.")] = 4,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a ref's objects to a folder, only those that differ.
@@ -60,10 +60,8 @@ def export(
     at = parse_prefix(uri)
     if at.path and not at.path.endswith("/"):
         raise InvalidError(f"a folder is exported, and {at.path!r} does not end with '/': write {at.path + '/'!r}")
-    own = find_lake(lake)
-    refuse_own_lake(folder, own)
-    if folder.resolve().is_relative_to(own.resolve()):
-        raise InvalidError(f"folder {str(folder)!r} lies in the lake itself ({str(own)!r}); export to one elsewhere")
+    refuse_own_lake(folder, lake)
+    refuse_inside_of_lake(folder, lake)
     repository = open_repository(lake, at.repository)
     screen = output()
     nothing = ExportReport(CommitID(""))

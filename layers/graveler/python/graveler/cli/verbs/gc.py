@@ -1,14 +1,13 @@
 """Garbage collection and retention: gc plan, run, report, rules, restore, hold, release, holds."""
 
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graveler.cli.exits import InterruptedVerbError
-from graveler.cli.options import AsJson, LakeFolder
-from graveler.cli.places import open_repository, user_name
+from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.places import Named, open_repository, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_ref, parse_repository
@@ -29,7 +28,7 @@ RefUri = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/
 
 
 @app.command()
-def plan(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def plan(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Show what a run would remove now; nothing is removed.
 
     Others may work meanwhile. The files are listed by `graveler gc report`.
@@ -56,7 +55,7 @@ def run(
         bool, typer.Option("--quarantine", help="Move files aside for a week; the default of the first run.")
     ] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete at once; the default of later runs.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove what nobody needs: objects, and what of the history no ref reaches.
@@ -94,7 +93,7 @@ def run(
 def report(
     name: Name,
     run: Annotated[str, typer.Argument(metavar="[RUN]", help="A run, as the list shows it.")] = "",
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List the runs, or the files of one run and what became of them.
@@ -159,7 +158,7 @@ def rules(
     preview: Annotated[
         bool, typer.Option("--preview", help="Only show which commits would lose their objects.")
     ] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show, try or set for how many days replaced commits keep their objects.
@@ -210,7 +209,7 @@ def restore(
     prefix: Annotated[
         str, typer.Option("--prefix", metavar="TEXT", help="Only files whose key begins with this.")
     ] = "",
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring files back that a run moved to quarantine.
@@ -240,7 +239,7 @@ def restore(
 def hold(
     uri: RefUri,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="What it is for.")] = "",
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Keep the objects of a ref's commit, whatever becomes of refs and rules.
@@ -261,7 +260,7 @@ def hold(
 
 
 @app.command()
-def release(uri: RefUri, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def release(uri: RefUri, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """End the legal hold of a ref's commit.
 
     \b
@@ -280,7 +279,7 @@ def release(uri: RefUri, lake: LakeFolder = None, as_json: AsJson = False) -> No
 
 
 @app.command()
-def holds(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def holds(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """List the legal holds.
 
     \b
@@ -298,7 +297,7 @@ def holds(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
             screen.line(f"{found.commit_id[:SHORT]}  {screen.paint(moment(found.at), 'dim')}  {said}")
 
 
-def _garbage(name: str, lake: Path | None, mode: "Mode | None" = None) -> "Garbage":
+def _garbage(name: str, lake: Named | None, mode: "Mode | None" = None) -> "Garbage":
     from graveler.retention.collector import Options
     from graveler.retention.garbage import Garbage
 

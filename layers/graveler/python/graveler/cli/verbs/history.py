@@ -9,7 +9,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.lanes import Drawn, Lanes, Row
-from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import Screen, output
@@ -68,7 +68,7 @@ def log(
         ),
     ] = None,
     no_pager: NoPager = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the commits that a ref can reach, newest first.
@@ -134,7 +134,7 @@ def show(
     ref: Annotated[
         str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
     ],
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a commit, and what it changed from its first parent.
@@ -190,7 +190,7 @@ def reflog(
         ),
     ],
     number: Amount = None,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show where a branch has been and what moved it, newest first. Kept for 90 days.

@@ -7,8 +7,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
-from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, check_utf8, parse_metadata
-from graveler.cli.places import find_lake, open_repository, refuse_own_lake, user_name
+from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
+from graveler.cli.places import folder_of_lake, open_repository, refuse_own_lake, user_name
 from graveler.cli.progress import counting
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, parse_prefix
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 def import_(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER", help="The files to take over; with --listing, listings.")
+        list[str],
+        typer.Argument(
+            metavar="SOURCE",
+            help="A folder, or s3://BUCKET/PREFIX/, whose objects to take over; with --listing, listings.",
+        ),
     ],
     uri: Annotated[
         str,
@@ -58,13 +62,14 @@ def import_(
     ] = False,
     message: Message = "",
     meta: Metadata = None,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take over a folder's files, or listed objects, without copying them.
+    """Take over the files of a folder or a bucket, or listed objects, without copying them.
 
-    They stay where they lie, and become one commit. They replace all that is at the destination, and nothing else. Each file
-    is read once, for its checksum; do not change the files afterwards, since the lake does not keep their bytes.
+    They stay where they lie, and become one commit. They replace all that is at the destination, and nothing else. Each file of
+    a folder is read once, for its checksum; do not change the files afterwards, since the lake does not keep their bytes. A lake
+    on AWS takes over what is in S3 only.
 
     With --listing, the arguments before URI are tables of objects, or folders of such; the options from --source to --last-wins
     are for these. Nothing looks at the objects, what the listing says of them is believed. It has a column Key or path, with
@@ -76,6 +81,7 @@ def import_(
       graveler import /data/2026 lakefs://quickstart/main/2026/
       graveler import ~/data lakefs://quickstart/main/data/ -m "First data"
       graveler import ~/data lakefs://quickstart/main/data/ --dry-run
+      graveler import s3://raw/2026/ lakefs://quickstart/main/2026/
       graveler import --listing inventory/manifest.json lakefs://quickstart/main/
       graveler import --listing --base s3://old/ --columns Key,Size,ETag \\
         list-1.csv list-2.csv lakefs://quickstart/main/old/
@@ -90,6 +96,8 @@ def import_(
             f"a folder is imported to a folder, and {to.path!r} does not end with '/': write {to.path + '/'!r}"
         )
     metadata = parse_metadata(meta)
+    sources = [source.removeprefix("file://") for source in sources]
+    at_address = not listing and "://" in sources[0]
     if not listing:
         _refuse_options(
             {
@@ -105,7 +113,9 @@ def import_(
             raise InvalidError(
                 f"one folder is imported at a time, and {len(sources)} are named; import them one by one"
             )
-        refuse_own_lake(sources[0], find_lake(lake))
+        if not at_address:
+            folder_of_lake(f"import {sources[0]!r}", lake)
+            refuse_own_lake(Path(sources[0]), lake)
     repository = open_repository(lake, to.repository)
     if dry_run:
         _show_replaced(repository, to, as_json=as_json)
@@ -131,11 +141,35 @@ def import_(
                 last_wins,
             )
             made = repository.import_listing(
-                to.ref, sources, options, message=message, committer=user_name(), metadata=metadata, progress=report
+                to.ref,
+                [Path(source) for source in sources],
+                options,
+                message=message,
+                committer=user_name(),
+                metadata=metadata,
+                progress=report,
+            )
+        elif at_address:
+            from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+
+            address = sources[0] if sources[0].endswith("/") else f"{sources[0]}/"
+            made = repository.import_addresses(
+                to.ref,
+                [ImportAddress(AddressType.COMMON_PREFIX, address, to.path)],
+                message=message or f"Import {address}",
+                committer=user_name(),
+                metadata=metadata,
+                progress=report,
             )
         else:
             made = repository.import_folder(
-                to.ref, sources[0], to.path, message=message, committer=user_name(), metadata=metadata, progress=report
+                to.ref,
+                Path(sources[0]),
+                to.path,
+                message=message,
+                committer=user_name(),
+                metadata=metadata,
+                progress=report,
             )
     screen = output()
     if as_json:

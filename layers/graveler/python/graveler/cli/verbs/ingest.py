@@ -10,8 +10,8 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
-from graveler.cli.options import AsJson, LakeFolder, Metadata, check_utf8, parse_metadata
-from graveler.cli.places import find_lake, open_lake, refuse_own_lake
+from graveler.cli.options import AsJson, LakeOption, Metadata, check_utf8, parse_metadata
+from graveler.cli.places import Named, folder_of_lake, open_lake, refuse_own_lake
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_prefix, parse_repository
 from graveler.cli.values import commit_line, count
@@ -88,7 +88,7 @@ def add(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare size and ETag with the store before staging.")
     ] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a rule: what lands at SOURCE appears on a branch.
@@ -116,7 +116,7 @@ def add(
     policy = CommitPolicy(after_objects, after_seconds, marker, Window(window, layout, lateness) if window else None)
     rule = Rule(
         name,
-        _source(source, find_lake(lake)),
+        _source(source, lake),
         to.ref,
         to.path,
         tuple(suffixes or ()),
@@ -139,7 +139,7 @@ def add(
 
 
 @rules.command("list")
-def list_(name: Repository, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def list_(name: Repository, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """List the rules of a repository.
 
     \b
@@ -165,7 +165,7 @@ def list_(name: Repository, lake: LakeFolder = None, as_json: AsJson = False) ->
 
 
 @rules.command()
-def remove(name: Repository, rule: RuleName, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def remove(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Remove a rule. What it has staged stays.
 
     \b
@@ -189,7 +189,7 @@ def remove(name: Repository, rule: RuleName, lake: LakeFolder = None, as_json: A
 @app.command()
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A message a line, as a queue had them.")],
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Process recorded events, as of a dead-letter queue.
@@ -234,7 +234,7 @@ def watch(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What to look at; rules are about it.")],
     interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="How often to look.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Take what is there, commit what is due, and end.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Ingest what lands in a folder, until Ctrl-C.
@@ -253,7 +253,7 @@ def watch(
     """
     if interval < 0.1:
         raise InvalidError(f"looking every {interval} seconds is too often; 0.1 is the least")
-    where = find_lake(lake)
+    where = folder_of_lake(f"watch {str(folder)!r}", lake)
     opened = open_lake(lake)
     root = folder.resolve()
     if not root.is_dir():
@@ -269,7 +269,7 @@ def reconcile(
     name: Repository,
     rule: Annotated[str, typer.Argument(metavar="[NAME]", help="One rule. [default: all]")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what differs.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare sources with their branches, and repair.
@@ -401,12 +401,13 @@ def _show_commits(screen: Screen, batch: "Batch") -> None:
         screen.line(screen.paint(f"rule {failed.rule} could not commit: {screen.safe(failed.reason)}", "red"))
 
 
-def _source(named: str, lake: Path) -> str:
+def _source(named: str, lake: Named | None) -> str:
     """The source's address; a folder's name becomes one."""
     check_utf8("SOURCE", named)
     if "://" in named and not named.startswith("file://"):
         return named if named.endswith("/") else named + "/"
     folder = Path(named.removeprefix("file://")).expanduser().resolve()
+    folder_of_lake(f"ingest {named!r}", lake)
     refuse_own_lake(folder, lake)
     return f"file://{folder}/" if folder != Path("/") else "file:///"
 

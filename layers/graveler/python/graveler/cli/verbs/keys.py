@@ -1,13 +1,12 @@
 """Access keys of a lake that is served: who may ask over HTTP, and for what."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graveler.cli.options import AsJson, LakeFolder, Yes
-from graveler.cli.places import open_lake
+from graveler.cli.options import AsJson, LakeOption, Yes
+from graveler.cli.places import Named, open_lake
 from graveler.cli.terminal import Json, Screen, confirm, output
 from graveler.cli.values import moment
 from graveler.errors import InvalidError, PreconditionError
@@ -36,7 +35,7 @@ def create(
             "--branch", metavar="PATTERN", help="Change only branches like this; may be repeated. [default: all]"
         ),
     ] = None,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an access key. Its secret is shown once, and kept nowhere.
@@ -64,7 +63,7 @@ def create(
 
 
 @app.command("list")
-def list_(lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
     """List the keys that are not revoked.
 
     \b
@@ -87,7 +86,7 @@ def list_(lake: LakeFolder = None, as_json: AsJson = False) -> None:
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="The key's ID, AKIA…")],
     yes: Yes = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """End a key, and all tokens that were given out for it, for good.
@@ -115,7 +114,7 @@ def revoke(
     screen.line(f"revoked key {key.key_id} of {screen.safe(key.name)}")
 
 
-def _open_access(lake: Path | None) -> "Access":
+def _open_access(lake: Named | None) -> "Access":
     from graveler.access.authentication import Access
 
     return Access(open_lake(lake).tables)

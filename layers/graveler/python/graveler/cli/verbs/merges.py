@@ -9,7 +9,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, ReplayConflictError
 from graveler.cli.interrupts import moving
-from graveler.cli.options import AsJson, LakeFolder, Message, Metadata, check_utf8, parse_metadata
+from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_branch, parse_ref, parse_ref_of
@@ -73,7 +73,7 @@ def merge(
     allow_empty: AllowEmpty = False,
     message: Message = "",
     meta: Metadata = None,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring what another branch changed into a branch.
@@ -131,7 +131,7 @@ def revert(
     allow_empty: AllowEmpty = False,
     message: Message = "",
     meta: Metadata = None,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Take back on a branch what one commit changed.
@@ -159,7 +159,7 @@ def cherry_pick(
     allow_empty: AllowEmpty = False,
     message: Message = "",
     meta: Metadata = None,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Make on a branch what one commit changed elsewhere.
@@ -186,7 +186,7 @@ def _replay(
     parent: int | None,
     message: str,
     meta: Metadata,
-    lake: LakeFolder,
+    lake: LakeOption,
     *,
     allow_empty: bool,
     as_json: bool,

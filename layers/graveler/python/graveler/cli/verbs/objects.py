@@ -10,7 +10,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.content import checked_stream
 from graveler.cli.interrupts import staging
-from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import Json, output
 from graveler.cli.uris import RefURI, parse_object, parse_prefix
@@ -42,7 +42,7 @@ def ls(
     ] = False,
     long: Annotated[bool, typer.Option("--long", "-l", help="With times and sizes.")] = False,
     delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="Where paths are cut.")] = "/",
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List objects, in the order of their paths' bytes.
@@ -85,7 +85,7 @@ def ls(
             screen.line(f"{screen.paint(f'{when:19}', 'dim')}  {size:>10}  {path}" if long else path)
 
 
-def stat(uri: Object, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Show what the lake knows of an object.
 
     \b
@@ -113,7 +113,7 @@ def stat(uri: Object, lake: LakeFolder = None, as_json: AsJson = False) -> None:
     )
 
 
-def cat(uri: Object, lake: LakeFolder = None) -> None:
+def cat(uri: Object, lake: LakeOption = None) -> None:
     """Write an object's bytes to stdout.
 
     They are checked against the size and checksum that the lake noted; if they are others, that is said at the end, and the
@@ -144,7 +144,7 @@ def rm(
         ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove objects from a branch. Older commits keep them; it is an uncommitted change until you commit.

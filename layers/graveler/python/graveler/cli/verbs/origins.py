@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, parse_prefix
@@ -30,7 +30,7 @@ def blame(
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="All objects whose path begins so, not only up to the next slash.")
     ] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which commit made an object what it is.

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.options import AsJson, DryRun, LakeFolder, Prefix, Yes
+from graveler.cli.options import AsJson, DryRun, LakeOption, Prefix, Yes
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
@@ -36,7 +36,7 @@ def create_branch(
         ),
     ] = None,
     hidden: Annotated[bool, typer.Option("--hidden", help="Leave it out of listings without --all.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a branch. Nothing is copied, whatever the lake's size; uncommitted changes of the source stay there.
@@ -64,7 +64,7 @@ def list_branches(
     repository: Repository,
     prefix: Prefix = "",
     all_: Annotated[bool, typer.Option("--all", "-a", help="Hidden ones too.")] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List branches and the commits that they point at.
@@ -90,7 +90,7 @@ def list_branches(
 
 @branches.command("delete")
 def delete_branch(
-    branch: BranchURI, dry_run: DryRun = False, yes: Yes = False, lake: LakeFolder = None, as_json: AsJson = False
+    branch: BranchURI, dry_run: DryRun = False, yes: Yes = False, lake: LakeOption = None, as_json: AsJson = False
 ) -> None:
     """Remove a branch. Its commits stay; its uncommitted changes go.
 
@@ -134,7 +134,7 @@ def delete_branch(
 def rename_branch(
     branch: BranchURI,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a branch another name. Its uncommitted changes go with it.
@@ -163,7 +163,7 @@ def create_tag(
             metavar="REF", help="What to name: a ref of the repository, or its URI.", autocompletion=completion.branches
         ),
     ],
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Name a commit, for good. Names follow git's rules for tags.
@@ -187,7 +187,7 @@ def create_tag(
 
 
 @tags.command("list")
-def list_tags(repository: Repository, prefix: Prefix = "", lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def list_tags(repository: Repository, prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False) -> None:
     """List tags and the commits that they name.
 
     \b
@@ -206,7 +206,7 @@ def list_tags(repository: Repository, prefix: Prefix = "", lake: LakeFolder = No
 
 
 @tags.command("delete")
-def delete_tag(tag: TagURI, dry_run: DryRun = False, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def delete_tag(tag: TagURI, dry_run: DryRun = False, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Remove a tag. The commit stays.
 
     \b

@@ -1,17 +1,29 @@
 """Making a lake, and its repositories."""
 
-from pathlib import Path
+import os
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from graveler.cli import completion
-from graveler.cli.options import AsJson, DryRun, LakeFolder, Metadata, Prefix, Yes, parse_metadata
-from graveler.cli.places import HIDDEN, find_lake, open_lake, open_repository, user_name, working_folder
+from graveler.cli.options import AsJson, DryRun, LakeOption, Metadata, Prefix, Yes, parse_metadata
+from graveler.cli.places import (
+    HIDDEN,
+    LAKE,
+    TABLES,
+    Named,
+    find_place,
+    open_lake,
+    open_repository,
+    user_name,
+    working_folder,
+)
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import count, moment, repository_json
-from graveler.errors import PreconditionError
+from graveler.errors import InvalidError, PreconditionError
+from graveler.lake.place import FolderLake, create_at
 from graveler.paging import items
 
 app = typer.Typer(help="Create, list, show and delete repositories.")
@@ -26,32 +38,43 @@ Force = Annotated[bool, typer.Option("--force", help="Also if the repository is 
 
 
 def init(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="Where; made if need be. [default: .graveler]")
+    place: Annotated[
+        str | None,
+        typer.Argument(metavar="LAKE", help="A folder, made if need be, or dynamodb://TABLE. [default: .graveler]"),
     ] = None,
-    lake: LakeFolder = None,
+    create_table: Annotated[
+        bool, typer.Option("--create-table", help="Make the DynamoDB table if it is not there.")
+    ] = False,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a lake in a folder.
+    """Make a lake, in a folder or on AWS.
 
-    Without FOLDER it is .graveler in the working folder; commands run there or below find it by themselves.
+    Without LAKE it is where --lake or the environment says, else .graveler in the working folder; commands run there or below
+    find it by themselves. A lake on AWS is a DynamoDB table and a place in S3 for its repositories, whose bucket must be there.
 
     \b
     Examples:
       graveler init
       graveler init /data/lake
+      graveler --objects s3://bucket/lake init dynamodb://lake --create-table
 
     JSON: one document {lake}.
     """
-    from graveler.lake.folder import create_folder_lake
-
-    place = folder or lake or working_folder() / HIDDEN
-    create_folder_lake(place)
+    named = lake or Named()
+    if place is not None:
+        named = replace(named, lake=place)  # and not what --lake says, if both are said
+    elif named == Named() and not os.environ.get(LAKE) and not os.environ.get(TABLES):
+        named = Named(lake=str(working_folder() / HIDDEN))
+    where = find_place(named)
+    if create_table and isinstance(where, FolderLake):
+        raise InvalidError("--create-table is of a lake on AWS; name its table, as dynamodb://TABLE")
+    create_at(where, create_table=create_table).close()
     screen = output()
     if as_json:
-        screen.json({"lake": str(place.absolute())})
+        screen.json({"lake": str(where.folder.absolute() if isinstance(where, FolderLake) else where)})
         return
-    screen.line(f"made an empty lake in {screen.safe(str(place))}")
+    screen.line(f"made an empty lake in {screen.safe(str(where))}")
 
 
 @app.command()
@@ -60,13 +83,13 @@ def create(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", metavar="URL", help="Where its objects lie. [default: local://NAME, in the lake's folder]"
+            "--namespace", metavar="URL", help="Where its objects lie. [default: NAME, in the lake's own place]"
         ),
     ] = None,
     default_branch: Annotated[str, typer.Option("--default-branch", metavar="NAME", help="Its first branch.")] = "main",
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change that is not forced.")] = False,
     meta: Metadata = None,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a repository with one branch, which holds nothing yet.
@@ -81,9 +104,10 @@ def create(
       format_version, read_only, protected, metadata}.
     """
     name = parse_repository(name)
-    made = open_lake(lake).create_repository(
+    opened = open_lake(lake)
+    made = opened.create_repository(
         name,
-        namespace or f"local://{name}",
+        namespace or f"{opened.home}{name}",
         default_branch=default_branch,
         by=user_name(),
         read_only=read_only,
@@ -97,7 +121,7 @@ def create(
 
 
 @app.command("list")
-def list_(prefix: Prefix = "", lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def list_(prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False) -> None:
     """List the lake's repositories.
 
     \b
@@ -119,7 +143,7 @@ def list_(prefix: Prefix = "", lake: LakeFolder = None, as_json: AsJson = False)
 
 
 @app.command()
-def show(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def show(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Show what the lake knows of a repository.
 
     \b
@@ -139,7 +163,7 @@ def show(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
             "namespace": repository.namespace,
             "default branch": repository.default_branch,
             "created": moment(repository.created),
-            "lake": str(find_lake(lake)),
+            "lake": str(find_place(lake)),
         }
         | ({"read-only": "yes"} if repository.settings.read_only else {})
         | ({"protected": ", ".join(repository.settings.protected)} if repository.settings.protected else {})
@@ -153,7 +177,7 @@ def delete(
     dry_run: DryRun = False,
     yes: Yes = False,
     force: Force = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Forget a repository: its branches, tags and uncommitted changes. Its objects stay where they are.

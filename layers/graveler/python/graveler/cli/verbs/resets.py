@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.options import AsJson, LakeFolder, Yes
+from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.places import open_repository, user_name
 from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_prefix
@@ -37,7 +37,7 @@ def reset(
         bool, typer.Option("--dry-run", help="Only show what would be dropped, or where it would move.")
     ] = False,
     yes: Yes = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Drop uncommitted changes, or move a branch to another commit.
@@ -92,7 +92,7 @@ def undo(
     branch: Annotated[
         str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
     ],
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Move a branch back to where it was before what moved it last.

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from graveler.cli.options import AsJson, LakeFolder
-from graveler.cli.places import HIDDEN, LAKE, find_lake, user_name, working_folder
+from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.places import HIDDEN, LAKE, Named, find_place, user_name, working_folder
 from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError
-from graveler.places import cache_folder
+from graveler.lake.place import AwsLake, FolderLake, LakePlace, create_at, open_at
+from graveler.places import lake_in
 
 if TYPE_CHECKING:
     from graveler.access.keys import KeyWithSecret
-    from graveler.server.settings import AwsLake, FolderLake
 
 KEY_ID: Final = "GRAVELER_ACCESS_KEY_ID"
 SECRET: Final = "GRAVELER_SECRET_ACCESS_KEY"
 
 
 def serve(
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     objects: Annotated[
         str | None,
         typer.Option(
@@ -113,39 +112,23 @@ def serve(
     """
     from graveler.access.authentication import Access
     from graveler.access.sources import ImportSources
-    from graveler.server.opening import open_served_lake
     from graveler.server.serve import listening_port
     from graveler.server.serve import serve as run
-    from graveler.server.settings import AwsLake, FolderLake, ServerSettings
+    from graveler.server.settings import ServerSettings
 
     screen = output()
     sources = tuple(import_source) if import_source else None if _is_loopback(host) else ()
     ImportSources(sources)  # refuses what is no prefix
-    for_aws = {
-        "--region": region,
-        "--s3-endpoint-url": s3_endpoint_url,
-        "--dynamodb-endpoint-url": dynamodb_endpoint_url,
-        "--create-table": create_table,
-        "--cache": cache,
-    }
-    _check_options(lake, objects, tables, data_url, [name for name, value in for_aws.items() if value])
-    place: FolderLake | AwsLake
-    if objects is None or tables is None:
-        folder, made = _lake(lake)
-        place = FolderLake(folder.absolute())
-        if made and not as_json:
-            screen.line(f"made an empty lake in {screen.safe(str(folder))}")
-    else:
-        place = AwsLake(
-            objects=objects,
-            tables=tables,
-            cache=(cache or _cache_of(objects, tables, s3_endpoint_url, dynamodb_endpoint_url)).absolute(),
-            region=region,
-            s3_endpoint_url=s3_endpoint_url,
-            dynamodb_endpoint_url=dynamodb_endpoint_url,
-        )
+    place, made = _place(
+        _named(lake or Named(), objects, tables, region, s3_endpoint_url, dynamodb_endpoint_url, cache),
+        create_table=create_table,
+    )
+    if data_url is not None and isinstance(place, AwsLake):
+        raise InvalidError("--data-url is of a lake in a folder; on AWS presigned URLs are S3's own: leave it out")
+    if made and not as_json:
+        screen.line(f"made an empty lake in {screen.safe(str(place))}")
     given = os.environ.get(KEY_ID), os.environ.get(SECRET)
-    with open_served_lake(place, create_table=create_table) as opened:
+    with open_at(place, create_table=create_table) as opened:
         key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin")
     shown = None if given[0] else key
     with listening_port(host, port) as chosen, TemporaryDirectory(prefix="graveler-serve-") as metrics:
@@ -185,58 +168,49 @@ def serve(
         screen.line("stopped")
 
 
-def _check_options(
-    lake: Path | None, objects: str | None, tables: str | None, data_url: str | None, for_aws: list[str]
-) -> None:
-    """:class:`InvalidError` for options that say two things about where the lake is, or half of one. ``for_aws`` are the given
-    ones that are of a lake on AWS only."""
-    places = "--objects s3://BUCKET/PREFIX and --tables dynamodb://TABLE"
-    if objects is None and tables is None:
-        if for_aws:
-            raise InvalidError(f"{for_aws[0]} is of a lake on AWS; name that with {places}")
-        return
-    if lake is not None:
-        raise InvalidError(
-            f"--lake {str(lake)!r} names a lake in a folder, {'--tables' if objects is None else '--objects'} one on AWS; "
-            "name one of them"
-        )
-    if objects is None or tables is None:
-        given, missing = ("--objects", "--tables") if tables is None else ("--tables", "--objects")
-        raise InvalidError(f"{given} is given without {missing}; a lake on AWS needs {places}")
-    if data_url is not None:
-        raise InvalidError(
-            "--data-url is of a lake in a folder; with --objects presigned URLs are S3's own: leave it out"
-        )
+def _named(
+    lake: Named,
+    objects: str | None,
+    tables: str | None,
+    region: str | None,
+    s3_endpoint_url: str | None,
+    dynamodb_endpoint_url: str | None,
+    cache: Path | None,
+) -> Named:
+    """What the options before the verb and behind it say; those behind it win."""
+    return Named(
+        lake=lake.lake,
+        tables=tables or lake.tables,
+        objects=objects or lake.objects,
+        region=region or lake.region,
+        s3_endpoint_url=s3_endpoint_url or lake.s3_endpoint_url,
+        dynamodb_endpoint_url=dynamodb_endpoint_url or lake.dynamodb_endpoint_url,
+        cache=cache,
+    )
 
 
-def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
-    """A cache folder for each lake: copies are taken for files that its own store has."""
-    lake = sha256("\n".join([objects.rstrip("/"), tables.rstrip("/"), *(url or "" for url in endpoints)]).encode())
-    return cache_folder() / f"lake-{lake.hexdigest()[:16]}"
-
-
-def _name(place: "FolderLake | AwsLake") -> str:
-    """Where the lake is."""
-    from graveler.server.settings import FolderLake
-
-    return str(place.folder) if isinstance(place, FolderLake) else place.objects
-
-
-def _lake(named: Path | None) -> tuple[Path, bool]:
-    """The lake's folder, and whether it was made just now."""
-    from graveler.lake.folder import create_folder_lake
-    from graveler.places import lake_in
-
+def _place(named: Named, *, create_table: bool) -> tuple[LakePlace, bool]:
+    """Where the lake is, and whether it was made just now."""
     try:
-        folder = find_lake(named)
+        place = find_place(named)
     except NotFoundError:
-        folder = working_folder() / HIDDEN
+        place = FolderLake(working_folder() / HIDDEN)
+    if isinstance(place, AwsLake):
+        return place, False
+    if create_table:
+        raise InvalidError(f"--create-table is of a lake on AWS, and {str(place)!r} is a folder")
+    folder = place.folder
     if lake_in(folder) is not None:
-        return folder, False
-    if named is None and os.environ.get(LAKE) is None and folder.exists():
+        return FolderLake(folder.absolute()), False
+    if named.lake is None and os.environ.get(LAKE) is None and folder.exists():
         raise InvalidError(f"{str(folder)!r} is there and is no lake; name one with --lake FOLDER")
-    create_folder_lake(folder).close()
-    return folder, True
+    create_at(place).close()
+    return FolderLake(folder.absolute()), True
+
+
+def _name(place: LakePlace) -> str:
+    """Where the lake is."""
+    return place.objects if isinstance(place, AwsLake) else str(place)
 
 
 def _is_loopback(host: str) -> bool:

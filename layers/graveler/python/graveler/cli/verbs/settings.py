@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from graveler.cli.options import AsJson, LakeFolder, parse_metadata
+from graveler.cli.options import AsJson, LakeOption, parse_metadata
 from graveler.cli.places import open_repository
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_repository
@@ -34,7 +34,7 @@ def metadata(
         list[str] | None, typer.Option("--unset", metavar="KEY", help="Note nothing; may be repeated.")
     ] = None,
     force: Force = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show or change what is noted of a repository.
@@ -75,7 +75,7 @@ def protect(
         ),
     ] = None,
     force: Force = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Protect branches: nothing is staged or committed on them, only merged, reverted or picked.
@@ -95,7 +95,7 @@ def protect(
 
 
 def unprotect(
-    name: Name, patterns: Patterns, force: Force = False, lake: LakeFolder = None, as_json: AsJson = False
+    name: Name, patterns: Patterns, force: Force = False, lake: LakeOption = None, as_json: AsJson = False
 ) -> None:
     """Take patterns of protected branches away.
 
@@ -112,7 +112,7 @@ def unprotect(
 def read_only(
     name: Name,
     switch: Annotated[Switch, typer.Argument(metavar="on|off", help="Whether changes are refused.")],
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Refuse every change to a repository, or allow changes again.
@@ -145,7 +145,7 @@ def import_sources(
     nowhere: Annotated[bool, typer.Option("--nowhere", help="Allow no address outside of the repository.")] = False,
     anywhere: Annotated[bool, typer.Option("--anywhere", help="Allow again all that the server does.")] = False,
     force: Force = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show or narrow from where a server lets objects be imported, linked and staged.

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import open_repository
 from graveler.cli.sums import show_usage
 from graveler.cli.terminal import output
@@ -23,7 +23,7 @@ def du(
     ],
     total: Annotated[bool, typer.Option("--total", "-s", help="Only one line, for all.")] = False,
     delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="Where paths are cut.")] = "/",
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how many objects and bytes there are, one level down and in total.

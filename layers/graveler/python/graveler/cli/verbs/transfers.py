@@ -16,8 +16,8 @@ from graveler.cli.content import checked_stream
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.files import check_folder, check_readable, file_for, files_below, whole, write_file
 from graveler.cli.interrupts import staging
-from graveler.cli.options import AsJson, LakeFolder, Metadata, parse_metadata
-from graveler.cli.places import find_lake, open_repository, refuse_own_lake
+from graveler.cli.options import AsJson, LakeOption, Metadata, parse_metadata
+from graveler.cli.places import Named, open_repository, refuse_own_lake
 from graveler.cli.progress import counting
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
@@ -49,7 +49,7 @@ def put(
         bool, typer.Option("--if-absent", help="Only where there is no object yet; otherwise exit code 4.")
     ] = False,
     meta: Metadata = None,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Upload files to a branch.
@@ -75,7 +75,7 @@ def put(
     branch = str(RefURI(to.repository, to.ref))
     if recursive:
         check_folder(source)
-        refuse_own_lake(source, find_lake(lake))
+        refuse_own_lake(source, lake)
         repository = open_repository(lake, to.repository)
         repository.branch(to.ref)
         prefix = to.path + ("/" if to.path and not to.path.endswith("/") else "")
@@ -126,7 +126,7 @@ def get(
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="All objects below a folder, into a folder (default: here).")
     ] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Download objects of any ref.
@@ -168,7 +168,7 @@ def get(
         screen.line(f"got {human_size(entry.size)} into {screen.safe(str(target))}")
 
 
-def _get_folder(at: ObjectURI, folder: Path, lake: Path | None, *, as_json: bool) -> None:
+def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: bool) -> None:
     if at.path and not at.path.endswith("/"):
         raise InvalidError(f"-r gets a folder, and {at.path!r} does not end with '/': write {at.path + '/'!r}")
     repository = open_repository(lake, at.repository)

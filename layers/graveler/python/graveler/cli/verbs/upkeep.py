@@ -8,7 +8,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, InterruptedVerbError
-from graveler.cli.options import AsJson, LakeFolder
+from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import open_lake, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, output
@@ -45,7 +45,7 @@ def fsck(
     no_reflog: Annotated[
         bool, typer.Option("--no-reflog", help="Leave out what only the reference logs lead to.")
     ] = False,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Check all that a repository can reach, and say what is wrong.
@@ -91,7 +91,7 @@ def fsck(
         raise typer.Exit(ExitCode.CORRUPT)
 
 
-def dump(name: Name, lake: LakeFolder = None, as_json: AsJson = False) -> None:
+def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     """Copy a repository's refs and uncommitted changes beside its objects.
 
     With such a dump, and the objects, `graveler restore` makes the repository again when the lake's table is lost. Commits lie
@@ -125,7 +125,7 @@ def dumps(
     place: Annotated[
         str, typer.Argument(metavar="PLACE", help="A repository's namespace (a URL), or lakefs://REPOSITORY.")
     ],
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List the complete dumps in a namespace, oldest first.
@@ -156,7 +156,7 @@ def restore(
     ],
     dump_id: Annotated[str, typer.Argument(metavar="DUMP", help="Its ID; see `graveler dumps`.")],
     name: Name,
-    lake: LakeFolder = None,
+    lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a repository again of a dump.

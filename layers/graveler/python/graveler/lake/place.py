@@ -1,0 +1,100 @@
+"""Where a lake is, as plain values, and opening it there."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from graveler.errors import AlreadyExistsError, UnavailableError
+
+if TYPE_CHECKING:
+    from graveler.lake.lake import Lake
+
+
+@dataclass(frozen=True)
+class FolderLake:
+    """A lake in a folder."""
+
+    folder: Path
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwsLake:
+    """A lake on S3 and DynamoDB, or on servers that speak like them: repositories below ``objects`` (``s3://bucket/prefix``),
+    the table ``tables`` (``dynamodb://table``). Copies of immutable files are kept in the folder ``cache``, which any number of
+    processes share. ``region`` and the endpoints, if None, are what AWS's own configuration says."""
+
+    objects: str
+    tables: str
+    cache: Path
+    region: str | None = None
+    s3_endpoint_url: str | None = None
+    dynamodb_endpoint_url: str | None = None
+
+    def __str__(self) -> str:
+        return self.tables
+
+
+LakePlace: TypeAlias = FolderLake | AwsLake
+"""Where a lake can be that this process opens by itself."""
+
+
+def create_at(place: LakePlace, *, create_table: bool = False) -> "Lake":
+    """Make an empty lake at this place. :class:`AlreadyExistsError` if there is one.
+
+    On AWS a lake is its table, and a bucket that is there: both are looked at; with ``create_table`` the table is made if it is
+    not there. Cost there: one table read, one object read. :class:`UnavailableError` for what cannot be reached.
+    """
+    if isinstance(place, FolderLake):
+        from graveler.lake.folder import create_folder_lake
+
+        return create_folder_lake(place.folder)
+    lake = open_at(place, create_table=create_table)
+    from graveler.lake.repositories import LAKE, MARKER
+    from graveler.storage.namespaces import open_namespace
+    from graveler.storage.objects import ObjectMissingError
+    from graveler.storage.s3_objects import S3Settings
+
+    if lake.tables.get(LAKE) is not None:
+        raise AlreadyExistsError("lake", place.tables, "open it, or choose another table")
+    with suppress(ObjectMissingError):  # of the errors that there can be, the one that shows a bucket in order
+        open_namespace(place.objects, s3=S3Settings(place.region, place.s3_endpoint_url)).get(MARKER)
+    return lake
+
+
+def open_at(
+    place: LakePlace, *, base_url: str | None = None, create_table: bool = False, memory: int | None = None
+) -> "Lake":
+    """The lake at this place. ``base_url`` and ``memory`` as for :func:`~graveler.lake.folder.open_folder_lake`; the presigned
+    URLs of S3 are its own. ``create_table`` makes the table of a lake on AWS if it is not there.
+
+    Cost on AWS: none, unless ``create_table``. :class:`NotFoundError` and :class:`InvalidError` if there can be no lake there;
+    :class:`UnavailableError` where the libraries for AWS are not installed.
+    """
+    if isinstance(place, FolderLake):
+        from graveler.lake.folder import open_folder_lake
+
+        return open_folder_lake(place.folder, base_url=base_url, memory=memory)
+    try:
+        from graveler.lake.aws import open_lake  # botocore: 100 ms
+        from graveler.storage.s3_objects import S3Settings
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"a lake on AWS needs the package {error.name!r}, which is not installed; pip install 'graveler[aws]'"
+        ) from None
+    from graveler.tree.files import processors
+
+    return open_lake(
+        place.objects,
+        place.tables,
+        s3=S3Settings(place.region, place.s3_endpoint_url),
+        region=place.region,
+        dynamodb_endpoint_url=place.dynamodb_endpoint_url,
+        create_table=create_table,
+        cache=place.cache,
+        workers=processors(),
+        memory=memory,
+    )
