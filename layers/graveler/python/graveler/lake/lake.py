@@ -54,8 +54,9 @@ class Lake:
     where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
     objects in other processes are the same ones. ``grace`` is how long (seconds) garbage collection leaves young files alone:
     the same for everybody at work on the lake, as is ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about
-    how many bytes of its tree each repository keeps at hand (None: as many as :class:`TreeStore` does). ``close`` lets go of what
-    the adapters hold; a lake is a context manager that calls it."""
+    how many bytes of its tree each repository keeps at hand (None: as many as :class:`TreeStore` does). ``home`` begins the
+    namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
+    calls it."""
 
     def __init__(
         self,
@@ -71,9 +72,11 @@ class Lake:
         skew: float = SKEW,
         outside: Callable[[str], tuple[Objects, str]] = locate,
         memory: int | None = None,
+        home: str = "local://",
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self.tables = tables
+        self.home = home
         self._open_objects = open_objects
         self._clock = clock or SystemClock()
         self._cache = cache
