@@ -14,10 +14,11 @@ from graveler.errors import (
     NotFoundError,
     RefNotFoundError,
 )
+from graveler.ingest.ingester import Outcome
 from graveler.ingest.rules import PARTITION, CommitPolicy, Rule, RuleStore, check_rule
 from graveler.ingest.windows import Window
 from graveler.storage.tables import Key
-from tests.ingest.support import RULE, SOURCE, Shore
+from tests.ingest.support import BUCKET, RULE, SOURCE, Shore
 from tests.lake.support import NAME
 
 
@@ -157,6 +158,19 @@ def test_two_who_add_rules_at_once_lose_neither_and_never_overlap() -> None:
     lake = shore.lake(overlapping)
     with pytest.raises(InvalidError, match="of rule 'faster'"):
         RuleStore(lake.tables).add(lake, NAME, replace(RULE, name="slow", source="s3://landing/x/", destination="y/"))
+
+
+def test_what_lands_after_a_rule_was_made_is_taken_by_who_looked_before() -> None:
+    shore = Shore()
+    shore.add(RULE)
+    ingester = shore.ingester()
+    other = replace(RULE, name="other", source=f"{BUCKET}/other/", destination="other/")
+    assert ingester.process([shore.bucket.put("other/early")]).results[0].outcome is Outcome.SKIPPED
+    shore.add(other)
+    assert ingester.process([shore.bucket.put("other/a")]).results[0].outcome is Outcome.STAGED
+    RuleStore(shore.tables).remove(shore.repository().repository, "other")
+    assert ingester.process([shore.bucket.put("other/b")]).results[0].outcome is Outcome.SKIPPED
+    assert list(shore.branch(prefix="other/")) == ["other/a"]
 
 
 def test_damaged_rules_are_named() -> None:

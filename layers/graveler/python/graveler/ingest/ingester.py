@@ -38,9 +38,6 @@ from graveler.tree.record import encode_key
 CHUNK: Final = 48
 """Keys of one transaction: for each its last event and its change, besides the rule's counts and the branch."""
 
-_RULES_FOR: Final = 30.0
-"""Seconds for which rules that were read are believed."""
-
 _RETRY: Final = (BusyError, UnavailableError)
 
 
@@ -129,25 +126,24 @@ class Ingester:
         self._clock = clock
         self._store = RuleStore(lake.tables)
         self._committer = AutoCommitter(lake.tables, clock)
-        self._rules: tuple[RepositoryRules, ...] = ()
-        self._rules_until = 0.0
 
     def process(self, events: Sequence[ObjectEvent]) -> Batch:
         """Stage what the events say, and commit what is due by the rules that they concern. Raises nothing for what concerns an
         event; :class:`UnavailableError`, :class:`BusyError` if not even the rules can be read.
 
-        Cost: the rules, once in a while; for each rule its repository, and for each :data:`CHUNK` keys two table reads (last
-        events and counts; the branch) and one transaction; one table read for each rule and window, and what commits cost. An
-        object read for each event without ETag, an object request for each of a rule with ``verify``, and for each version that
-        was deleted.
+        Cost: the rules (they are not kept: what lands after a rule was made must find it); for each rule its repository, and for
+        each :data:`CHUNK` keys two table reads (last events and counts; the branch) and one transaction; one table read for each
+        rule and window, and what commits cost. An object read for each event without ETag, an object request for each of a rule
+        with ``verify``, and for each version that was deleted.
         """
         batch = _Batch(len(events))
-        for rules in self._current_rules():
+        current = tuple(self._store.all())
+        for rules in current:
             for rule in rules.rules:
                 tasks = list(self._tasks(rule, events))
                 if tasks:
                     self._work(rules, rule, tasks, batch)
-        return batch.finished(events, {rule.bucket for rules in self._rules for rule in rules.rules})
+        return batch.finished(events, {rule.bucket for rules in current for rule in rules.rules})
 
     def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
         """As :meth:`process`, of a queue's messages: the worst result of the events in each, in their order, and all results."""
@@ -174,17 +170,12 @@ class Ingester:
         """Make every commit that is due, of all rules: for a clock that calls now and then. Cost: the rules; one table read for
         each rule, and what commits cost."""
         batch = _Batch(0)
-        self.forget()
-        for rules in self._current_rules():
+        for rules in self._store.all():
             repository = self._opened(rules)
             if repository is not None:
                 for rule in rules.rules:
                     batch.commits(repository, rule, partial(self._committer.commit_if_due, repository, rule))
         return batch.finished((), set())
-
-    def forget(self) -> None:
-        """Read the rules again before the next batch."""
-        self._rules_until = 0.0
 
     # One rule
 
@@ -352,13 +343,6 @@ class Ingester:
         return ObjectEntry(rule.path(event.key), event.address, size, etag, int(event.time))
 
     # What is read
-
-    def _current_rules(self) -> tuple[RepositoryRules, ...]:
-        now = self._clock.now()
-        if now >= self._rules_until:
-            self._rules = tuple(self._store.all())
-            self._rules_until = now + _RULES_FOR
-        return self._rules
 
     def _opened(self, rules: RepositoryRules) -> OpenRepository | None:
         """The repository of rules, or None if it is gone, or another one has its name."""
