@@ -1,6 +1,8 @@
 """What every adapter of the port *objects* does."""
 
+import time
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Barrier, Thread
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from graveler.errors import InvalidError, NotFoundError, PreconditionError
+from graveler.storage.files import ImmutableFiles
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject, UploadMissingError
 from graveler.storage.s3_objects import S3Objects
 from tests.storage.adapters import EXAMPLES, LENIENT, OBJECTS, ONE_AT_A_TIME, PAGE, WITHOUT_NESTED_KEYS
@@ -152,6 +155,19 @@ def test_put_if_absent_does_not_touch_what_is_there(objects: Objects) -> None:
     objects.delete("k")
     objects.put("k", b"third", if_absent=True)
     assert objects.get("k") == b"third"
+
+
+def test_a_file_of_a_tree_that_is_put_again_has_another_etag(objects: Objects) -> None:
+    now = time.time()
+    files = ImmutableFiles(objects, None, 3600.0, lambda: now)
+    files.put("ranges", "r", b"the same")
+    etags = [objects.head("_graveler/ranges/r").etag]
+    for _ in range(3):
+        now += 3600.0
+        files.put("ranges", "r", b"the same")
+        etags.append(objects.head("_graveler/ranges/r").etag)
+    assert all(one != other for one, other in pairwise(etags))
+    assert objects.get("_graveler/ranges/r") == b"the same"
 
 
 def test_every_write_has_an_etag_of_its_own(objects: Objects) -> None:

@@ -1,5 +1,8 @@
 """Sweeping: removing files on condition that they are the ones that the mark saw, or moving them aside; bringing them back.
 
+A tree's file that was swept may be put again under its name, and on S3 have the same ETag, which is a digest of the contents. So
+of such files also the time is looked at, just before: a run that goes on where another one died does not take what came since.
+
 Quarantine is the folder ``_graveler/quarantine/<run>/``, in which a file keeps its key. The copy is there before the file goes.
 """
 
@@ -18,6 +21,10 @@ from graveler.storage.objects import ObjectConditionError, ObjectMissingError, O
 QUARANTINE: Final = "_graveler/quarantine"
 
 _SMALL: Final = 8 << 20
+_PUT_AGAIN: Final = (Kind.RANGE, Kind.METARANGE)
+"""What may be put again under its name."""
+_SAME: Final = 2.0
+"""Seconds by which a store may round times in one answer and not in another."""
 _PATIENCE: Final = 60.0
 
 
@@ -30,7 +37,8 @@ class Sweeper:
         self._threads = threads
 
     def sweep(self, run: str, mode: Mode, candidates: Sequence[Candidate], done: Callable[[], None]) -> list[Outcome]:
-        """What became of each. One object request each, three in quarantine; ``done`` is called after each."""
+        """What became of each. One object request each, two for a tree's file, two more in quarantine; ``done`` is called after
+        each."""
 
         def sweep_one(candidate: Candidate) -> Outcome:
             outcome = self._patiently(run, mode, candidate)
@@ -54,6 +62,10 @@ class Sweeper:
         quarantined = f"{QUARANTINE}/{run}/{candidate.key}"
         keeps = mode is Mode.QUARANTINE and candidate.kind not in (Kind.QUARANTINE, Kind.RUN, Kind.DUMP)
         try:
+            if candidate.kind in _PUT_AGAIN:
+                there = self._objects.head(candidate.key)
+                if there.etag != candidate.etag or abs(there.modified - candidate.modified) >= _SAME:
+                    return Outcome.CHANGED
             if keeps:
                 self._copy(candidate, quarantined)
             self._objects.delete(candidate.key, if_match=candidate.etag)

@@ -71,21 +71,29 @@ class ImmutableFiles:
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Make the file durable under this name. One that is there stays, and is made young if it was older than half the
         grace, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it was there; a second
-        write if it was old."""
+        write if it was old; three more where that has the old one's ETag."""
         key = self._key(kind, name)
         try:
             self._objects.put(key, data, if_absent=True)
         except ObjectConditionError:
-            if not self._is_young(key):
-                self._objects.put(key, data)
+            self._make_young(key, data)
         if self._cache is not None:
             self._cache.put(f"{self._cached_as}-{kind}-{name}", data)
 
-    def _is_young(self, key: str) -> bool:
+    def _make_young(self, key: str, data: bytes) -> None:
+        """Put a file again that is older than half the grace. Its ETag is another one then: a sweep that has seen the old one
+        goes by that. (S3's ETag is a digest of the contents, but of one that is uploaded in parts, if only one, a digest of the
+        parts' digests.)"""
         try:
-            return self._clock() - self._objects.head(key).modified <= self._grace / 2
-        except ObjectMissingError:
-            return False  # swept since we found it there
+            found = self._objects.head(key)
+        except ObjectMissingError:  # swept since we found it there
+            self._objects.put(key, data)
+            return
+        if self._clock() - found.modified <= self._grace / 2 or self._objects.put(key, data).etag != found.etag:
+            return
+        upload = self._objects.create_multipart(key)
+        part = self._objects.put_part(key, upload, 1, data)
+        self._objects.complete_multipart(key, upload, [(1, part)])
 
     def _key(self, kind: str, name: str) -> str:
         if kind not in KINDS or not name or "/" in name:
