@@ -2,9 +2,9 @@
 
 ::
 
-    _graveler/imports/<listing's id>/<run>-<partition>     a task's :class:`Subtrees`
+    _graveler/imports/<listing's id>/<run>-<partition>     what a task built
 
-What a task built stands for *all* rows of the listing between two keys, whatever the partitions of the run were. A later run of
+A subtree stands for *all* rows of the listing between two keys, whatever the partitions of the run were. A later run of
 the same listing leaves those rows out and builds the rest; trees of intervals join to the same tree however they were cut
 (law F1).
 
@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import CorruptError
-from graveler.spark.subtrees import Span, Subtrees, pack, unpack
+from graveler.spark.subtrees import Span, Subtree, Subtrees, pack, unpack
 from graveler.storage.objects import Objects, StoredObject
 
 FOLDER: Final = "_graveler/imports"
@@ -40,30 +40,22 @@ class Checkpoint:
     def note(self, done: Subtrees) -> None:
         """Note what a task built. One object write; none for one that built nothing, or that has bad rows, which have to be
         counted again."""
-        if done.span is not None and not done.bad:
-            self._objects.put(f"{FOLDER}/{self.id}/{done.run}-{done.partition:06}", pack(done))
+        if done.trees and not done.bad:
+            task = done.trees[0]
+            self._objects.put(f"{FOLDER}/{self.id}/{task.run}-{task.partition:06}", pack(done))
 
-    def read(self, since: float) -> tuple[list[Subtrees], float]:
-        """What was built since that time (Unix seconds), by keys, each interval once; and when the oldest of it was noted. One
-        listing; one object read for each."""
+    def read(self, since: float) -> tuple[list[Subtree], float]:
+        """What was noted since that time (Unix seconds), ascending; and when the oldest of it was. One listing; one object read
+        for each task."""
         young = [stored for stored in self._stored() if stored.modified >= since]
         with ThreadPoolExecutor(_THREADS) as threads:
-            found = list(threads.map(self._get, young))
-        spans = sorted(
-            (done.span, stored.modified, number)
-            for number, (done, stored) in enumerate(zip(found, young, strict=True))
-            if done.span is not None
-        )
-        kept: list[Subtrees] = []
-        oldest = float("inf")
-        end = b""
-        for (first, last), modified, number in spans:
-            if kept and first <= end:
-                continue  # built by two runs at the same time: either will do, and what is left out is built again
-            kept.append(found[number])
-            end = last
-            oldest = min(oldest, modified)
-        return kept, oldest
+            found = [subtree for done in threads.map(self._get, young) for subtree in done.trees]
+        kept: list[Subtree] = []
+        for subtree in sorted(found, key=lambda subtree: (subtree.first, subtree.last)):
+            # Two runs at the same time build some things twice: either will do, and what the other has besides is built again.
+            if not kept or kept[-1].last < subtree.first:
+                kept.append(subtree)
+        return kept, min((stored.modified for stored in young), default=float("inf"))
 
     def drop(self) -> None:
         """Forget it all. One listing, one deletion for each."""
@@ -90,16 +82,21 @@ def forget_old(objects: Objects, before: float) -> int:
     return len(old)
 
 
-def spans_of(done: Sequence[Subtrees]) -> list[Span]:
-    """The intervals that were built, ascending, as few as possible: neighbours of one run have nothing between them."""
+def spans_of(subtrees: Sequence[Subtree]) -> list[Span]:
+    """The intervals that these cover, which ascend; as few as possible: trees of one run that are neighbours, and between which
+    it left nothing out, have no rows between them."""
     spans: list[Span] = []
-    before: Subtrees | None = None
-    for one in done:
-        if one.span is None:
-            continue
-        if before is not None and before.run == one.run and before.partition + 1 == one.partition:
-            spans[-1] = spans[-1][0], one.span[1]
+    before: Subtree | None = None
+    for one in subtrees:
+        if (
+            before is not None
+            and (before.run, before.partition + 1) == (one.run, one.partition)
+            and before.ends
+            and one.begins
+            and one.after <= before.last
+        ):
+            spans[-1] = spans[-1][0], one.last
         else:
-            spans.append(one.span)
+            spans.append((one.first, one.last))
         before = one
     return spans

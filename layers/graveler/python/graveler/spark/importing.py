@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import ceil
+from operator import attrgetter
 from secrets import token_hex
 from typing import Final
 
@@ -28,7 +29,7 @@ from graveler.spark.failures import spark_errors
 from graveler.spark.joining import join_subtrees
 from graveler.spark.listing import Columns, canonical
 from graveler.spark.places import task_store
-from graveler.spark.subtrees import SAMPLES, SCHEMA, BadRow, Mapper, Span, Subtrees, SubtreeTask, unpack
+from graveler.spark.subtrees import SAMPLES, SCHEMA, BadRow, Mapper, Span, Subtree, Subtrees, SubtreeTask, unpack
 from graveler.tree.tree import Tree
 
 ROWS: Final = 1_000_000
@@ -162,43 +163,44 @@ class _Work:
     def tree(self) -> Tree:
         """The tree of the listing."""
         began = time.monotonic()
-        before: list[Subtrees] = []
+        before: list[Subtree] = []
         oldest = float("inf")
         if self._checkpoint is not None:
-            since = self._repository.clock.now() - self._repository.grace / 4
-            before, oldest = self._checkpoint.read(since)
+            before, oldest = self._checkpoint.read(self._repository.clock.now() - self._repository.grace / 4)
         partitions = self._partitions or max(
             ceil(self._rows.count() / ROWS), self._spark.sparkContext.defaultParallelism
         )
         built = self._build(spans_of(before), partitions)
         built_at = time.monotonic()
-        done = sorted(
-            (one for one in (*before, *built) if one.span is not None), key=lambda one: one.span or (b"", b"")
-        )
-        samples = [row for one in built for row in one.samples][:SAMPLES]
-        bad = sum(one.bad for one in built)
+        samples = [row for task in built for row in task.samples][:SAMPLES]
+        bad = sum(task.bad for task in built)
         if bad > self._max_bad_rows:
             raise BadRowsError(self._columns.label, bad, self._max_bad_rows, samples)
-        if not done:
+        subtrees = sorted((*before, *(one for task in built for one in task.trees)), key=attrgetter("first"))
+        if not subtrees:
             raise InvalidError(
                 f"{self._columns.label} names no object that counts: none of its rows is the latest version of an object"
                 + (f" below {self._columns.rules.source!r}" if self._columns.rules.source else "")
                 + "; nothing was imported"
             )
-        _refuse_overlaps(self._columns.label, done)
-        subtrees = [subtree for one in done for subtree in one.trees]
-        split = self._repository.repository.split
-        tree = join_subtrees(self._spark, task_store(self._repository), split, subtrees)
+        for left, right in pairwise(subtrees):
+            if left.last >= right.first:
+                raise CorruptError(
+                    f"{self._columns.label}: two tasks built the same interval, at {right.first!r}: the listing was not the same "
+                    "when it was read again; import again, with another name of the checkpoint"
+                )
+        store, split = task_store(self._repository), self._repository.repository.split
+        tree = join_subtrees(self._spark, store, split, subtrees)
         if self._repository.clock.now() - oldest > self._repository.grace / 2:
             raise PreconditionError(
                 f"{self._columns.label}: what an earlier run built is more than {self._repository.grace / 7200:.0f} hours old, "
                 "and may be collected as garbage; import again"
             )
         self.built = Built(
-            sum(one.objects for one in done),
-            sum(one.size for one in done),
-            sum(one.objects for one in before),
-            sum(one.duplicates for one in done),
+            tree.count(),
+            sum(tree.info(number).total for number in range(len(tree))),
+            sum(one.tree(store).count() for one in before),
+            sum(one.duplicates for one in subtrees),
             bad,
             tuple(samples),
             partitions,
@@ -219,15 +221,6 @@ class _Work:
         task = SubtreeTask(store, split, self._columns, token_hex(8), spans, self._checkpoint)
         sorted_rows = rows.repartitionByRange(partitions, name).sortWithinPartitions(name)
         return [unpack(row.result) for row in sorted_rows.mapInArrow(_mapper(task), SCHEMA).collect()]
-
-
-def _refuse_overlaps(label: str, done: list[Subtrees]) -> None:
-    for left, right in pairwise(done):
-        if left.span is not None and right.span is not None and left.span[1] >= right.span[0]:
-            raise CorruptError(
-                f"{label}: two tasks built overlapping intervals, around {right.span[0]!r}: the listing was not the same when it "
-                "was read again; import again, with another name of the checkpoint"
-            )
 
 
 def _mapper(task: SubtreeTask) -> Mapper:

@@ -19,6 +19,10 @@ _MANY: Final = 64
 """Trees that the driver joins faster than it could ask for help."""
 
 
+Description = tuple[list[bytes], list[bytes]]
+"""Last keys and packed descriptions of ranges."""
+
+
 def join_subtrees(spark: SparkSession, store: TreeStore, split: SplitParameters, subtrees: Sequence[Subtree]) -> Tree:
     """The tree of subtrees over ascending, disjoint intervals, whose files are in ``store``, which can be sent to tasks.
 
@@ -29,13 +33,14 @@ def join_subtrees(spark: SparkSession, store: TreeStore, split: SplitParameters,
         size = isqrt(len(subtrees) - 1) + 1
         groups = [list(subtrees[at : at + size]) for at in range(0, len(subtrees), size)]
 
-        def join_group(group: list[Subtree]) -> Subtree:
-            return _joined(store, split, group)
+        def join_group(group: list[Subtree]) -> Description:
+            tree = _joined(store, split, group)
+            return tree.lasts, tree.packed
 
-        subtrees = spark.sparkContext.parallelize(groups, len(groups)).map(join_group).collect()
+        joined = spark.sparkContext.parallelize(groups, len(groups)).map(join_group).collect()
+        return join(store, split, (Tree(store, lasts, packed) for lasts, packed in joined))
+    return _joined(store, split, subtrees)
+
+
+def _joined(store: TreeStore, split: SplitParameters, subtrees: Sequence[Subtree]) -> Tree:
     return join(store, split, (subtree.tree(store) for subtree in subtrees))
-
-
-def _joined(store: TreeStore, split: SplitParameters, subtrees: Sequence[Subtree]) -> Subtree:
-    tree = join(store, split, (subtree.tree(store) for subtree in subtrees))
-    return Subtree(tree.lasts, tree.packed)

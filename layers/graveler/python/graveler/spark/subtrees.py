@@ -46,10 +46,27 @@ class BadRow(Struct, frozen=True):
 
 
 class Subtree(Struct, frozen=True):
-    """The tree of an interval: last keys and packed descriptions of its ranges, which are written."""
+    """The tree of the records from key ``first`` on: last keys and packed descriptions of its ranges, which are written. It holds
+    all that the listing has up to its last key. ``duplicates`` are rows that gave way to a later one of the same key.
 
+    ``run`` and ``partition`` say which task built it, ``begins`` and ``ends`` whether it is that one's first, and its last.
+    ``after`` is the last key of the nearest interval before it that the run left out (empty: there is none).
+    """
+
+    first: bytes
     lasts: list[bytes]
     packed: list[bytes]
+    duplicates: int
+    run: str
+    partition: int
+    begins: bool
+    ends: bool
+    after: bytes
+
+    @property
+    def last(self) -> bytes:
+        """Its last key."""
+        return self.lasts[-1]
 
     def tree(self, store: TreeStore) -> Tree:
         """As a tree whose files are in ``store``."""
@@ -57,19 +74,11 @@ class Subtree(Struct, frozen=True):
 
 
 class Subtrees(Struct, frozen=True):
-    """What one task did: trees of ascending intervals, which are all that the listing has from the first key of ``span`` to the
-    last (None: there was no row to import). Their objects and bytes; rows that gave way to a later one of the same key, and rows
-    that cannot be imported, with some of these. ``run`` and ``partition`` say which task it was."""
+    """What one task did: trees of ascending intervals; how many rows cannot be imported, and some of these."""
 
-    span: Span | None
     trees: list[Subtree]
-    objects: int
-    size: int
-    duplicates: int
     bad: int
     samples: list[BadRow]
-    run: str
-    partition: int
 
 
 pack: Final = msgspec.msgpack.Encoder().encode
@@ -97,6 +106,7 @@ class SubtreeTask:
         self._columns = columns
         self._run = run
         self._gaps = [first for first, _ in done]
+        self._ends = [last for _, last in done]
         self._checkpoint = checkpoint
 
     def __call__(self, batches: Iterator[arrow.RecordBatch]) -> Iterator[arrow.RecordBatch]:
@@ -108,37 +118,42 @@ class SubtreeTask:
     def build(self, batches: Iterator[arrow.RecordBatch], partition: int) -> Subtrees:
         """What was done with these rows, which ascend by name. Durable when it returns."""
         rows = _Rows(self._columns)
-        first, last = b"", b""
+        trees: list[Subtree] = []
         writer: TreeWriter | None = None
-        gap = -1
-        trees: list[Tree] = []
+        gap = duplicates = 0
+        """How many intervals were left out before the tree that is being built; the duplicates before it."""
+
+        def finish(*, ends: bool) -> None:
+            nonlocal duplicates
+            if writer is not None:
+                tree = writer.finish()
+                trees.append(
+                    Subtree(
+                        tree.info(0).first,
+                        tree.lasts,
+                        tree.packed,
+                        rows.duplicates - duplicates,
+                        self._run,
+                        partition,
+                        not trees,
+                        ends,
+                        self._ends[gap - 1] if gap else b"",
+                    )
+                )
+                duplicates = rows.duplicates
+
         for keys, packed in rows.distinct(batches):
-            first = first or keys[0]
-            last = keys[-1]
             at = 0
             while at < len(keys):
                 here = bisect_right(self._gaps, keys[at])
                 end = len(keys) if here == len(self._gaps) else bisect_left(keys, self._gaps[here], at)
                 if writer is None or here != gap:
-                    if writer is not None:
-                        trees.append(writer.finish())
+                    finish(ends=False)
                     writer, gap = TreeWriter(self._store, self._split), here
                 writer.add(keys[at:end], packed[at:end])
                 at = end
-        if writer is not None:
-            trees.append(writer.finish())
-        infos = [tree.info(number) for tree in trees for number in range(len(tree))]
-        done = Subtrees(
-            (first, last) if trees else None,
-            [Subtree(tree.lasts, tree.packed) for tree in trees],
-            sum(info.count for info in infos),
-            sum(info.total for info in infos),
-            rows.duplicates,
-            rows.bad,
-            rows.samples,
-            self._run,
-            partition,
-        )
+        finish(ends=True)
+        done = Subtrees(trees, rows.bad, rows.samples)
         if self._checkpoint is not None:
             self._checkpoint.note(done)
         return done

@@ -1,0 +1,283 @@
+"""Imports on Spark: one commit, the same tree as a single process builds, whatever happens on the way."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from urllib.parse import quote_plus
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from graveler.errors import (
+    DirtyBranchError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
+from graveler.lake.importing.object_listing import ListingOptions
+from graveler.lake.repository import OpenRepository
+from graveler.spark import joining
+from graveler.spark.importing import BadRowsError, import_listing
+from graveler.tree.writer import join
+from tests.spark.listings import (
+    BASE,
+    Row,
+    UnsteadyObjects,
+    frame_of,
+    import_here,
+    latest,
+    make_repository,
+    rows_of,
+    tree_of,
+)
+
+OPTIONS = ListingOptions(base=BASE)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> OpenRepository:
+    return make_repository(tmp_path / "lake")
+
+
+def unsteady(repository: OpenRepository, tmp_path: Path, every: int, at: int, **how: bool) -> None:
+    """Let some of the tasks of imports to this repository fail."""
+    folder = tmp_path / "lake" / "objects" / "repo"
+    repository.namespace = UnsteadyObjects(folder, "local://repo", every, at, **how)
+
+
+@pytest.mark.parametrize(("seed", "count", "partitions", "fail"), [(1, 400, 1, 0), (2, 300, 7, 2), (3, 30, 5, 3)])
+def test_any_partitions_and_failures_of_tasks_give_the_tree_of_a_single_process(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path, seed: int, count: int, partitions: int, fail: int
+) -> None:
+    random = Random(seed)
+    rows = rows_of(random, count, duplicates=0.2)
+    if fail:
+        unsteady(repository, tmp_path, fail, 1)
+    report = import_listing(
+        spark, repository, "main", frame_of(spark, rows, random.randrange(1, 5)), OPTIONS, partitions=partitions
+    )
+    assert report.commit.metarange == tree_of(repository, rows).name()
+    assert repository.branch("main").commit_id == report.commit.id
+    assert report.built is not None
+    assert report.built.objects == len(latest(rows))
+    assert report.built.size == sum(row.size for row in latest(rows).values())
+    assert report.built.duplicates == count - len(latest(rows))
+    assert (report.built.bad, report.built.resumed, report.built.partitions) == (0, 0, partitions)
+
+
+def test_a_task_whose_process_is_killed_is_done_again(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    rows = rows_of(Random(4), 200)
+    unsteady(repository, tmp_path, 3, 2, kill=True)
+    report = import_listing(spark, repository, "main", frame_of(spark, rows), OPTIONS, partitions=3)
+    assert report.commit.metarange == tree_of(repository, rows).name()
+
+
+def test_an_import_that_failed_changed_nothing_and_goes_on_where_it_was(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    rows = rows_of(Random(5), 400, duplicates=0.1)
+    before = repository.branch("main").commit_id
+    steady = repository.namespace
+    unsteady(repository, tmp_path, 6, 1, always=True)
+    with pytest.raises(UnavailableError, match=r"^the disk is full, says the test$"):
+        import_listing(
+            spark, repository, "main", frame_of(spark, rows), OPTIONS, partitions=6, checkpoint="inventory-1"
+        )
+    assert repository.branch("main").commit_id == before
+    repository.namespace = steady
+    assert [stored.key for stored in steady.list("_graveler/imports/")]
+    report = import_listing(
+        spark, repository, "main", frame_of(spark, rows, 3), OPTIONS, partitions=4, checkpoint="inventory-1"
+    )
+    assert report.commit.metarange == tree_of(repository, rows).name()
+    assert report.built is not None
+    assert 0 < report.built.resumed < report.built.objects == len(latest(rows))
+    assert report.built.duplicates == 400 - len(latest(rows))
+    assert list(steady.list("_graveler/imports/")) == []
+
+
+def test_an_import_replaces_what_is_under_its_destination_and_nothing_else(
+    spark: SparkSession, repository: OpenRepository
+) -> None:
+    import_here(repository, "main", [Row("in", 1, "01", 1 << 20)], "in/")
+    import_here(repository, "main", [Row("k", 1, "02", 1 << 20)], "inside/")
+    rows = rows_of(Random(6), 60)
+    listed = [row._replace(key="warehouse/" + row.key) for row in rows] + [Row("other/x", 1, "03", 1 << 20)]
+    options = ListingOptions(source="warehouse/", destination="in/", base="s3://elsewhere/")
+    import_listing(spark, repository, "main", frame_of(spark, listed), options, partitions=3)
+    found = {entry.path: entry.address for entry in repository.objects("main")}
+    assert found == {"inside/k": BASE + "k"} | {"in/" + row.key: BASE + "warehouse/" + row.key for row in rows}
+
+
+def test_rows_of_an_inventory(spark: SparkSession, repository: OpenRepository) -> None:
+    """URL-encoded keys, versions, delete markers, folders, a bucket, times as ISO 8601."""
+    keys = ["a b/c+d", "é/ü", "plain", "100%"]
+    listed = [
+        ("bucket-1", quote_plus(key), "true", "false", "7", "ab" * 16, "2024-02-03T04:05:06.000Z") for key in keys
+    ]
+    listed += [
+        ("bucket-1", "old", "false", "false", "7", "ab" * 16, "2024-02-03T04:05:06.000Z"),
+        ("bucket-1", "gone", "TRUE", "True", "", "", "2024-02-03T04:05:06.000Z"),
+        ("bucket-1", "folder%2F", "true", "false", "0", "ab" * 16, "2024-02-03T04:05:06.000Z"),
+    ]
+    columns = ["Bucket", "Key", "IsLatest", "IsDeleteMarker", "Size", "ETag", "LastModifiedDate"]
+    frame = spark.createDataFrame(listed, columns)
+    report = import_listing(
+        spark, repository, "main", frame, ListingOptions(url_encoded=True), partitions=2, label="inventory"
+    )
+    entries = list(repository.objects("main"))
+    assert {entry.path: entry.address for entry in entries} == {key: f"s3://bucket-1/{key}" for key in keys}
+    assert {entry.mtime for entry in entries} == {int(datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC).timestamp())}
+    assert report.built is not None
+    assert report.built.bad == 0
+
+
+def test_columns_of_every_type(spark: SparkSession, repository: OpenRepository) -> None:
+    moment = datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC)
+    frame = spark.createDataFrame(
+        [("x", "s3://b/x y", 7, "ab" * 16, moment, "text/csv", {"owner": "ann"}, True)],
+        "path string, address string, size int, checksum string, mtime timestamp, content_type string, "
+        "metadata map<string,string>, is_latest boolean",
+    )
+    frame = frame.withColumn("path", frame.path.cast("binary")).withColumn("mtime", frame.mtime.cast("timestamp_ntz"))
+    import_listing(spark, repository, "main", frame, partitions=1)
+    entry = repository.stat("main", "x")
+    assert (entry.address, entry.size, entry.mtime) == ("s3://b/x y", 7, int(moment.timestamp()))
+    assert (entry.content_type, dict(entry.metadata)) == ("text/csv", {"owner": "ann"})
+
+
+def test_addresses_alone(spark: SparkSession, repository: OpenRepository) -> None:
+    frame = spark.createDataFrame(
+        [("s3://b/t/2", 1, "02"), ("s3://b/t/1", 1, "01"), ("s3://c/t/1", 1, "03")],
+        "address string, size long, etag string",
+    )
+    options = ListingOptions(source="s3://b/t/", destination="d/")
+    import_listing(spark, repository, "main", frame, options, partitions=2)
+    entries = list(repository.objects("main"))
+    assert {entry.path: entry.address for entry in entries} == {"d/1": "s3://b/t/1", "d/2": "s3://b/t/2"}
+
+
+def test_bad_rows_fail_the_import_or_are_left_out_and_told(spark: SparkSession, repository: OpenRepository) -> None:
+    rows = rows_of(Random(7), 50)
+    listed = [
+        ("100%zz", "1", "00", "true"),
+        ("n", "x", "00", "true"),
+        ("m", "1", "00", "perhaps"),
+        (None, "1", "00", "true"),
+    ]
+    listed += [(quote_plus(row.key, safe="/"), str(row.size), row.etag, "true") for row in rows]
+    frame = spark.createDataFrame(listed, "key string, size string, etag string, islatest string")
+    before = repository.branch("main").commit_id
+    options = ListingOptions(base=BASE, url_encoded=True)
+    with pytest.raises(BadRowsError, match=r"the listing: 4 rows cannot be imported, and 3 are allowed") as caught:
+        import_listing(spark, repository, "main", frame, options, partitions=3, max_bad_rows=3)
+    assert {row.name for row in caught.value.samples} == {"100%zz", "n", "m", "None"}
+    assert repository.branch("main").commit_id == before
+    report = import_listing(spark, repository, "main", frame, options, partitions=3, max_bad_rows=4, checkpoint="x")
+    assert report.built is not None
+    assert (report.built.bad, report.built.objects) == (4, 50)
+    whys = {row.name: row.why for row in report.built.samples}
+    assert whys["n"] == "column 'size': 'x' is not a number of bytes, such as 1024"
+    assert whys["m"] == "column 'islatest' is neither true nor false"
+    assert "URL encoding" in whys["100%zz"]
+
+
+def never(spark: SparkSession) -> DataFrame:
+    """A listing that must not be read."""
+    return spark.range(1).select(
+        sql.raise_error(sql.lit("the listing was read")).alias("key"),
+        sql.lit(1).alias("size"),
+        sql.lit("00").alias("etag"),
+    )
+
+
+def test_the_branch_is_looked_at_before_the_listing(spark: SparkSession, repository: OpenRepository) -> None:
+    with pytest.raises(NotFoundError, match="ref 'nowhere' not found"):
+        import_listing(spark, repository, "nowhere", never(spark), OPTIONS)
+    repository.set_protection(["guarded"])
+    repository.create_branch("guarded", "main")
+    with pytest.raises(ForbiddenError, match="branch 'guarded' is protected"):
+        import_listing(spark, repository, "guarded", never(spark), OPTIONS)
+    repository.create_branch("dirty", "main")
+    repository.upload("dirty", "x", b"1")
+    with pytest.raises(DirtyBranchError):
+        import_listing(spark, repository, "dirty", never(spark), OPTIONS)
+    with pytest.raises(InvalidError, match="has no column ETag"):
+        import_listing(spark, repository, "main", never(spark).drop("etag"), OPTIONS)
+    with pytest.raises(InvalidError, match="must be empty or end with '/'"):
+        import_listing(spark, repository, "main", never(spark), ListingOptions(base=BASE, destination="a"))
+    with pytest.raises(InvalidError, match="0 partitions"):
+        import_listing(spark, repository, "main", never(spark), OPTIONS, partitions=0)
+    with pytest.raises(UnavailableError, match=r"importing to 'main': Spark's job failed.*the listing was read"):
+        import_listing(spark, repository, "main", never(spark), OPTIONS, partitions=1)
+
+
+def test_a_listing_that_names_nothing(spark: SparkSession, repository: OpenRepository) -> None:
+    frame = frame_of(spark, [Row("a", 1, "00", 1 << 20)])
+    with pytest.raises(
+        InvalidError, match=r"my listing names no object that counts: .* below 'b/'; nothing was imported"
+    ):
+        import_listing(spark, repository, "main", frame, ListingOptions(source="b/", base=BASE), label="my listing")
+
+
+def test_a_branch_that_moved_meanwhile_keeps_what_it_got(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    """Another import of another place, while this one's tasks are at work."""
+    rows = rows_of(Random(8), 40)
+    other = make_repository_again(tmp_path)
+    frame = frame_of(spark, rows)
+    moved: list[str] = []
+
+    def join_and_move(*arguments: object) -> object:
+        if not moved:
+            moved.append(import_here(other, "main", [Row("k", 1, "02", 1 << 20)], "elsewhere/"))
+        return join(*arguments)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joining, "join", join_and_move)
+        report = import_listing(
+            spark, repository, "main", frame, ListingOptions(base=BASE, destination="mine/"), partitions=2
+        )
+    assert moved
+    paths = {entry.path for entry in repository.objects(report.commit.id)}
+    assert paths == {"elsewhere/k"} | {"mine/" + row.key for row in rows}
+    assert len(repository.log("main").results) == 3
+
+
+def make_repository_again(tmp_path: Path) -> OpenRepository:
+    from graveler.lake.folder import open_folder_lake
+
+    return open_folder_lake(tmp_path / "lake").repository("repo")
+
+
+def test_a_repeated_request_returns_the_first_ones_commit(spark: SparkSession, repository: OpenRepository) -> None:
+    frame = frame_of(spark, [Row("a", 1, "00", 1 << 20)])
+    first = import_listing(spark, repository, "main", frame, OPTIONS, partitions=1, request_id="run-7")
+    again = import_listing(spark, repository, "main", never(spark), OPTIONS, partitions=1, request_id="run-7")
+    assert again.commit == first.commit
+    assert again.built is None
+
+
+def test_many_subtrees_are_joined_in_groups_by_tasks(
+    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "_MANY", 3)
+    rows = rows_of(Random(9), 300)
+    report = import_listing(spark, repository, "main", frame_of(spark, rows), OPTIONS, partitions=9)
+    assert report.commit.metarange == tree_of(repository, rows).name()
+
+
+def test_the_library_imports_the_same_listing_to_the_same_tree(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    rows = rows_of(Random(10), 80)
+    frame_of(spark, rows).write.parquet(str(tmp_path / "listing"))
+    repository.create_branch("library", "main")
+    here = repository.import_listing("library", tmp_path / "listing", OPTIONS)
+    there = import_listing(spark, repository, "main", spark.read.parquet(str(tmp_path / "listing")), OPTIONS)
+    assert there.commit.metarange == here.metarange
