@@ -210,6 +210,28 @@ def test_what_a_batch_leaves_over_is_sent_again(tables: tuple[DynamoDBTables, Tr
         table.get_many([K])
 
 
+@pytest.mark.parametrize("headers", [{"content-length": "40"}, {"x-amz-crc32": "1"}])
+def test_half_an_answer_does_not_mean_that_there_is_nothing(
+    tables: tuple[DynamoDBTables, Trouble], headers: dict[str, str]
+) -> None:
+    table, trouble = tables
+    table.put(K, {"n": 1})
+
+    def half(request: Any) -> AWSResponse:
+        return answer_of(request, 200, Body(b'{"Item": {"P": {"S": '), headers)
+
+    for read, there in (
+        (lambda: table.get(K), {"n": 1}),
+        (lambda: table.get_many([K]), [{"n": 1}]),
+        (lambda: table.query("p").items, [(b"k", {"n": 1})]),
+    ):
+        trouble.answers[:] = [half, half]
+        assert read() == there
+        trouble.answers[:] = [half] * 4
+        with pytest.raises(UnavailableError, match="answer was lost"):
+            read()
+
+
 def test_a_failed_condition_is_one_request(tables: tuple[DynamoDBTables, Trouble]) -> None:
     table, trouble = tables
     table.put(K, {"n": 1})

@@ -5,6 +5,7 @@ Who repeats has to know whether an answer was lost.
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -69,6 +70,9 @@ _CREDENTIALS: Final = (
     TokenRetrievalError,
     UnauthorizedSSOTokenError,
 )
+_CLOCK: Final = "this machine's clock is wrong; set it, then try again"
+_SKEWED: Final = re.compile("Signature (expired|not yet current)")
+"""How DynamoDB says that, under the code of a signature that is not valid."""
 _ADVICE: Final = {
     "the credentials have expired; get new ones, then try again": (
         "ExpiredToken",
@@ -92,7 +96,7 @@ _ADVICE: Final = {
         "AllAccessDisabled",
         "403",
     ),
-    "this machine's clock is wrong; set it, then try again": ("RequestTimeTooSkewed",),
+    _CLOCK: ("RequestTimeTooSkewed",),
     "there is no such bucket; see whether its name is right, or create it": ("NoSuchBucket",),
     "the bucket lies in another region; name that one": (
         "PermanentRedirect",
@@ -225,7 +229,8 @@ def explained(error: Exception, what: str) -> GravelerError:
     if isinstance(error, ClientError):
         code = error_code(error)
         said = error.response.get("Error", {}).get("Message", "")
-        text = f"{what}: {_ADVICE_BY_CODE.get(code, 'the service refused it')} ({code}: {said})"
+        advice = _CLOCK if _SKEWED.match(said) else _ADVICE_BY_CODE.get(code, "the service refused it")
+        text = f"{what}: {advice} ({code}: {said})"
         return InvalidError(text) if code in _INVALID_CODES else UnavailableError(text)
     if isinstance(error, _CREDENTIALS):
         return UnavailableError(

@@ -11,8 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from zlib import crc32
 
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
@@ -384,10 +386,27 @@ def _connect(settings: DynamoDBSettings) -> "Connection":
         retry_configuration={"total_max_attempts": 1, "mode": "standard"},  # repeating is aws_requests.send's
     )
     try:
-        assert connection.client is not None  # made here, once, and not by several threads at the same time
+        client = connection.client  # made here, once, and not by several threads at the same time
     except ValueError as error:
         raise InvalidError(f"DynamoDB endpoint {settings.endpoint_url!r} cannot be used: {error}") from None
+    client.meta.events.register("response-received.dynamodb", _check_answer)
     return connection
+
+
+def _check_answer(response_dict: Mapping[str, Any] | None, **_: object) -> None:
+    """Raise ``ResponseParserError``, which counts as a lost answer, unless all of it has arrived.
+
+    The SDK looks at neither of the two where repeating is not its own: it takes half an answer for one that says nothing, as that
+    there is no such item.
+    """
+    if response_dict is None:
+        return
+    headers, body = response_dict["headers"], response_dict["body"]
+    checksum, length = headers.get("x-amz-crc32"), headers.get("content-length")
+    if checksum is not None and crc32(body) != int(checksum):
+        raise ResponseParserError(f"the answer of {len(body)} bytes does not have its checksum")
+    if length is not None and len(body) != int(length):
+        raise ResponseParserError(f"of the answer's {length} bytes {len(body)} arrived")
 
 
 _CONNECTIONS: Final[Clients[DynamoDBSettings, "Connection"]] = Clients(_connect)
