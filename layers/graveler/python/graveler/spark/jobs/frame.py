@@ -27,8 +27,9 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
+from graveler.lake.place import LakePlace, open_at
 from graveler.lake.repository import OpenRepository
-from graveler.spark.places import Place, place_of
+from graveler.spark.places import place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +68,7 @@ class Given(Struct, frozen=True):
     """What a job works with: the session, the lake's place, the repository (opened on the driver), and its own arguments."""
 
     spark: "SparkSession"
-    place: Place
+    place: LakePlace
     repository: OpenRepository
     arguments: argparse.Namespace
 
@@ -88,11 +89,12 @@ def run_job(job: Job, argv: Sequence[str] | None = None, spark: "SparkSession | 
     arguments = parser_of(job).parse_args(argv)
     began = time.monotonic()
     try:
-        with place_of(vars(arguments)).open() as lake:
+        place = place_of(vars(arguments))
+        with open_at(place) as lake:
             repository = lake.repository(arguments.repository)  # before Spark is waited for
             session = spark or _session(job)
             session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
-            said, figures = job.run(Given(session, place_of(vars(arguments)), repository, arguments))
+            said, figures = job.run(Given(session, place, repository, arguments))
     except GravelerError as error:
         _tell(f"error: {job.name}: {error}")
         return exit_code(error)
@@ -123,9 +125,9 @@ def parser_of(job: Job) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     where = parser.add_argument_group("where the lake is")
-    where.add_argument("--lake", metavar="FOLDER", help="a lake in a folder")
-    where.add_argument("--objects", metavar="URL", help="where a lake on AWS keeps repositories, s3://BUCKET/PREFIX")
-    where.add_argument("--tables", metavar="URL", help="its table, dynamodb://TABLE")
+    where.add_argument("--lake", metavar="FOLDER", help="a lake in a folder [default: $GRAVELER_LAKE]")
+    where.add_argument("--tables", metavar="URL", help="the table of a lake on AWS, dynamodb://TABLE")
+    where.add_argument("--objects", metavar="URL", help="where it keeps repositories, s3://BUCKET/PREFIX")
     where.add_argument("--region", help="its region [default: as AWS's configuration says]")
     where.add_argument("--s3-endpoint-url", metavar="URL", help="another server that speaks S3")
     where.add_argument("--dynamodb-endpoint-url", metavar="URL", help="another server that speaks DynamoDB")
