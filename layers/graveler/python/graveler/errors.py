@@ -170,6 +170,17 @@ class DirtyBranchError(PreconditionError):
         )
 
 
+class TooMuchWorkError(PreconditionError):
+    """One call was allowed less work than this takes; nothing was changed. As an operation it can be done in parts.
+    ``operation`` is who holds the changes that a commit has sealed, so that the operation can go on as that one."""
+
+    def __init__(self, what: str, records: int, limit: int, operation: str = "") -> None:
+        self.records, self.limit, self.operation = records, limit, operation
+        super().__init__(
+            f"{what} takes reading {records:,} records or more, and one call was allowed {limit:,}; do it as an operation"
+        )
+
+
 class AmbiguousRefError(InvalidError):
     """A prefix that several commits share."""
 

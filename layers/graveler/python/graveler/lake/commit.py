@@ -1,9 +1,14 @@
 """Commit: seal, apply, publish. The protocol of ``docs/concurrency.md``, in the shape in which it was searched exhaustively."""
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from secrets import token_hex
+from typing import Final
 
-from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError
+import msgspec
+
+from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
 from graveler.history.commits import CommitStore, new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
@@ -17,6 +22,9 @@ from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import Outcomes, TokenState
 from graveler.tree.apply import Change, Interval, apply, reapply
 from graveler.tree.tree import Tree, Trees
+
+_AHEAD: Final = 50_000
+"""Changes that are looked at before they are used."""
 
 
 class Committer:
@@ -57,20 +65,22 @@ class Committer:
         allow_empty: bool = False,
         created: int | None = None,
         force: bool = False,
+        limit: int | None = None,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.commit`."""
-        said = _Said(message, committer, metadata, created, token_hex(16))
-        said.commit([], MetarangeName(""), 0)  # what no commit can say is refused before anything is sealed
+        said = Said(message, committer, metadata, created, token_hex(16))
+        said.check()
 
         def make() -> Commit:
             made: Commit | None = None
             while True:
                 until = self._deadlines.begin()
                 sealed = self._sealer.seal(branch, said.operation, request_id, Intent(direct=True, force=force))
+                answers = "" if sealed.rest else request_id
+                attempt = _Attempt(self._split, self._staged, said.operation, limit)
                 try:
                     with self._sealer.holding(sealed.own, said.operation, request_id):
-                        answers = "" if sealed.rest else request_id
-                        made = self._publish(branch, sealed, said, allow_empty, answers, until)
+                        made = self._publish(branch, sealed, said, allow_empty, answers, until, attempt.build)
                 except NoChangesError:
                     if made is None and not sealed.rest:
                         raise
@@ -79,32 +89,71 @@ class Committer:
 
         return self._publisher.once(request_id, make)
 
-    def _publish(
-        self, branch: str, sealed: Sealed, said: "_Said", allow_empty: bool, request_id: str, until: Deadline
+    def seal(self, branch: str, said: "Said", request_id: str, *, force: bool) -> Sealed:
+        """The changes to commit, as of :meth:`Sealer.seal`; if this operation has sealed some, those. One table read more."""
+        intent = Intent(direct=True, force=force)
+        state = self._branches.state(branch, intent)
+        own = self._sealer.own(state, said.operation)
+        if own is None:
+            return self._sealer.seal(branch, said.operation, request_id, intent)
+        mine = state.sealed[: state.sealed.index(own) + 1]
+        return Sealed(msgspec.structs.replace(state, sealed=mine), own)
+
+    def publish_built(
+        self,
+        branch: str,
+        tokens: tuple[Token, ...],
+        own: Token | None,
+        said: "Said",
+        build: "Build",
+        until: Deadline,
+        *,
+        allow_empty: bool,
+        request_id: str,
     ) -> Commit:
-        """A commit of the sealed tokens, as far as no other commit has taken them."""
-        attempt = _Attempt(self._split, self._staged)
+        """The commit of sealed tokens whose tree was built elsewhere; ``build`` gives it for a head and for as many of them as
+        are still on the branch. Cost and errors as :meth:`commit`, behind the building."""
+
+        def make() -> Commit:
+            state = msgspec.structs.replace(self._branches.state(branch), sealed=tokens)
+            return self._publish(branch, Sealed(state, own), said, allow_empty, request_id, until, build, look=True)
+
+        return self._publisher.once(request_id, make)
+
+    def _publish(
+        self,
+        branch: str,
+        sealed: Sealed,
+        said: "Said",
+        allow_empty: bool,
+        request_id: str,
+        until: Deadline,
+        build: "Build",
+        *,
+        look: bool = False,
+    ) -> Commit:
+        """A commit of the sealed tokens, as far as no other commit has them. ``look``: the branch may have changed since."""
         backoff = Backoff(self._clock)
-        state: BranchState | None = sealed.state
+        state: BranchState | None = self._branches.find(branch) if look else sealed.state
         while True:
             if sealed.own is not None and (state is None or sealed.own not in state.sealed):
-                return self._taken_by_another(branch, sealed.own)
+                return self.taken_by_another(branch, sealed.own)
             if state is None:
                 raise RefNotFoundError(branch, "no branch has this name any more")
             # The branch's oldest: none was sealed before these. (Oldest first: publishing a newer one before would let an
             # older one overwrite it later, promise C1.)
             tokens = tuple(token for token in state.sealed if token in sealed.tokens)
             if not tokens and not allow_empty:
-                raise _no_changes(branch)
+                raise no_changes(branch)
             adopted = self._sealer.take(tuple(token for token in tokens if token != sealed.own))
             if adopted is not None:
                 head = self._branches.commit(state.commit_id)
                 before = self._trees.load(head.metarange)
-                tree = attempt.build(before, tokens)
+                tree = build(head, before, tokens)
                 try:
                     if tree.id() == before.id() and not allow_empty:
                         self._publisher.drop(state, tokens, said.operation)
-                        raise _no_changes(branch)
+                        raise no_changes(branch)
                     commit = said.commit([head], self._trees.save(tree), int(self._clock.now()))
                     self._publisher.publish(
                         state,
@@ -123,21 +172,25 @@ class Committer:
                 raise busy(branch)
             state = self._branches.find(branch)
 
-    def _taken_by_another(self, branch: str, own: Token) -> Commit:
+    def taken_by_another(self, branch: str, own: Token) -> Commit:
         """What became of the own token, which is not on the branch any more."""
         outcome = self._outcomes.get(own)
         if outcome is not None and outcome.commit_id is not None:
             return self._commits.get(outcome.commit_id)
         if outcome is not None and outcome.state is TokenState.DROPPED:
-            raise _no_changes(branch)
+            raise no_changes(branch)
         ended = {TokenState.RESET: "reset", TokenState.DELETED: "deleted"}
         # A token that is sealed still went with its branch to another name, where the next commit takes it.
         happened = "renamed" if outcome is None else ended.get(outcome.state, "renamed")
         raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
 
 
-class _Said:
-    """What a commit shall say."""
+Build = Callable[[Commit, Tree, tuple[Token, ...]], Tree]
+"""Gives a head's tree with the changes of these tokens (the oldest first)."""
+
+
+class Said:
+    """What a commit shall say, and the operation that makes it."""
 
     def __init__(
         self, message: str, committer: str, metadata: Mapping[str, str], created: int | None, operation: str
@@ -145,39 +198,72 @@ class _Said:
         self._message, self._committer, self._metadata, self._created = message, committer, metadata, created
         self.operation = operation
 
+    def check(self) -> None:
+        """:class:`InvalidError` for what no commit can say: refused before anything is sealed."""
+        self.commit([], MetarangeName(""), 0)
+
     def commit(self, parents: list[Commit], metarange: MetarangeName, now: int) -> Commit:
         when = now if self._created is None else self._created
         return new_commit(parents, metarange, self._committer, self._message, when, self._metadata, self.operation)
 
 
 class _Attempt:
-    """Builds the tree of staged changes on a head; on another head it redoes only where the heads differ (promise C6)."""
+    """Builds the tree of staged changes on a head; on another head it redoes only where the heads differ (promise C6). With a
+    ``limit``, only if no more records than that are to be read."""
 
-    def __init__(self, split: SplitParameters, staged: StagedChanges) -> None:
+    def __init__(self, split: SplitParameters, staged: StagedChanges, operation: str, limit: int | None) -> None:
         self._split = split
         self._staged = staged
+        self._operation = operation
+        self._limit = limit
         self._tokens: tuple[Token, ...] = ()
         self._head: Tree | None = None
         self._result: Tree | None = None
 
-    def build(self, head: Tree, tokens: tuple[Token, ...]) -> Tree:
-        """``head`` with what is staged under ``tokens`` (the oldest first)."""
-        newest_first = tokens[::-1]
-
-        def changes(interval: Interval) -> Iterable[Change]:
-            after, upto = interval
-            start = b"" if after is None else after + b"\0"
-            return self._staged.scan(newest_first, start, None if upto is None else upto + b"\0")
-
+    def build(self, _: Commit, head: Tree, tokens: tuple[Token, ...]) -> Tree:
+        """``head`` with what is staged under ``tokens`` (the oldest first). :class:`TooMuchWorkError`."""
+        changes = staged_changes(self._staged, tokens)
         if self._head is None or self._result is None or tokens != self._tokens:
-            result = apply(head, changes((None, None)), self._split)
+            everything = changes((None, None))
+            if self._limit is not None:
+                everything = _within(self._limit, head, everything, self._operation)
+            result = apply(head, everything, self._split)
         else:
             result = reapply(self._head, self._result, head, changes, self._split)
         self._head, self._result, self._tokens = head, result, tokens
         return result
 
 
-def _no_changes(branch: str) -> NoChangesError:
+def staged_changes(staged: StagedChanges, tokens: tuple[Token, ...]) -> Callable[[Interval], Iterable[Change]]:
+    """Gives the changes of an interval that are staged under ``tokens`` (the oldest first)."""
+
+    def changes(interval: Interval) -> Iterable[Change]:
+        after, upto = interval
+        start = b"" if after is None else after + b"\0"
+        return staged.scan(tokens[::-1], start, None if upto is None else upto + b"\0")
+
+    return changes
+
+
+def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str) -> Iterator[Change]:
+    """The changes. :class:`TooMuchWorkError` once applying them would take reading more than ``limit`` records; before the first
+    of them is used, if some ten thousand changes are enough to see that."""
+    source = iter(changes)
+    records, number = 0, -1
+    while ahead := list(islice(source, _AHEAD)):
+        for key, _ in ahead:
+            at = bisect_left(tree.lasts, key)
+            if at != number and at < len(tree):
+                records += tree.info(at).count
+            number = at
+        records += len(ahead)
+        if records > limit:
+            raise TooMuchWorkError("committing", records, limit, operation)
+        yield from ahead
+
+
+def no_changes(branch: str) -> NoChangesError:
+    """What is raised where nothing is to be committed."""
     return NoChangesError(
         f"nothing to commit on branch {branch!r}: it has no uncommitted changes (what is staged there, if anything, is the "
         "same as in its last commit); upload, link or delete something first"

@@ -64,6 +64,11 @@ class Lander:
         """The commit that a request with this id has made already (promise C4). One table read, none without an id."""
         return self._publisher.commit_of(request_id)
 
+    def look(self, landing: Landing) -> tuple[Commit, Tree]:
+        """The branch's head and its tree, once a tree could land there. Cost and errors as :meth:`CleanHeads.wait_for`."""
+        _, head, before = self._heads.wait_for(landing.branch, landing.why, landing.intent)
+        return head, before
+
     def land(self, landing: Landing, prepare: Callable[[], Build], deadline: Deadline | None = None) -> Commit:
         """The commit of a tree that is built on the branch's head.
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Final
 
-from graveler.errors import InvalidError, MergeConflictError, NoChangesError
+from graveler.errors import InvalidError, NoChangesError
 from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
-from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.landing import Landing
 from graveler.lake.rules import Intent
 from graveler.lake.sides import Sides
-from graveler.model import Commit, MergePreview, MergeStrategies, MergeStrategy, SplitParameters
-from graveler.tree.merge import TreeConflict, merge, preview
+from graveler.lake.three_way import Choose, ThreeWay, Undertaking, strategy_by_key
+from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
+from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import TotalsCounter
-from graveler.tree.tree import Tree
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 """Metadata of a merge commit that says by which strategy conflicts were decided; the clients' word."""
@@ -21,13 +21,11 @@ STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 class Merger:
     """Merges into branches of one repository."""
 
-    def __init__(self, split: SplitParameters, commits: CommitStore, sides: Sides, lander: Lander) -> None:
-        self._split = split
+    def __init__(self, commits: CommitStore, sides: Sides) -> None:
         self._commits = commits
         self._sides = sides
-        self._lander = lander
 
-    def merge(
+    def undertake(
         self,
         source: str,
         destination: str,
@@ -41,9 +39,10 @@ class Merger:
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
-        """See :meth:`graveler.lake.repository.OpenRepository.merge`."""
-        strategy_of = strategy_by_key(strategies)
+        source_id: CommitID | None = None,
+    ) -> Undertaking:
+        """See :meth:`graveler.lake.repository.OpenRepository.merge`. ``source_id`` is what the source was when the merge was
+        asked for, if that was earlier. No request yet."""
         said = dict(metadata)
         if strategies.default is not MergeStrategy.NONE:
             said[STRATEGY_KEY] = strategies.default.value
@@ -59,21 +58,18 @@ class Merger:
             Intent(direct=False, force=force),
         )
 
-        def prepare() -> Build:
-            other = self._sides.at(source)  # the source is what it was when the merge began
+        def begin() -> Choose:
+            # The source is what it was when the merge began.
+            other = self._sides.at(source) if source_id is None else self._sides.commit(source_id)
 
-            def build(head: Commit, before: Tree) -> Draft:
+            def choose(head: Commit) -> ThreeWay:
                 base = self._base(source, other, destination, head, allow_empty=allow_empty)
-                result = merge(self._sides.tree(base), self._sides.tree(other), before, self._split, strategy_of)
-                if result.tree is None:
-                    conflicts = [self._sides.conflict(found) for found in result.conflicts]
-                    raise MergeConflictError(source, destination, conflicts)
-                merged = [] if squash or other.id == head.id else [other]
-                return Draft(result.tree, merged, [other.id])
+                merged = () if squash or other.id == head.id else (other,)
+                return ThreeWay(base, other, strategies, merged, (other.id,))
 
-            return build
+            return choose
 
-        return self._lander.land(landing, prepare)
+        return Undertaking(landing, begin, source, destination)
 
     def preview(self, source: str, destination: str, strategies: MergeStrategies) -> MergePreview:
         """See :meth:`graveler.lake.repository.OpenRepository.preview_merge`."""
@@ -98,15 +94,3 @@ class Merger:
         if base == other.id and not allow_empty:
             raise NoChangesError(f"nothing to merge: {destination!r} already has all commits of {source!r}")
         return self._commits.get(base)
-
-
-class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process
-    """The strategy for each key: that of the longest prefix, else the default."""
-
-    def __init__(self, strategies: MergeStrategies) -> None:
-        pairs = ((prefix.encode(), chosen) for prefix, chosen in strategies.by_prefix)
-        self._ordered = sorted(pairs, key=lambda pair: -len(pair[0]))
-        self._default = strategies.default
-
-    def __call__(self, key: bytes) -> MergeStrategy:
-        return next((chosen for prefix, chosen in self._ordered if key.startswith(prefix)), self._default)

@@ -6,13 +6,14 @@ Both are three-way merges into the branch. To revert commit ``c`` with parent ``
 
 from collections.abc import Mapping
 
-from graveler.errors import InvalidError, MergeConflictError, NoChangesError
-from graveler.lake.landing import Build, Draft, Lander, Landing
+import msgspec
+
+from graveler.errors import InvalidError
+from graveler.lake.landing import Landing
 from graveler.lake.rules import Intent
 from graveler.lake.sides import Sides
-from graveler.model import Commit, SplitParameters
-from graveler.tree.merge import merge
-from graveler.tree.tree import Tree
+from graveler.lake.three_way import Choose, ThreeWay, Undertaking
+from graveler.model import Commit, CommitID
 
 ORIGIN_KEY = "cherry-pick-origin"
 COMMITTER_KEY = "cherry-pick-committer"
@@ -21,10 +22,8 @@ COMMITTER_KEY = "cherry-pick-committer"
 class Replayer:
     """Replays commits on branches of one repository."""
 
-    def __init__(self, split: SplitParameters, sides: Sides, lander: Lander) -> None:
-        self._split = split
+    def __init__(self, sides: Sides) -> None:
         self._sides = sides
-        self._lander = lander
 
     def revert(
         self,
@@ -39,8 +38,10 @@ class Replayer:
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
-        """See :meth:`graveler.lake.repository.OpenRepository.revert`."""
+        ref_id: CommitID | None = None,
+    ) -> Undertaking:
+        """See :meth:`graveler.lake.repository.OpenRepository.revert`. ``ref_id`` is what the ref was when this was asked for, if
+        that was earlier. No request yet."""
         landing = Landing(
             branch,
             "revert",
@@ -52,14 +53,13 @@ class Replayer:
             created,
             Intent(direct=False, force=force),
         )
-        none = NoChangesError(f"nothing to revert: branch {branch!r} holds nothing of what {ref!r} changed")
+        nothing = f"nothing to revert: branch {branch!r} holds nothing of what {ref!r} changed"
 
-        def prepare() -> Build:
-            commit = self._sides.at(ref)
-            parent = self._parent(commit, ref, parent_number)
-            return self._replaying(commit, parent, ref, branch, None if allow_empty else none)
+        def begin() -> Choose:
+            commit = self._at(ref, ref_id)
+            return _always(ThreeWay(commit, self._parent(commit, ref, parent_number)))
 
-        return self._lander.land(landing, prepare)
+        return Undertaking(landing, begin, ref, branch, "" if allow_empty else nothing)
 
     def cherry_pick(
         self,
@@ -74,12 +74,10 @@ class Replayer:
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
-        """See :meth:`graveler.lake.repository.OpenRepository.cherry_pick`."""
-        done = self._lander.done_before(request_id)  # the ref may be gone by now
-        if done is not None:
-            return done
-        commit = self._sides.at(ref)
+        ref_id: CommitID | None = None,
+    ) -> Undertaking:
+        """See :meth:`graveler.lake.repository.OpenRepository.cherry_pick`. ``ref_id`` as for :meth:`revert`. Reads the commit."""
+        commit = self._at(ref, ref_id)
         parent = self._parent(commit, ref, parent_number)
         said = {**commit.metadata, **metadata, ORIGIN_KEY: commit.id, COMMITTER_KEY: commit.committer}
         landing = Landing(
@@ -93,24 +91,12 @@ class Replayer:
             created,
             Intent(direct=False, force=force),
         )
-        none = NoChangesError(f"nothing to pick: branch {branch!r} has all that {ref!r} changed")
-        return self._lander.land(
-            landing, lambda: self._replaying(parent, commit, ref, branch, None if allow_empty else none)
-        )
+        nothing = f"nothing to pick: branch {branch!r} has all that {ref!r} changed"
+        chosen = _always(ThreeWay(parent, commit))
+        return Undertaking(landing, lambda: chosen, ref, branch, "" if allow_empty else nothing)
 
-    def _replaying(
-        self, base: Commit | None, source: Commit | None, ref: str, branch: str, none: NoChangesError | None
-    ) -> Build:
-        def build(_: Commit, before: Tree) -> Draft:
-            result = merge(self._sides.tree(base), self._sides.tree(source), before, self._split)
-            if result.tree is None:
-                raise MergeConflictError(ref, branch, [self._sides.conflict(found) for found in result.conflicts])
-            if none is not None and result.tree.id() == before.id():
-                raise none
-            # Objects of the source come back, which may be a commit whose objects are going.
-            return Draft(result.tree, alive=[] if source is None else [source.id])
-
-        return build
+    def _at(self, ref: str, ref_id: CommitID | None) -> Commit:
+        return self._sides.at(ref) if ref_id is None else self._sides.commit(ref_id)
 
     def _parent(self, commit: Commit, ref: str, number: int) -> Commit | None:
         """The parent to compare with: the only one, or the one named; None for the first commit of a history."""
@@ -122,3 +108,9 @@ class Replayer:
         if number < 0 or number > count:
             raise InvalidError(f"{ref!r} has {count} parent{'s' if count != 1 else ''}, so there is no parent {number}")
         return self._sides.commit(commit.parents[max(number - 1, 0)]) if count else None
+
+
+def _always(chosen: ThreeWay) -> Choose:
+    """Whatever the head is. Objects of the source come back, which may be a commit whose objects are going."""
+    alive = () if chosen.source is None else (chosen.source.id,)
+    return lambda _: msgspec.structs.replace(chosen, alive=alive)

@@ -43,6 +43,7 @@ from graveler.lake.settings import SettingsKeeper
 from graveler.lake.sides import Sides
 from graveler.lake.stage import Stager
 from graveler.lake.text import utf8
+from graveler.lake.three_way import ThreeWayLander
 from graveler.lake.uploads import PartedUpload, Uploads, checksum_of_parts
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
@@ -68,8 +69,14 @@ if TYPE_CHECKING:
     from graveler.lake.exporting.export import ExportReport
     from graveler.lake.fsck.findings import Progress as DumpProgress
     from graveler.lake.importing.object_listing import ListingOptions
+    from graveler.lake.in_parts.asks import Ask
+    from graveler.lake.in_parts.parted import PartedOperation
+    from graveler.lake.in_parts.work import Sizes
 
 _PIECE: Final = 1 << 20
+_SHARED_PART: Final = 4_000_000
+"""Records to read for one part of a verb, where several processes share the work on each part."""
+
 _PAGE: Final = 1000
 
 
@@ -124,8 +131,11 @@ class OpenRepository(RepositoryReader):
         )
         lander = Lander(heads, publisher, self._trees, clock, self._deadlines)
         sides = Sides(self._refs, self._commits, self._branches, self._codec, self._trees)
-        self._merger = Merger(split, self._commits, sides, lander)
-        self._replayer = Replayer(split, sides, lander)
+        self._sealer, self._publisher, self._sides = sealer, publisher, sides
+        self._lander = lander
+        self._merger = Merger(self._commits, sides)
+        self._replayer = Replayer(sides)
+        self._three_way = ThreeWayLander(split, sides, lander)
         self._importer = Importer(split, lander, self._trees)
         self._ready = ReadyCommitter(objects, lander, self._trees, clock, grace)
         self._copier = Copier(
@@ -530,11 +540,13 @@ class OpenRepository(RepositoryReader):
         allow_empty: bool = False,
         created: int | None = None,
         force: bool = False,
+        limit: int | None = None,
     ) -> Commit:
         """Make the branch's uncommitted changes a commit: all at once, or not at all (promise C2).
 
         With a ``request_id``, a repeated request returns the first one's commit (promise C4). ``created`` (Unix seconds)
-        overrides the time.
+        overrides the time. With a ``limit``, only if no more records than that have to be read, else
+        :class:`TooMuchWorkError`: see :meth:`in_parts`.
 
         Cost: the head's commit, its metarange and t ranges read; the ranges that differ, the metarange and the commit record
         written; two transactions. Table reads: the branch; one for each shard to see that something is staged; one for each
@@ -551,6 +563,7 @@ class OpenRepository(RepositoryReader):
             allow_empty=allow_empty,
             created=created,
             force=force,
+            limit=limit,
         )
         self._sweep()
         return commit
@@ -601,29 +614,33 @@ class OpenRepository(RepositoryReader):
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
+        limit: int | None = None,
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
         Uncommitted changes of the source stay out. A ``strategy`` decides conflicts, one for all paths or by prefix. With
         ``squash``, the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing
-        to bring. Cost: resolving the source and finding the base; three metaranges and the
+        to bring. ``limit`` as for :meth:`commit`. Cost: resolving the source and finding the base; three metaranges and the
         ranges that both sides changed read; the ranges that are new, the metarange and the commit record written; one
         transaction. Two table reads to see that nothing is staged at the destination (one for each token and shard); two
         transactions more if something is that changes nothing. :class:`MergeConflictError` lists all conflicts, in key order,
         and nothing was changed; :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
         """
-        return self._merger.merge(
-            source,
-            destination,
-            message,
-            committer,
-            metadata or {},
-            _strategies(strategy),
-            squash=squash,
-            allow_empty=allow_empty,
-            request_id=request_id,
-            created=created,
-            force=force,
+        return self._three_way.land(
+            self._merger.undertake(
+                source,
+                destination,
+                message,
+                committer,
+                metadata or {},
+                _strategies(strategy),
+                squash=squash,
+                allow_empty=allow_empty,
+                request_id=request_id,
+                created=created,
+                force=force,
+            ),
+            limit,
         )
 
     def preview_merge(
@@ -650,24 +667,29 @@ class OpenRepository(RepositoryReader):
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
+        limit: int | None = None,
     ) -> Commit:
         """Take back on a branch what one commit changed, as a commit.
 
-        ``parent_number`` (from 1) says against which parent a merge is taken back; 0 is the only one. Cost: as :meth:`merge`.
+        ``parent_number`` (from 1) says against which parent a merge is taken back; 0 is the only one. ``limit`` as for
+        :meth:`commit`. Cost: as :meth:`merge`.
         :class:`MergeConflictError` where the branch changed the same objects since; :class:`NoChangesError`,
         :class:`DirtyBranchError`, :class:`InvalidError` for the parent, :class:`BusyError`.
         """
-        return self._replayer.revert(
-            branch,
-            ref,
-            parent_number,
-            message,
-            committer,
-            metadata or {},
-            allow_empty=allow_empty,
-            request_id=request_id,
-            created=created,
-            force=force,
+        return self._three_way.land(
+            self._replayer.revert(
+                branch,
+                ref,
+                parent_number,
+                message,
+                committer,
+                metadata or {},
+                allow_empty=allow_empty,
+                request_id=request_id,
+                created=created,
+                force=force,
+            ),
+            limit,
         )
 
     def cherry_pick(
@@ -683,23 +705,69 @@ class OpenRepository(RepositoryReader):
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
+        limit: int | None = None,
     ) -> Commit:
         """Make on a branch what one commit changed elsewhere, as a commit with its message and metadata.
 
         Arguments, cost and errors as :meth:`revert`.
         """
-        return self._replayer.cherry_pick(
-            branch,
-            ref,
-            parent_number,
-            message,
-            committer,
-            metadata or {},
-            allow_empty=allow_empty,
-            request_id=request_id,
-            created=created,
-            force=force,
+        done = self._lander.done_before(request_id)  # the ref may be gone by now
+        if done is not None:
+            return done
+        return self._three_way.land(
+            self._replayer.cherry_pick(
+                branch,
+                ref,
+                parent_number,
+                message,
+                committer,
+                metadata or {},
+                allow_empty=allow_empty,
+                request_id=request_id,
+                created=created,
+                force=force,
+            ),
+            limit,
         )
+
+    def in_parts(
+        self, operation_id: str, ask: "Ask", *, request_id: str = "", began: float, sizes: "Sizes | None" = None
+    ) -> "PartedOperation":
+        """A verb that is worked on in parts: see :class:`graveler.lake.in_parts.parted.PartedOperation`. Its files lie under
+        ``operation_id``; its commit is known by ``request_id``, or else by that. ``began`` (Unix seconds) is when the operation
+        was first worked on: it has to be published within half the grace. A cherry-pick reads its commit; otherwise no
+        request."""
+        from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
+        from graveler.lake.in_parts.opening import Tools, open_work
+        from graveler.lake.in_parts.parted import PartedOperation
+        from graveler.lake.in_parts.work import Sizes
+
+        def source(address: ImportAddress, progress: Progress) -> ImportSource:
+            return source_at(address, self._codec, self._outside, progress)
+
+        tools = Tools(
+            self.repository.split,
+            self._branches,
+            self._staged,
+            self._sealer,
+            self._publisher,
+            self._committer,
+            self._lander,
+            self._sides,
+            self._three_way,
+            self._merger,
+            self._replayer,
+            self._importer,
+            self._trees,
+            self._clock,
+            source,
+        )
+        known_by = request_id or operation_id
+        work = open_work(tools, ask, known_by, self._deadlines.since(began))
+        files = PartFiles(self._objects, operation_id)
+        sharing = self._trees.empty().store.workers > 1
+        chosen = sizes or (Sizes(records=_SHARED_PART) if sharing else Sizes())
+        return PartedOperation(work, files, known_by, chosen, self._branches.commit)
 
     def import_folder(
         self,

@@ -95,6 +95,20 @@ class Sealer:
                 if not backoff.wait():
                     raise busy(branch) from None
 
+    def own(self, state: BranchState, operation: str) -> Token | None:
+        """The sealed token of the branch that this operation has sealed before, if there is one. One table read, none if nothing
+        is sealed."""
+        if not state.sealed:
+            return None
+        outcomes = self._outcomes.get_many(state.sealed)
+        mine = (t for t, o in zip(state.sealed, outcomes, strict=True) if o is not None and o.owner == operation)
+        return next(mine, None)
+
+    def let_go(self, own: Token, operation: str) -> None:
+        """Give the lease on a token back: the next commit takes it at once. One table write, nothing if it is not held."""
+        with suppress(ConditionFailedError):
+            self._renew(own, operation, 0.0, "")
+
     def take(self, tokens: tuple[Token, ...]) -> list[TokenOutcome] | None:
         """What is known of sealed tokens that may be taken now; None while the lease of an owner lives. One table read, none for
         no tokens."""
@@ -103,10 +117,11 @@ class Sealer:
         return None if any(outcome.is_claimed(now) for outcome in outcomes) else outcomes
 
     @contextmanager
-    def holding(self, own: Token | None, operation: str, request: str = "") -> Iterator[None]:
+    def holding(self, own: Token | None, operation: str, request: str = "", leave: float = 0.0) -> Iterator[None]:
         """Renews the lease of the own token while the body works, from a thread, so that long builds are not taken over.
 
-        Gives it back when the body fails, so that the next operation need not wait for it (promise C5).
+        Gives it back when the body fails, so that the next operation need not wait for it (promise C5). With ``leave``, renews it
+        for so many seconds when the body ends, however, for another process of the operation to go on.
         """
         if own is None:
             yield
@@ -124,17 +139,18 @@ class Sealer:
 
         thread = Thread(target=renew, daemon=True, name="graveler-lease")
         thread.start()
+        failed = True
         try:
             yield
+            failed = False
         except NoChangesError:
-            raise  # the token is gone
-        except BaseException:
-            _stop(thread, stop)
-            with suppress(GravelerError):
-                self._renew(own, operation, 0.0, request)
+            failed = False  # the token is gone
             raise
         finally:
             _stop(thread, stop)
+            if failed or leave:
+                with suppress(GravelerError):  # it runs out by itself; or it is not held any more
+                    self._renew(own, operation, self._clock.now() + leave if leave else 0.0, request)
 
     def _renew(self, own: Token, operation: str, lease: float, request: str) -> None:
         write = self._outcomes.renew_write(own, operation, lease, request)

@@ -15,7 +15,7 @@ from xxhash import xxh64_intdigest
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
 from graveler.staging.tokens import shard_count
-from graveler.storage.tables import Absent, Condition, Delete, Item, Key, Matches, Put, Tables
+from graveler.storage.tables import Absent, Condition, Delete, Item, Key, Matches, Put, Query, Tables
 
 PAGE: Final = 1000
 """Items that one table read asks for."""
@@ -99,6 +99,13 @@ class StagedChanges:
             while keys[-1] > complete_upto:
                 keys.pop()
         return StagedChunk(keys, [found[key] for key in keys], complete_upto)
+
+    def sample(self, token: Token, intervals: Sequence[tuple[bytes, bytes | None]]) -> list[tuple[list[bytes], bool]]:
+        """Of each interval, the first keys in one of the token's shards (one key in so many as it has shards), and whether there
+        are more. One table read each."""
+        partition = self._partitions(token)[0]
+        pages = self._tables.query_many([Query(partition, start, end, PAGE) for start, end in intervals])
+        return [([key for key, _ in page.items], page.more) for page in pages]
 
     def scan(self, tokens: Sequence[Token], start: bytes = b"", end: bytes | None = None) -> Iterator[StagedRecord]:
         """All records with ``start <= key < end`` in key order. Streaming, as many reads as :meth:`chunk` for each thousand."""

@@ -143,9 +143,7 @@ def import_landing(
     """What the commit of an import says."""
     said = message or "Import objects"
     intent = Intent(direct=True, force=force)
-    return Landing(
-        branch, "import", "importing into it", said, committer, metadata, request_id, created, intent
-    )
+    return Landing(branch, "import", "importing into it", said, committer, metadata, request_id, created, intent)
 
 
 def sorted_sources(sources: Sequence[ImportSource]) -> list[ImportSource]:

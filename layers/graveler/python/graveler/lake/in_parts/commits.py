@@ -1,0 +1,206 @@
+"""Commit in parts: each applies the staged changes of its interval of keys to the head's tree.
+
+The changes are sealed when the work is planned. Whoever works on a part renews the lease on them, and leaves it running for a
+while, for the next step; when nobody comes, the next commit adopts them, as those of any commit that died.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Final
+
+import msgspec
+
+from graveler.errors import NoChangesError
+from graveler.history.refs import BranchState
+from graveler.lake.branches import Branches, busy
+from graveler.lake.clock import Backoff, Clock
+from graveler.lake.commit import Build, Committer, Said, no_changes, staged_changes
+from graveler.lake.deadline import Deadline
+from graveler.lake.importing.folder_listing import Progress
+from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.in_parts.files import PartResult, Plan
+from graveler.lake.in_parts.work import AnotherRoundError, Before, Results, Sizes, planned
+from graveler.lake.publish import Publisher
+from graveler.lake.sealing import Sealed, Sealer
+from graveler.lake.sides import Sides
+from graveler.model import Commit, SplitParameters, Token
+from graveler.staging.changes import StagedChanges
+from graveler.staging.tokens import shard_count
+from graveler.tree.apply import Change, Interval
+from graveler.tree.parts import apply_part, apply_points, join_parts
+from graveler.tree.tree import Tree, Trees
+
+HANDOVER: Final = 60.0
+"""Seconds for which the changes stay claimed between two steps."""
+
+_STRATA: Final = 64
+_TAIL: Final = 256
+_TELL: Final = 1_000
+"""Changes between two signs of progress."""
+
+
+class CommitWork:
+    """One commit. ``request_id`` is what it is known by (promise C4)."""
+
+    def __init__(
+        self,
+        ask: CommitAsk,
+        request_id: str,
+        split: SplitParameters,
+        branches: Branches,
+        staged: StagedChanges,
+        sealer: Sealer,
+        committer: Committer,
+        publisher: Publisher,
+        sides: Sides,
+        trees: Trees,
+        clock: Clock,
+        until: Deadline,
+    ) -> None:
+        self._ask = ask
+        self._request_id = request_id
+        self._split = split
+        self._branches = branches
+        self._staged = staged
+        self._sealer = sealer
+        self._committer = committer
+        self._publisher = publisher
+        self._sides = sides
+        self._trees = trees
+        self._clock = clock
+        self._until = until
+        owner = ask.owner or f"operation-{request_id}"
+        self._said = Said(ask.message, ask.committer, ask.metadata, ask.created, owner)
+
+    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+        """See :class:`Work`. Seals, as commit in one call; reads the head's metarange, and a sample of what is staged: for each
+        token one table read for each of :data:`_STRATA` places, and some more behind the last of the head's keys."""
+        self._said.check()
+        earlier = before.request_id if before is not None and before.plan.rest else ""
+        sealed = self._committer.seal(self._ask.branch, self._said, self._request_id, force=self._ask.force)
+        with self._holding(sealed.own):
+            state, tokens = self._wait_for_turn(sealed)
+            if state is None or (not tokens and not self._ask.allow_empty):
+                return self._taken(sealed.own, earlier)
+            head = self._sides.commit(state.commit_id)
+            tree = self._sides.tree(head)
+            what = b"commit\0" + msgspec.msgpack.encode((tokens, self._split))
+            points = apply_points(tree, sample(self._staged, tokens, tree))
+            parts = planned(what, (tree,), points, sizes, before)
+            return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, sealed.rest, earlier)
+
+    def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
+        """The branch when no older token is somebody else's, and the tokens to take; None if the own one is gone."""
+        backoff = Backoff(self._clock)
+        while True:
+            state = self._branches.state(self._ask.branch)
+            tokens = tuple(token for token in state.sealed if token in sealed.tokens)
+            if sealed.own is not None and sealed.own not in tokens:
+                return None, ()
+            if self._sealer.take(tuple(token for token in tokens if token != sealed.own)) is not None:
+                return state, tokens
+            if not backoff.wait():
+                raise busy(self._ask.branch)
+
+    def _taken(self, own: Token | None, earlier: str) -> Plan:
+        """Nothing is left to commit: by an earlier try, by an earlier round, or by another commit that took the changes over."""
+        for request in (self._request_id, earlier):
+            if (done := self._publisher.done_before(request)) is not None:
+                return Plan((), done=done)
+        if own is None:
+            raise no_changes(self._ask.branch)
+        return Plan((), done=self._committer.taken_by_another(self._ask.branch, own).id)
+
+    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+        """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each thousand
+        changes; its new ranges written."""
+        part = plan.parts[number]
+        count = 0
+        scan = staged_changes(self._staged, plan.tokens)
+
+        def changes(interval: Interval) -> Iterator[Change]:
+            nonlocal count
+            for count, change in enumerate(scan(interval), 1):
+                if count % _TELL == 0:
+                    progress(_TELL, 0)
+                yield change
+
+        with self._holding(plan.own):
+            tree = apply_part(self._trees.load(plan.trees[0]), changes, part.interval, self._split)
+        progress(count % _TELL, part.load.bytes)
+        return PartResult(tree.lasts, tree.packed, (), count, part.load.bytes)
+
+    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
+        """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on."""
+
+        def build(head: Commit, before: Tree, tokens: tuple[Token, ...]) -> Tree:
+            if head.id != plan.head or tokens != plan.tokens:
+                raise AnotherRoundError
+            parts = (Tree(before.store, result.lasts, result.packed) for result in results())
+            return join_parts(before.store, self._split, parts, [before])
+
+        try:
+            commit = self._publish(plan, build, request_id if plan.rest else self._request_id)
+        except NoChangesError:
+            # Late writes may have put all of it into the changes of the round before.
+            done = self._publisher.commit_of(plan.earlier)
+            if done is None:
+                raise
+            return done
+        if plan.rest:
+            raise AnotherRoundError
+        return commit
+
+    def _publish(self, plan: Plan, build: Build, request_id: str) -> Commit:
+        with self._holding(plan.own):
+            return self._committer.publish_built(
+                self._ask.branch,
+                plan.tokens,
+                plan.own,
+                self._said,
+                build,
+                self._until,
+                allow_empty=self._ask.allow_empty,
+                request_id=request_id,
+            )
+
+    def give_up(self) -> None:
+        """See :class:`Work`. The next commit takes what was sealed, at once. Two table reads, one write."""
+        own = self._sealer.own(self._branches.state(self._ask.branch), self._said.operation)
+        if own is not None:
+            self._sealer.let_go(own, self._said.operation)
+
+    def _holding(self, own: Token | None) -> AbstractContextManager[None]:
+        return self._sealer.holding(own, self._said.operation, self._request_id, HANDOVER)
+
+
+def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[tuple[bytes, int]]:
+    """Keys that are staged, in ascending order, each with the number of changes that it stands for: where changes lie, about, and
+    how many. For each token a table read for each of at most :data:`_STRATA` intervals of the tree's keys, and up to
+    :data:`_TAIL` behind them."""
+    count = min(len(tree), _STRATA)
+    numbers = [len(tree) * at // count for at in range(count)] if count else []
+    found: list[tuple[bytes, int]] = []
+    for token in tokens:
+        shards = shard_count(token)
+        starts = [b"" if number == 0 else tree.lasts[number - 1] + b"\0" for number in numbers]
+        stops = [*numbers[1:], len(tree)][: len(numbers)]
+        ends = [tree.lasts[stop - 1] + b"\0" for stop in stops]
+        for number, stop, (keys, more) in zip(
+            numbers, stops, staged.sample(token, list(zip(starts, ends, strict=True))), strict=True
+        ):
+            found += [(key, shards) for key in keys]
+            if more:  # the rest of the interval like its beginning
+                reached = bisect_left(tree.lasts, keys[-1]) + 1
+                each = max(1, len(keys) * shards // (reached - number))
+                found += [(tree.lasts[at], each) for at in range(reached, stop)]
+        start = tree.lasts[-1] + b"\0" if len(tree) else b""
+        for _ in range(_TAIL):
+            ((keys, more),) = staged.sample(token, [(start, None)])
+            if keys:
+                found.append((keys[-1], len(keys) * shards))
+                start = keys[-1] + b"\0"
+            if not more:
+                break
+    return sorted(found)

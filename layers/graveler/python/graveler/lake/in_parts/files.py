@@ -1,0 +1,134 @@
+"""What the steps of a verb in parts leave for each other in the object store: plans, and what parts came to.
+
+    _graveler/operations/<operation>/plans/<round>    where it is cut, on which head
+    _graveler/operations/<operation>/parts/<name>     the ranges of one part's tree, or its conflicts
+
+A part is named by all that it depends on. So when the head has moved and the work is planned anew (another *round*), parts where
+nothing moved have their names, and are there already. Nothing here is needed once the operation has ended; it is collected as
+garbage then, and not before, since an operation ends within half the grace.
+"""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from graveler.errors import CorruptError, InvalidError, NotFoundError
+from graveler.model import CommitID, MetarangeName, Token
+from graveler.storage.files import FOLDER
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
+from graveler.tree.apply import Interval
+from graveler.tree.merge import TreeConflict
+from graveler.tree.parts import Load
+
+T = TypeVar("T")
+
+OPERATIONS: Final = f"{FOLDER}/operations"
+
+
+class PlannedPart(msgspec.Struct, frozen=True, array_like=True):
+    """One part: its interval of keys, what is to be read there, and the name of its result."""
+
+    interval: Interval
+    load: Load
+    name: str
+
+
+class Plan(msgspec.Struct, frozen=True, array_like=True):
+    """Where work is cut. ``head`` is the commit of the branch that it builds on, ``trees`` are the metaranges that parts read.
+    Of a commit, ``tokens`` are those whose changes it takes, the oldest first, ``own`` the one that it has sealed itself;
+    ``rest``: there were more, so another round follows; ``earlier`` is what the commit of the round before is known by, if that
+    was so then. ``done`` is a commit that has been made already, if nothing is left to do."""
+
+    parts: tuple[PlannedPart, ...]
+    head: CommitID = CommitID("")
+    trees: tuple[MetarangeName, ...] = ()
+    tokens: tuple[Token, ...] = ()
+    own: Token | None = None
+    rest: bool = False
+    earlier: str = ""
+    done: CommitID | None = None
+
+    @property
+    def load(self) -> Load:
+        """All that is to be read."""
+        total = Load()
+        for part in self.parts:
+            total += part.load
+        return total
+
+
+class PartResult(msgspec.Struct, frozen=True, array_like=True):
+    """The ranges of a part's tree (last keys and packed descriptions), or its conflicts; how many ``records`` of how many
+    ``bytes`` were gone through."""
+
+    lasts: list[bytes]
+    packed: list[bytes]
+    conflicts: tuple[TreeConflict, ...] = ()
+    records: int = 0
+    bytes: int = 0
+
+
+class PartFiles:
+    """The files of one operation."""
+
+    def __init__(self, objects: Objects, operation_id: str) -> None:
+        if not operation_id or "/" in operation_id:
+            raise InvalidError(f"{operation_id!r} is no ID of an operation")
+        self._objects = objects
+        self._folder = f"{OPERATIONS}/{operation_id}"
+
+    def plan(self, number: int) -> Plan | None:
+        """The plan of a round, if there is one. One object read."""
+        try:
+            return _decode(self._objects.get(self._plan_key(number)), Plan, self._plan_key(number))
+        except ObjectMissingError:
+            return None
+
+    def expect_plan(self, number: int) -> Plan:
+        """The plan of a round. One object read. :class:`NotFoundError`."""
+        found = self.plan(number)
+        if found is None:
+            raise NotFoundError(f"{self._plan_key(number)} does not exist; plan the operation first, round {number}")
+        return found
+
+    def keep_plan(self, number: int, plan: Plan) -> Plan:
+        """Write the plan of a round down, unless there is one: then that one counts. One object write."""
+        try:
+            self._objects.put(self._plan_key(number), _encode(plan), if_absent=True)
+        except ObjectConditionError:
+            return self.expect_plan(number)
+        return plan
+
+    def result(self, part: PlannedPart) -> PartResult | None:
+        """What a part came to, if it is done. One object read."""
+        key = f"{self._folder}/parts/{part.name}"
+        try:
+            return _decode(self._objects.get(key), PartResult, key)
+        except ObjectMissingError:
+            return None
+
+    def expect_result(self, part: PlannedPart) -> PartResult:
+        """What a part came to. One object read. :class:`NotFoundError`."""
+        found = self.result(part)
+        if found is None:
+            raise NotFoundError(
+                f"{self._folder}/parts/{part.name} does not exist; run this part of the operation first"
+            )
+        return found
+
+    def keep_result(self, part: PlannedPart, result: PartResult) -> None:
+        """Write down what a part came to. One object write."""
+        self._objects.put(f"{self._folder}/parts/{part.name}", _encode(result))
+
+    def _plan_key(self, number: int) -> str:
+        return f"{self._folder}/plans/{number:04}"
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def _decode(data: bytes, kind: type[T], key: str) -> T:
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise CorruptError(f"{key} cannot be read ({error}); start the operation again") from None

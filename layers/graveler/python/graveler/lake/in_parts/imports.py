@@ -1,0 +1,67 @@
+"""Import in parts: each lists one source and builds its tree; publishing replaces what lies at the destinations."""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+from graveler.lake.deadline import Deadline
+from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.importing.importer import Importer, ImportSource, sorted_sources
+from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
+from graveler.lake.in_parts.work import Before, Results, Sizes
+from graveler.lake.landing import Lander, Landing
+from graveler.model import Commit
+from graveler.tree.parts import Load
+from graveler.tree.tree import Tree, Trees
+
+
+class ImportWork:
+    """One import of ``sources``, which tell their progress."""
+
+    def __init__(
+        self,
+        importer: Importer,
+        lander: Lander,
+        landing: Landing,
+        sources: Callable[[Progress], Sequence[ImportSource]],
+        trees: Trees,
+        until: Deadline,
+    ) -> None:
+        self._lander = lander
+        self._importer = importer
+        self._landing = landing
+        self._sources = sources
+        self._trees = trees
+        self._until = until
+
+    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+        """See :class:`Work`: a part for each source. How much a listing holds is not known before it is read."""
+        del sizes, before
+        sources = sorted_sources(self._sources(no_progress))
+        self._lander.look(self._landing)  # refused before the listing
+        return Plan(
+            tuple(
+                PlannedPart(
+                    (None, None), Load(), sha256(b"import\0%d\0" % number + source.destination).hexdigest()[:32]
+                )
+                for number, source in enumerate(sources)
+            )
+        )
+
+    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+        """See :class:`Work`. The listing; its ranges written."""
+        del plan
+        tree = self._importer.build(sorted_sources(self._sources(progress))[number])
+        infos = [tree.info(at) for at in range(len(tree))]
+        records, size = sum(info.count for info in infos), sum(info.size for info in infos)
+        return PartResult(tree.lasts, tree.packed, (), records, size)
+
+    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
+        """See :class:`Work`. One object read for each part, and as import in one call behind the listing; on any head."""
+        del plan, request_id
+        store = self._trees.empty().store
+        sources = sorted_sources(self._sources(no_progress))
+        built = [Tree(store, result.lasts, result.packed) for result in results()]
+        return self._importer.land(self._landing, list(zip(sources, built, strict=True)), self._until)
+
+    def give_up(self) -> None:
+        """See :class:`Work`. Nobody waits for an import."""

@@ -1,0 +1,120 @@
+"""From what is asked for to the work in parts that does it."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from graveler.lake.branches import Branches
+from graveler.lake.clock import Clock
+from graveler.lake.commit import Committer
+from graveler.lake.deadline import Deadline
+from graveler.lake.importing.folder_listing import Progress
+from graveler.lake.importing.importer import Importer, ImportSource, import_landing
+from graveler.lake.importing.prefix_listing import ImportAddress
+from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk
+from graveler.lake.in_parts.commits import CommitWork
+from graveler.lake.in_parts.imports import ImportWork
+from graveler.lake.in_parts.three_ways import ThreeWayWork
+from graveler.lake.in_parts.work import Work
+from graveler.lake.landing import Lander
+from graveler.lake.merge import Merger
+from graveler.lake.publish import Publisher
+from graveler.lake.replay import Replayer
+from graveler.lake.sealing import Sealer
+from graveler.lake.sides import Sides
+from graveler.lake.three_way import ThreeWayLander, Undertaking
+from graveler.model import MergeStrategies, SplitParameters
+from graveler.staging.changes import StagedChanges
+from graveler.tree.tree import Trees
+
+
+class Tools(msgspec.Struct, frozen=True):
+    """What the verbs of one repository work with."""
+
+    split: SplitParameters
+    branches: Branches
+    staged: StagedChanges
+    sealer: Sealer
+    publisher: Publisher
+    committer: Committer
+    lander: Lander
+    sides: Sides
+    three_way: ThreeWayLander
+    merger: Merger
+    replayer: Replayer
+    importer: Importer
+    trees: Trees
+    clock: Clock
+    source_at: Callable[[ImportAddress, Progress], ImportSource]
+
+
+def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline) -> Work:
+    """The work that an operation of this request is. A cherry-pick reads its commit; no request otherwise."""
+    if isinstance(ask, CommitAsk):
+        return CommitWork(
+            ask,
+            request_id,
+            tools.split,
+            tools.branches,
+            tools.staged,
+            tools.sealer,
+            tools.committer,
+            tools.publisher,
+            tools.sides,
+            tools.trees,
+            tools.clock,
+            until,
+        )
+    if isinstance(ask, ImportAsk):
+        landing = import_landing(
+            ask.branch, ask.message, ask.committer, ask.metadata, request_id=request_id, force=ask.force
+        )
+
+        def sources(progress: Progress) -> Sequence[ImportSource]:
+            return [tools.source_at(source, progress) for source in ask.sources]
+
+        return ImportWork(tools.importer, tools.lander, landing, sources, tools.trees, until)
+    strategies = ask.strategies if isinstance(ask, MergeAsk) else MergeStrategies()
+    return ThreeWayWork(
+        _undertaking(tools, ask, request_id),
+        strategies,
+        tools.split,
+        tools.sides,
+        tools.trees,
+        tools.lander,
+        tools.three_way,
+        until,
+    )
+
+
+def _undertaking(tools: Tools, ask: Ask, request_id: str) -> Undertaking:
+    if isinstance(ask, MergeAsk):
+        return tools.merger.undertake(
+            ask.source,
+            ask.destination,
+            ask.message,
+            ask.committer,
+            ask.metadata,
+            ask.strategies,
+            squash=ask.squash,
+            allow_empty=ask.allow_empty,
+            request_id=request_id,
+            created=ask.created,
+            force=ask.force,
+            source_id=ask.source_id,
+        )
+    assert not isinstance(ask, CommitAsk | ImportAsk)
+    undertake = tools.replayer.cherry_pick if isinstance(ask, CherryPickAsk) else tools.replayer.revert
+    return undertake(
+        ask.branch,
+        ask.ref,
+        ask.parent_number,
+        ask.message,
+        ask.committer,
+        ask.metadata,
+        allow_empty=ask.allow_empty,
+        request_id=request_id,
+        created=ask.created,
+        force=ask.force,
+        ref_id=ask.ref_id,
+    )

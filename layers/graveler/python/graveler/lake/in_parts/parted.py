@@ -1,0 +1,99 @@
+"""The steps of an operation in parts: plan, run a part, publish."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.in_parts.files import PartFiles, PartResult
+from graveler.lake.in_parts.work import AnotherRoundError, Before, Sizes, Work
+from graveler.model import Commit, CommitID
+from graveler.tree.parts import Load
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """What a plan says, in few words: how many parts, and what is to be read for all of them together."""
+
+    parts: int
+    load: Load
+
+
+class PartDone(msgspec.Struct, frozen=True):
+    """How many ``records`` of how many ``bytes`` (logical size) a part went through."""
+
+    records: int
+    bytes: int
+
+
+class PartedOperation:
+    """One operation. Each step may be repeated, and run in another process than the one before; parts also at the same time.
+
+    ``request_id`` is what its commit is known by: whoever publishes twice gets the same one (promise C4).
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        files: PartFiles,
+        request_id: str,
+        sizes: Sizes,
+        commit_of: Callable[[CommitID], Commit],
+    ) -> None:
+        self._commit_of = commit_of
+        self._work = work
+        self._files = files
+        self._request_id = request_id
+        self._sizes = sizes
+
+    def plan(self, round_number: int = 0) -> Planned:
+        """Cut the work, on the branch's head as it is now; a round that is planned already stays as it is.
+
+        One object write; what the kind of verb needs to read metaranges and head. Errors as those of the verb.
+        """
+        plan = self._files.plan(round_number)
+        if plan is None:
+            before = None
+            if round_number > 0:
+                before = Before(self._files.expect_plan(round_number - 1), self._round_id(round_number - 1))
+            plan = self._files.keep_plan(round_number, self._work.plan(self._sizes, before))
+        return Planned(len(plan.parts), plan.load)
+
+    def run_part(self, number: int, round_number: int = 0, progress: Progress = no_progress) -> PartDone:
+        """Work on part ``number`` (from 0) of a round; one that is done already is left as it is.
+
+        Two object reads and one write, besides what the part reads and writes.
+        """
+        plan = self._files.expect_plan(round_number)
+        part = plan.parts[number]
+        result = self._files.result(part)
+        if result is None:
+            result = self._work.run(plan, number, progress)
+            self._files.keep_result(part, result)
+        else:
+            progress(result.records, result.bytes)
+        return PartDone(result.records, result.bytes)
+
+    def publish(self, round_number: int = 0) -> Commit | None:
+        """Join the parts and publish the commit; None if the branch has moved on, and another round is needed.
+
+        An object read for each part; what lies at seams; the metarange and the commit record written; one transaction.
+        :class:`NotFoundError` while a part is not done; errors as those of the verb.
+        """
+        plan = self._files.expect_plan(round_number)
+
+        def results() -> Sequence[PartResult]:
+            return [self._files.expect_result(part) for part in plan.parts]
+
+        if plan.done is not None:
+            return self._commit_of(plan.done)
+        try:
+            return self._work.publish(plan, results, self._round_id(round_number))
+        except AnotherRoundError:
+            return None
+
+    def give_up(self) -> None:
+        """Let go of what others wait for: the operation will not go on."""
+        self._work.give_up()
+
+    def _round_id(self, round_number: int) -> str:
+        return f"{self._request_id}/{round_number}"

@@ -1,0 +1,73 @@
+"""How each kind of verb is planned, worked on and published, for :mod:`graveler.lake.in_parts.parted`."""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Protocol
+
+import msgspec
+
+from graveler.lake.importing.folder_listing import Progress
+from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
+from graveler.model import Commit
+from graveler.tree.parts import Piece, Point, cut, cut_at, digest
+from graveler.tree.tree import Tree
+
+
+class AnotherRoundError(Exception):
+    """The branch has another head, or other changes, than the plan was made for; or there is more to commit. Plan again. For this
+    package only."""
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """Into how many parts work is cut: such as read ``records`` each, at most ``parts``."""
+
+    records: int = 500_000
+    parts: int = 1_000
+
+
+class Before(msgspec.Struct, frozen=True):
+    """The plan of the round before, and what its commit is known by, if it made one."""
+
+    plan: Plan
+    request_id: str
+
+
+Results = Callable[[], Sequence[PartResult]]
+"""What all parts of a plan came to, in order."""
+
+
+class Work(Protocol):
+    """One operation of one kind."""
+
+    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+        """Where to cut, on the branch's head as it is now."""
+        ...
+
+    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+        """Work on a part."""
+        ...
+
+    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
+        """Publish what the parts came to; ``request_id`` names the round. :class:`AnotherRoundError`."""
+        ...
+
+    def give_up(self) -> None:
+        """Let go of what others wait for."""
+        ...
+
+
+def planned(
+    what: bytes, trees: Sequence[Tree], points: Sequence[Point], sizes: Sizes, before: Before | None
+) -> tuple[PlannedPart, ...]:
+    """Parts of similar work; where an earlier round had them, if there was one: so what did not change since is done already.
+    ``what`` is all that a part depends on besides the trees."""
+    if before is None:
+        pieces = cut(points, sizes.parts, sizes.records)
+    else:
+        pieces = cut_at(points, [end for part in before.plan.parts if (end := part.interval[1]) is not None])
+    return tuple(_part(what, trees, piece) for piece in pieces)
+
+
+def _part(what: bytes, trees: Sequence[Tree], piece: Piece) -> PlannedPart:
+    name = sha256(sha256(what).digest() + digest(trees, piece.interval)).hexdigest()[:32]
+    return PlannedPart(piece.interval, piece.load, name)

@@ -1,0 +1,103 @@
+"""What merge, revert and cherry-pick have in common: a three-way merge of trees into a branch's head, which then lands there."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from graveler.errors import MergeConflictError, NoChangesError, TooMuchWorkError
+from graveler.lake.deadline import Deadline
+from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.sides import Sides
+from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
+from graveler.tree.merge import TreeConflict, merge
+from graveler.tree.parts import merge_points, total_load
+from graveler.tree.tree import Tree
+
+
+class ThreeWay(msgspec.Struct, frozen=True):
+    """What is merged into a head: what changed from ``base`` to ``source`` (None: the empty tree). ``merged`` are parents of the
+    commit besides the head; ``alive`` are commits that no branch is known to hold, and that must not have expired."""
+
+    base: Commit | None
+    source: Commit | None
+    strategies: MergeStrategies = MergeStrategies()
+    merged: tuple[Commit, ...] = ()
+    alive: tuple[CommitID, ...] = ()
+
+
+Choose = Callable[[Commit], ThreeWay]
+"""Says what is to be merged into a head. :class:`NoChangesError` if there is nothing."""
+
+
+class Undertaking(msgspec.Struct, frozen=True):
+    """A merge, revert or cherry-pick. ``begin`` is called once, before the branch is looked at, and what it returns for each head
+    that the branch then has. ``source`` and ``destination`` are their names for who reads of conflicts; ``nothing``, unless it is
+    empty, is why there is nothing to do if the head's tree comes out unchanged."""
+
+    landing: Landing
+    begin: Callable[[], Choose]
+    source: str
+    destination: str
+    nothing: str = ""
+
+    def check(self, result: Tree, before: Tree) -> Tree:
+        """The result; :class:`NoChangesError` if it must differ from what was there before, and does not."""
+        if self.nothing and result.id() == before.id():
+            raise NoChangesError(self.nothing)
+        return result
+
+
+class ThreeWayLander:
+    """Lands three-way merges on branches of one repository."""
+
+    def __init__(self, split: SplitParameters, sides: Sides, lander: Lander) -> None:
+        self._split = split
+        self._sides = sides
+        self._lander = lander
+
+    def land(self, undertaking: Undertaking, limit: int | None = None) -> Commit:
+        """The commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if more than
+        ``limit`` records would have to be read; others as :meth:`Lander.land`."""
+
+        def prepare() -> Build:
+            choose = undertaking.begin()
+
+            def build(head: Commit, before: Tree) -> Draft:
+                chosen = choose(head)
+                base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
+                if limit is not None and (load := total_load(merge_points(base, source, before))).records > limit:
+                    raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", load.records, limit)
+                result = merge(base, source, before, self._split, strategy_by_key(chosen.strategies))
+                if result.tree is None:
+                    raise self.conflicts(undertaking, result.conflicts)
+                return draft(undertaking, chosen, result.tree, before)
+
+            return build
+
+        return self._lander.land(undertaking.landing, prepare)
+
+    def conflicts(self, undertaking: Undertaking, found: tuple[TreeConflict, ...]) -> MergeConflictError:
+        """The error that lists these conflicts."""
+        conflicts = [self._sides.conflict(conflict) for conflict in found]
+        return MergeConflictError(undertaking.source, undertaking.destination, conflicts)
+
+    def land_built(self, undertaking: Undertaking, build: Callable[[Commit, Tree], Draft], until: Deadline) -> Commit:
+        """The commit of a tree that was built elsewhere; ``build`` gives it for a head. Otherwise as :meth:`land`."""
+        return self._lander.land(undertaking.landing, lambda: build, until)
+
+
+def draft(undertaking: Undertaking, chosen: ThreeWay, result: Tree, before: Tree) -> Draft:
+    """What is published of a merged tree. :class:`NoChangesError`."""
+    return Draft(undertaking.check(result, before), chosen.merged, chosen.alive)
+
+
+class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process
+    """The strategy for each key: that of the longest prefix, else the default."""
+
+    def __init__(self, strategies: MergeStrategies) -> None:
+        pairs = ((prefix.encode(), chosen) for prefix, chosen in strategies.by_prefix)
+        self._ordered = sorted(pairs, key=lambda pair: -len(pair[0]))
+        self._default = strategies.default
+
+    def __call__(self, key: bytes) -> MergeStrategy:
+        return next((chosen for prefix, chosen in self._ordered if key.startswith(prefix)), self._default)

@@ -1,0 +1,415 @@
+"""Verbs in parts: whatever the cuts, whoever works on them, however often, the commit has the tree of one call."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from graveler.errors import (
+    BusyError,
+    CorruptError,
+    DirtyBranchError,
+    ForbiddenError,
+    InvalidError,
+    MergeConflictError,
+    NoChangesError,
+    NotFoundError,
+    TooMuchWorkError,
+)
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk
+from graveler.lake.in_parts.commits import sample
+from graveler.lake.in_parts.files import OPERATIONS
+from graveler.lake.in_parts.parted import PartedOperation
+from graveler.lake.in_parts.work import Sizes
+from graveler.lake.repository import OpenRepository
+from graveler.model import Commit, MergeStrategies, MergeStrategy
+from graveler.staging.tokens import new_token
+from graveler.tree.parts import apply_points, total_load
+from tests.lake.support import DieAt, World, changes, died, messages, paths, put, texts
+
+SMALL = Sizes(records=10, parts=8)
+"""So that a hundred small records make several parts."""
+
+
+def ask_merge(repository: OpenRepository, source: str = "dev", **changes: object) -> MergeAsk:
+    return MergeAsk(source=source, source_id=repository.commit_of(source).id, destination="main", **changes)  # type: ignore[arg-type]
+
+
+def opened(world: World, ask: Ask, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> PartedOperation:
+    """As another process would: with empty caches."""
+    return world.repository().in_parts(operation, ask, request_id=request, began=world.clock.now(), sizes=sizes)
+
+
+def rounds(world: World, ask: Ask, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> Commit:
+    """All steps, each in a process of its own."""
+    for number in range(20):
+        planned = opened(world, ask, operation, sizes, request).plan(number)
+        for part in reversed(range(planned.parts)):
+            opened(world, ask, operation, sizes, request).run_part(part, number)
+        commit = opened(world, ask, operation, sizes, request).publish(number)
+        if commit is not None:
+            return commit
+    raise AssertionError("no end")
+
+
+def diverged(world: World, count: int = 150) -> None:
+    """Two branches that both changed every seventh object, or every fifth."""
+    put(world.main, {f"{number:04}": "base" for number in range(count)})
+    world.main.commit("main", "base")
+    world.main.create_branch("dev", "main")
+    put(world.main, {f"{number:04}": "dev" for number in range(0, count, 7)}, branch="dev")
+    put(world.main, {f"new/{number:04}": "dev" for number in range(20)}, branch="dev")
+    world.main.commit("dev", "dev")
+    put(world.main, {f"{number:04}": "main" for number in range(1, count, 7)})
+    world.main.commit("main", "main")
+
+
+def as_one_call(world: World, make: Callable[[OpenRepository, str], Commit]) -> str:
+    """ID of the tree that one call makes, on a branch of its own with the head of main."""
+    world.main.create_branch("alone", "main")
+    return make(world.main, "alone").metarange_id
+
+
+def test_a_merge_in_parts_is_the_merge_of_one_call() -> None:
+    world = World()
+    diverged(world)
+    ask = ask_merge(world.main, message="together", committer="me", metadata={"k": "v"})
+    alone = as_one_call(world, lambda repository, branch: repository.merge("dev", branch))
+    head = world.main.branch("main").commit_id
+    planned = opened(world, ask).plan()
+    assert planned.parts > 3
+    assert planned.load.records > 100
+    commit = rounds(world, ask)
+    assert commit.metarange_id == alone
+    assert (commit.message, commit.committer, commit.metadata) == ("together", "me", {"k": "v"})
+    assert commit.parents == (head, ask.source_id)
+    assert world.main.branch("main").commit_id == commit.id
+
+
+def test_a_revert_and_a_cherry_pick_in_parts_are_those_of_one_call() -> None:
+    world = World()
+    diverged(world)
+    picked = world.main.branch("dev").commit_id
+    alone = as_one_call(world, lambda repository, branch: repository.cherry_pick(branch, "dev"))
+    commit = rounds(world, CherryPickAsk(branch="main", ref="dev", ref_id=picked), "pick")
+    assert (commit.metarange_id, commit.message, commit.metadata["cherry-pick-origin"]) == (alone, "dev", picked)
+
+    world.main.create_branch("undone", "main")
+    one_call = world.main.revert("undone", "main").metarange_id
+    assert rounds(world, RevertAsk(branch="main", ref="main", ref_id=commit.id), "back").metarange_id == one_call
+
+
+@pytest.mark.parametrize("sizes", [SMALL, Sizes(records=1, parts=1000), Sizes()])
+def test_a_commit_in_parts_is_the_commit_of_one_call(sizes: Sizes) -> None:
+    world = World()
+    diverged(world)
+    edits: dict[str, str | None] = {f"{number:04}": "new" for number in range(0, 150, 3)}
+    edits |= {f"{number:04}": None for number in range(1, 150, 9)} | {f"zz/{number}": "tail" for number in range(30)}
+    world.main.create_branch("alone", "main")
+    put(world.main, edits, "alone")
+    put(world.main, edits)
+    commit = rounds(world, CommitAsk(branch="main", message="many", committer="me"), sizes=sizes)
+    assert commit.metarange_id == world.main.commit("alone", "many").metarange_id
+    assert not world.main.uncommitted("main").results
+    assert world.main.branch("main").commit_id == commit.id
+
+
+def test_a_commit_into_an_empty_branch_and_of_many_shards() -> None:
+    world = World()
+    tokens = [new_token(4)]
+    staged = world.staged()
+    staged.put_many(tokens[0], [(b"%05d" % number, b"x") for number in range(3000)])
+    tree = world.main._trees.empty()
+    found = sample(staged, tokens, tree)
+    assert found == sorted(found)
+    assert 2000 <= sum(weight for _, weight in found) <= 4000
+    put(world.main, {f"{number:03}": "new" for number in range(60)})
+    commit = rounds(world, CommitAsk(branch="main", message="first"))
+    assert len(paths(world.main)) == 60
+    assert commit.message == "first"
+
+
+def test_a_sample_tells_where_changes_are_and_about_how_many() -> None:
+    world = World()
+    put(world.main, {f"{number:04}": "x" for number in range(300)})
+    world.main.commit("main", "base")
+    tree = world.main._trees.load(world.main.commit_of("main").metarange)
+    token = new_token(1)
+    world.staged().put_many(token, [(b"0100x%05d" % number, b"x") for number in range(5000)])
+    load = total_load(apply_points(tree, sample(world.staged(), [token], tree)))
+    assert 1000 <= load.records <= 10_000
+    assert world.staged().sample(token, [(b"0101", None)]) == [([], False)]
+
+
+def test_an_import_in_parts_is_the_import_of_one_call(tmp_path: Path) -> None:
+    world = World()
+    diverged(world)
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        for number in range(15):
+            (tmp_path / folder / f"{number:02}").write_text(f"{folder}{number}")
+    sources = tuple(
+        ImportAddress(AddressType.COMMON_PREFIX, f"file://{tmp_path}/{name}/", where)
+        for name, where in (("b", "new"), ("a", "0005/in"))
+    )
+    world.main.create_branch("alone", "main")
+    alone = world.main.import_addresses("alone", sources)
+    ask = ImportAsk("main", sources, "take over", "me", {"k": "v"})
+    assert opened(world, ask).plan().parts == 2
+    commit = rounds(world, ask)
+    assert (commit.metarange_id, commit.message) == (alone.metarange_id, "take over")
+    nothing = rounds(world, ImportAsk("main", (), "nothing"), "other")
+    assert nothing.metarange_id == commit.metarange_id
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    st.dictionaries(st.integers(0, 60), st.sampled_from(["a", "b", None]), max_size=30),
+    st.dictionaries(st.integers(0, 60), st.sampled_from(["a", "b", None]), max_size=30),
+    st.integers(1, 40),
+)
+def test_any_merge_in_any_parts(here: Mapping[int, str | None], there: Mapping[int, str | None], records: int) -> None:
+    world = World()
+    put(world.main, {f"{number:02}": "base" for number in range(0, 60, 2)})
+    world.main.commit("main", "base")
+    world.main.create_branch("dev", "main")
+    for branch, edits in (("main", here), ("dev", there)):
+        put(world.main, {f"{number:02}": text for number, text in edits.items()}, branch)
+        world.main.commit(branch, "edits", allow_empty=True)
+    strategies = MergeStrategies(MergeStrategy.SOURCE_WINS, (("0", MergeStrategy.DEST_WINS),))
+    alone = as_one_call(world, lambda repository, branch: repository.merge("dev", branch, strategy=strategies))
+    ask = ask_merge(world.main, strategies=strategies)
+    assert rounds(world, ask, sizes=Sizes(records, 50)).metarange_id == alone
+
+
+def test_every_step_may_run_twice_and_leaves_what_the_first_run_left() -> None:
+    world = World()
+    diverged(world)
+    ask = ask_merge(world.main)
+    assert opened(world, ask).plan() == opened(world, ask).plan()
+    planned = opened(world, ask).plan()
+    for part in range(planned.parts):
+        done = opened(world, ask).run_part(part)
+        stored = {name: world.objects().head(name).etag for name in files(world)}
+        assert opened(world, ask).run_part(part) == done
+        assert stored == {name: world.objects().head(name).etag for name in files(world)}
+    commit = opened(world, ask).publish()
+    assert commit is not None
+    assert opened(world, ask).publish() == commit
+    assert opened(world, ask).plan() == planned
+    assert world.main.branch("main").commit_id == commit.id
+
+
+def files(world: World) -> list[str]:
+    return [found.key for found in world.objects().list(f"{OPERATIONS}/op/")]
+
+
+@pytest.mark.parametrize("kind", ["merge", "commit"])
+def test_a_head_that_moves_costs_only_the_parts_in_which_it_moved(kind: str) -> None:
+    world = World()
+    diverged(world)
+    ask: Ask = ask_merge(world.main)
+    if kind == "commit":
+        put(world.main, {f"{number:04}": "new" for number in range(0, 150, 3)})
+        ask = CommitAsk(branch="main", message="mine")
+    planned = opened(world, ask).plan()
+    for part in range(planned.parts):
+        opened(world, ask).run_part(part)
+    before = set(files(world))
+    world.main.create_branch("side", "main")
+    put(world.main, {"0071": "side"}, "side")
+    side = world.main.commit("side", "side")
+    if kind == "merge":
+        world.main.merge("side", "main")
+    else:  # nobody but a committer ahead of it could, and it has waited for those
+        state = world.main._branches.state("main")
+        moved = structs.replace(state, commit_id=side.id)
+        world.tables.transact(
+            world.main._refs.move_branch_writes(state, moved, world.main._branches.event("merge", ""))
+        )
+    assert opened(world, ask).publish() is None
+    assert opened(world, ask).plan(1).parts == planned.parts
+    for part in range(planned.parts):
+        opened(world, ask).run_part(part, 1)
+    again = {name for name in files(world) if "/parts/" in name} - before
+    assert 1 <= len(again) <= 2 < planned.parts
+    commit = opened(world, ask).publish(1)
+    assert commit is not None
+    assert texts(world.main)["0071"] == "side"
+    assert texts(world.main)["0070" if kind == "merge" else "0072"] == ("dev" if kind == "merge" else "new")
+    assert not world.main.uncommitted("main").results
+
+
+def test_conflicts_are_those_of_one_call_and_change_nothing() -> None:
+    world = World()
+    diverged(world)
+    put(world.main, {"0007": "main", "0140": "main"})
+    head = world.main.commit("main", "the same objects")
+    ask = ask_merge(world.main)
+    with pytest.raises(MergeConflictError) as one_call:
+        world.main.merge("dev", "main")
+    with pytest.raises(MergeConflictError) as in_parts:
+        rounds(world, ask)
+    assert in_parts.value.conflicts == one_call.value.conflicts
+    assert str(in_parts.value) == str(one_call.value)
+    assert [conflict.path for conflict in in_parts.value.conflicts] == ["0007", "0140"]
+    assert world.main.branch("main").commit_id == head.id
+
+
+def test_refusals_are_those_of_one_call() -> None:
+    world = World()
+    diverged(world)
+    ask = ask_merge(world.main)
+    put(world.main, {"staged": "x"})
+    with pytest.raises(DirtyBranchError):
+        opened(world, ask).plan()
+    world.main.reset("main")
+    world.main.merge("dev", "main")
+    with pytest.raises(NoChangesError, match="already has all commits"):
+        opened(world, ask).plan()
+    with pytest.raises(NoChangesError, match="nothing to commit"):
+        opened(world, CommitAsk(branch="main", message="m"), "commit").plan()
+    world.main.protect(["main"])
+    with pytest.raises(ForbiddenError):
+        opened(world, CommitAsk(branch="main", message="m"), "commit").plan()
+    with pytest.raises(NotFoundError, match="no branch"):
+        opened(world, CommitAsk(branch="none", message="m"), "commit").plan()
+    with pytest.raises(InvalidError):
+        opened(world, CommitAsk(branch="main", message="m", committer="x" * 500_000), "commit").plan()
+    head = world.main.branch("main").commit_id
+    back = RevertAsk(branch="main", ref="main", ref_id=head, parent_number=1)
+    rounds(world, back, "back")
+    with pytest.raises(NoChangesError, match="nothing to revert"):
+        rounds(world, back, "back again")
+
+
+def test_an_empty_commit_if_it_is_allowed() -> None:
+    world = World()
+    ask = CommitAsk(branch="main", message="nothing", allow_empty=True)
+    assert rounds(world, ask).message == "nothing"
+
+
+def test_steps_out_of_order_say_what_comes_first() -> None:
+    world = World()
+    diverged(world)
+    ask = ask_merge(world.main)
+    with pytest.raises(NotFoundError, match="plan the operation first, round 0"):
+        opened(world, ask).run_part(0)
+    opened(world, ask).plan()
+    with pytest.raises(NotFoundError, match="run this part"):
+        opened(world, ask).publish()
+    for bad in ("", "a/b"):
+        with pytest.raises(InvalidError):
+            opened(world, ask, bad)
+    (plan,) = files(world)
+    world.objects().put(plan, b"no plan")
+    with pytest.raises(CorruptError, match="start the operation again"):
+        opened(world, ask).publish()
+
+
+def test_what_took_longer_than_half_the_grace_is_not_published() -> None:
+    world = World()
+    diverged(world)
+    ask = ask_merge(world.main)
+    began = world.clock.now()
+    operation = world.repository().in_parts("op", ask, began=began, sizes=SMALL)
+    for part in range(operation.plan().parts):
+        operation.run_part(part)
+    head = world.main.branch("main").commit_id
+    world.clock.time += 43_200
+    late = world.repository().in_parts("op", ask, began=began, sizes=SMALL)
+    with pytest.raises(BusyError, match="half the grace"):
+        late.publish()
+    assert world.main.branch("main").commit_id == head
+
+
+def test_changes_stay_claimed_between_the_steps_of_a_commit() -> None:
+    world = World()
+    diverged(world)
+    put(world.main, {"0001": "mine"})
+    ask = CommitAsk(branch="main", message="mine")
+    opened(world, ask).plan()
+    world.clock.time += 10
+    put(world.repository(), {"0002": "other"})
+    waited = world.clock.slept
+    with pytest.raises(BusyError):
+        world.repository().commit("main", "other")  # its patience is shorter than what is left
+    assert world.clock.slept > waited
+    opened(world, ask).run_part(0)
+    commit = opened(world, ask).publish()
+    assert commit is not None
+    assert world.main.commit("main", "other").parents == (commit.id,)
+
+
+def test_another_commit_adopts_what_a_dead_operation_sealed_and_the_operation_returns_it() -> None:
+    world = World()
+    diverged(world)
+    put(world.main, {"0001": "mine"})
+    ask = CommitAsk(branch="main", message="mine")
+    opened(world, ask).plan()
+    world.clock.time += 61
+    other = world.repository().commit("main", "other")
+    opened(world, ask).run_part(0)
+    assert opened(world, ask).publish() == other
+    assert opened(world, ask, "op").plan(0).parts == 1  # as it was planned
+    assert rounds(world, ask, "op") == other
+
+
+def test_who_gives_up_lets_others_take_the_changes_at_once() -> None:
+    world = World()
+    put(world.main, {"0001": "mine"})
+    ask = CommitAsk(branch="main", message="mine")
+    opened(world, ask).plan()
+    opened(world, ask).give_up()
+    slept = world.clock.slept
+    world.repository().commit("main", "other")
+    assert world.clock.slept == slept
+    opened(world, ask_merge(world.main, "main")).give_up()
+
+
+def test_one_call_that_may_read_only_so_much_hands_its_changes_over() -> None:
+    world = World()
+    diverged(world)
+    with pytest.raises(TooMuchWorkError) as merge:
+        world.main.merge("dev", "main", limit=50)
+    assert merge.value.records > 50
+    head = world.main.branch("main").commit_id
+    with pytest.raises(TooMuchWorkError):
+        world.main.cherry_pick("main", "dev", limit=50)
+    world.main.create_branch("undo", "main")
+    put(world.main, {f"{number:04}": "undo" for number in range(150)}, "undo")
+    world.main.commit("undo", "undo")
+    with pytest.raises(TooMuchWorkError):
+        world.main.revert("undo", "main", limit=50)
+    put(world.main, {f"{number:04}": "new" for number in range(0, 150, 3)})
+    with pytest.raises(TooMuchWorkError) as commit:
+        world.main.commit("main", "mine", limit=50)
+    assert world.main.branch("main").commit_id == head
+    assert commit.value.operation
+    put(world.repository(), {"0001": "later"})
+    ask = CommitAsk(branch="main", message="mine", owner=commit.value.operation)
+    rounds(world, ask)
+    assert changes(world.main) == {"0001": "changed"}, "what was staged later is not in it"
+    assert world.main.commit("main", "later", limit=50).message == "later"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_more_sealed_changes_than_one_transaction_takes_are_several_rounds(
+    monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    world = World()
+    monkeypatch.setattr("graveler.lake.sealing.MAX_SEALED", 1)
+    put(world.main, {"0001": "of the dead"})
+    victim = world.repository(DieAt("objects.put", 1))
+    assert died(lambda: victim.commit("main", "of the dead"))
+    world.wait_for_leases()
+    # Who knows the token from before puts under it first, so that the dead one's changes hold this one too.
+    put(world.main if late else world.repository(), {"0002": "mine"})
+    commit = rounds(world, CommitAsk(branch="main", message="mine"), request="id")
+    assert texts(world.main, "main@") == {"0001": "of the dead", "0002": "mine"}
+    assert messages(world.main)[: 1 if late else 2] == ["mine"] * (1 if late else 2)
+    assert rounds(world, CommitAsk(branch="main", message="mine"), request="id") == commit
