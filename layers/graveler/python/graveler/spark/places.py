@@ -7,7 +7,7 @@ find their own, as AWS's tools do (environment, web identity, the role of the EM
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from graveler.lake.place import LakePlace
 from graveler.lake.repository import OpenRepository
@@ -24,14 +24,14 @@ PLACE_OPTIONS: Final = ("lake", "tables", "objects", "region", "s3_endpoint_url"
 
 def place_of(options: Mapping[str, object]) -> LakePlace:
     """The place that options name, for :func:`graveler.lake.place.open_at`: ``lake``, a folder or ``dynamodb://table``; or
-    ``tables``, with ``objects``, and ``region``, ``s3_endpoint_url`` and ``dynamodb_endpoint_url`` where needed. Other options, and
-    empty ones, do not count; as Spark's own, they may be in any case. What they leave open, the environment says.
+    ``tables``, with ``objects``, and ``region``, ``s3_endpoint_url`` and ``dynamodb_endpoint_url`` where needed. Other options,
+    and empty ones, do not count; as Spark's own, they may be in any case. What they leave open, the environment says.
 
     Picklable. :class:`graveler.errors.InvalidError` if they name two places, or half of one;
     :class:`graveler.errors.NotFoundError` if nothing names one.
     """
     given = {name.lower(): str(value) for name, value in options.items() if value}
-    named = {name: given[name] for name in PLACE_OPTIONS if name in given}
+    named: dict[str, Any] = {name: given[name] for name in PLACE_OPTIONS if name in given}
     if "://" not in (folder := named.get("lake", "://")):
         named["lake"] = str(Path(folder).expanduser().absolute())  # a task may work elsewhere
     return find_place(Named(**named))
