@@ -4,6 +4,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from pathlib import Path
+from random import randbytes
 from tempfile import TemporaryDirectory
 from threading import Barrier, Thread
 
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from graveler.errors import InvalidError, NotFoundError, PreconditionError
+from graveler.storage import s3_objects
 from graveler.storage.files import ImmutableFiles
+from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject, UploadMissingError
 from graveler.storage.s3_objects import S3Objects
 from tests.storage.adapters import EXAMPLES, LENIENT, OBJECTS, ONE_AT_A_TIME, PAGE, WITHOUT_NESTED_KEYS
@@ -478,3 +481,43 @@ def does_what_a_dict_does(adapter: str, operations: list[tuple[str, str, object]
 
 def _clashes(key: str, model: dict[str, bytes]) -> bool:
     return any(other.startswith(key + "/") or key.startswith(other + "/") for other in model)
+
+
+def test_a_copy_has_the_bytes_of_the_other_one(objects: Objects) -> None:
+    objects.put("a/one", b"one")
+    objects.put("there", b"other")
+    for destination in ("there", "b/ä c", "a/one"):
+        if destination != "a/one" or not isinstance(objects, S3Objects):  # S3 refuses a copy onto itself
+            objects.copy("a/one", destination)
+            assert objects.get(destination) == b"one"
+    assert objects.get("a/one") == b"one"
+    with pytest.raises(ObjectMissingError):
+        objects.copy("missing", "new")
+    with pytest.raises(InvalidError):
+        objects.copy("a/one", "../b")
+
+
+def test_uploads_that_nobody_finished_are_found(objects: Objects, request: pytest.FixtureRequest) -> None:
+    done, begun = objects.create_multipart("done"), time.time()
+    left = {(key, objects.create_multipart(key)) for key in ("left", "left", "data/x", "_graveler/ranges/r")}
+    objects.complete_multipart("done", done, [(1, objects.put_part("done", done, 1, b"1"))])
+    found = list(objects.uploads())
+    if isinstance(objects, FolderObjects):
+        assert found == []  # it removes them by itself
+        return
+    assert {(upload.key, upload.upload_id) for upload in found} == left
+    if request.node.callspec.params["objects"] != "moto":  # which says 2010
+        assert all(abs(upload.began - begun) < 60 for upload in found)
+    for upload in found:
+        objects.abort_multipart(upload.key, upload.upload_id)
+    assert list(objects.uploads()) == []
+
+
+def test_s3_copies_what_is_large_in_parts(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_objects, "_COPIED_BYTES", 5 << 20)
+    monkeypatch.setattr(s3_objects, "_COPIED_PART", 5 << 20)
+    data = randbytes(11 << 20)
+    objects.put("large", data)
+    objects.copy("large", "copy")
+    assert objects.get("copy") == data
+    assert list(objects.uploads()) == []

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import BusyError, GravelerError, UnavailableError
-from graveler.storage.objects import Objects, StoredObject
+from graveler.storage.objects import Objects, StoredObject, UnfinishedUpload
 from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, query_in_turn
 
 LIST_PAGE: Final = 1000
@@ -89,6 +89,10 @@ class CountingObjects:
         self.bytes_written += len(data) if isinstance(data, bytes) else data.stat().st_size
         return self._inner.put(key, data, if_absent=if_absent)
 
+    def copy(self, source: str, destination: str) -> None:
+        self._note("copy", destination)
+        self._inner.copy(source, destination)
+
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         self._note("delete", key)
         self._inner.delete(key, if_match=if_match)
@@ -126,6 +130,10 @@ class CountingObjects:
     def abort_multipart(self, key: str, upload_id: str) -> None:
         self._note("abort_multipart", key)
         self._inner.abort_multipart(key, upload_id)
+
+    def uploads(self) -> Iterator[UnfinishedUpload]:
+        self._note("uploads", "")
+        return self._inner.uploads()
 
     def _note(self, method: str, key: str) -> None:
         self.calls[method] += 1
@@ -281,6 +289,9 @@ class FaultyObjects:
         )  # a file may be gone when a late request arrives
         return self._faults.request("put", lambda: self._inner.put(key, contents, if_absent=if_absent))
 
+    def copy(self, source: str, destination: str) -> None:
+        self._faults.request("copy", lambda: self._inner.copy(source, destination))
+
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         self._faults.request("delete", lambda: self._inner.delete(key, if_match=if_match))
 
@@ -317,6 +328,9 @@ class FaultyObjects:
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
         self._faults.request("abort_multipart", lambda: self._inner.abort_multipart(key, upload_id))
+
+    def uploads(self) -> Iterator[UnfinishedUpload]:
+        yield from self._faults.request("uploads", lambda: list(self._inner.uploads()))
 
 
 class FaultyTables:

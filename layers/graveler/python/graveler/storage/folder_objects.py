@@ -35,6 +35,7 @@ from graveler.storage.objects import (
     ObjectConditionError,
     ObjectMissingError,
     StoredObject,
+    UnfinishedUpload,
     UploadMissingError,
 )
 from graveler.storage.presigned import Grant, UrlSigner, no_urls
@@ -153,6 +154,10 @@ class FolderObjects:
         publish = partial(self._publish, key, path, if_absent=if_absent)
         return FolderWriter(temporary, descriptor, partial(self._explained, "writing", key), publish)
 
+    def copy(self, source: str, destination: str) -> None:
+        """Write an object with the bytes of another one, durably."""
+        self.put_pieces(destination, self.stream(source))
+
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """Remove an object, durably, and the folders above it that became empty."""
         path = self._path(key)
@@ -267,6 +272,10 @@ class FolderObjects:
         """Forget an upload and its parts."""
         with suppress(UploadMissingError), self._explained("aborting an upload of", key):
             rmtree(self._upload(key, upload_id))
+
+    def uploads(self) -> Iterator[UnfinishedUpload]:
+        """None: :meth:`sweep_leftovers` removes them."""
+        return iter(())
 
     # How it is done
 

@@ -10,7 +10,13 @@ from threading import RLock
 
 from graveler.errors import InvalidError
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, StoredObject, UploadMissingError
+from graveler.storage.objects import (
+    ObjectConditionError,
+    ObjectMissingError,
+    StoredObject,
+    UnfinishedUpload,
+    UploadMissingError,
+)
 from graveler.storage.presigned import Grant, UrlSigner
 
 _PIECE = 1 << 20
@@ -29,6 +35,7 @@ class MemoryObjects:
         self._objects: dict[str, tuple[bytes, StoredObject]] = {}
         self._keys: list[str] = []
         self._uploads: dict[tuple[str, str], dict[int, tuple[str, bytes]]] = {}
+        self._begun: dict[str, float] = {}
         self._serial = count(1)
 
     @property
@@ -71,6 +78,10 @@ class MemoryObjects:
             self._objects[key] = contents, stored
             return stored
 
+    def copy(self, source: str, destination: str) -> None:
+        """Write an object with the bytes of another one."""
+        self.put(destination, self.get(source))
+
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """Remove an object."""
         check_object_key(key)
@@ -111,6 +122,7 @@ class MemoryObjects:
         with self._lock:
             upload_id = f"upload-{next(self._serial)}"
             self._uploads[key, upload_id] = {}
+            self._begun[upload_id] = self._clock()
             return upload_id
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
@@ -142,6 +154,12 @@ class MemoryObjects:
         check_object_key(key)
         with self._lock:
             self._uploads.pop((key, upload_id), None)
+
+    def uploads(self) -> Iterator[UnfinishedUpload]:
+        """Uploads that were neither completed nor aborted."""
+        with self._lock:
+            found = [UnfinishedUpload(key, upload_id, self._begun[upload_id]) for key, upload_id in self._uploads]
+        yield from found
 
     def _find(self, key: str) -> tuple[bytes, StoredObject]:
         check_object_key(key)

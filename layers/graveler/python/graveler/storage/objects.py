@@ -52,6 +52,14 @@ class StoredObject(Struct, frozen=True):
     modified: float
 
 
+class UnfinishedUpload(Struct, frozen=True):
+    """An upload in parts that was neither completed nor aborted. ``began`` in Unix seconds."""
+
+    key: str
+    upload_id: str
+    began: float
+
+
 class Objects(Protocol):
     """Named immutable byte strings. Adapters are cheap to create, picklable, and safe to share between threads."""
 
@@ -81,6 +89,11 @@ class Objects(Protocol):
         """Write an object as a whole: afterwards it is durable, and no reader ever sees half of it. ``data`` is the bytes, or
         a file, which stays the caller's. With ``if_absent``, :class:`ObjectConditionError` when the key is taken: of
         several at once, one wins."""
+        ...
+
+    def copy(self, source: str, destination: str) -> None:
+        """Write an object with the bytes of another one, whatever is there; inside the store where it can do that.
+        :class:`ObjectMissingError` without the other one."""
         ...
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
@@ -118,4 +131,9 @@ class Objects(Protocol):
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
         """Forget an upload and its parts; an unknown one is success."""
+        ...
+
+    def uploads(self) -> Iterator[UnfinishedUpload]:
+        """Uploads that were neither completed nor aborted, in any order; none of a store that removes them by itself. One request
+        for each 1,000."""
         ...

@@ -44,7 +44,13 @@ from graveler.storage.limits import (
     check_part_number,
     check_parts,
 )
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, StoredObject, UploadMissingError
+from graveler.storage.objects import (
+    ObjectConditionError,
+    ObjectMissingError,
+    StoredObject,
+    UnfinishedUpload,
+    UploadMissingError,
+)
 from graveler.storage.presigned import check_presigning
 
 if TYPE_CHECKING:
@@ -55,6 +61,9 @@ SCHEME: Final = "s3://"
 _PIECE: Final = 1 << 20
 _PART_BYTES: Final = 16 << 20
 _WHOLE_BYTES: Final = 64 << 20
+_COPIED_BYTES: Final = 5 << 30
+"""S3 copies no more in one request."""
+_COPIED_PART: Final = 1 << 30
 """A file up to this size is put in one request."""
 _THREADS: Final = 4
 _BUCKET: Final = re.compile(r"[a-zA-Z0-9._-]{3,255}", re.ASCII)
@@ -169,6 +178,43 @@ class S3Objects:
         except OSError as error:
             raise unavailable(error, f"reading {data}") from error
 
+    def copy(self, source: str, destination: str) -> None:
+        """Write an object with the bytes of another one, inside S3. Cost: two requests; of more than 5 GiB two more, and one for
+        each 1 GiB."""
+        size = self.head(source).size
+        at = {"Bucket": self._bucket, "Key": self._at(source)}
+        if size <= _COPIED_BYTES:
+            self._send("copy", destination, lambda s3, key: s3.copy_object(Bucket=self._bucket, Key=key, CopySource=at))
+            return
+        upload_id = self.create_multipart(destination)
+
+        def copy_part(number: int) -> tuple[int, str]:
+            begin = (number - 1) * _COPIED_PART
+            part = f"bytes={begin}-{min(begin + _COPIED_PART, size) - 1}"
+            answer = self._send(
+                "copy_part",
+                destination,
+                lambda s3, key: s3.upload_part_copy(
+                    Bucket=self._bucket,
+                    Key=key,
+                    UploadId=upload_id,
+                    PartNumber=number,
+                    CopySource=at,
+                    CopySourceRange=part,
+                ),
+                upload_id=upload_id,
+            )
+            return number, _bare(answer["CopyPartResult"]["ETag"])
+
+        try:
+            with ThreadPoolExecutor(_THREADS, "graveler-s3") as threads:
+                parts = list(threads.map(copy_part, range(1, -(-size // _COPIED_PART) + 1)))
+            self.complete_multipart(destination, upload_id, parts)
+        except GravelerError:
+            with suppress(GravelerError):  # the bucket's lifecycle rule removes what stays
+                self.abort_multipart(destination, upload_id)
+            raise
+
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """Remove an object. Cost: one request. With ``if_match`` too a missing one is success: S3 does not tell."""
         condition: Any = {} if if_match is None else {"IfMatch": f'"{if_match}"'}
@@ -259,6 +305,27 @@ class S3Objects:
                 lambda s3, at: s3.abort_multipart_upload(Bucket=self._bucket, Key=at, UploadId=upload_id),
                 upload_id=upload_id,
             )
+
+    def uploads(self) -> Iterator[UnfinishedUpload]:
+        """Uploads that were neither completed nor aborted. Cost: one request for each 1,000."""
+        what, after = f"{self.namespace}: list_uploads", {}
+        while True:
+            wanted: Any = after
+            try:
+                s3 = self._client()
+                answer = send(
+                    lambda: s3.list_multipart_uploads(Bucket=self._bucket, Prefix=self._base, **wanted),  # noqa: B023
+                    what,
+                    self._settings.retries,
+                )
+            except FAILURES as error:
+                raise explained(error, what) from error
+            for each in answer.get("Uploads", ()):
+                key = each["Key"].removeprefix(self._base)
+                yield UnfinishedUpload(key, each["UploadId"], each["Initiated"].timestamp())
+            if not answer["IsTruncated"]:
+                return
+            after = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
 
     def _put(self, key: str, data: bytes, size: int, if_absent: bool) -> StoredObject:
         condition: Any = {"IfNoneMatch": "*"} if if_absent else {}
