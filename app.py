@@ -9,6 +9,7 @@ from aws_cdk import App, Tags, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from infra.api import ApiStack
+from infra.ingest import IngestStack
 from infra.layer import LayerError
 from infra.network import NetworkStack
 from infra.observability import ObservabilityStack
@@ -25,12 +26,32 @@ def main() -> int:
         stateful = StatefulStack(app, f"{settings.name}-stateful", settings)
         network = NetworkStack(app, f"{settings.name}-network") if settings.shared_cache else None
         served = ApiStack(
-            app, f"{settings.name}-api", settings, bucket=stateful.bucket, table=stateful.table, network=network
+            app,
+            f"{settings.name}-api",
+            settings,
+            bucket=stateful.bucket,
+            table=stateful.table,
+            landing=stateful.landing,
+            network=network,
+        )
+        ingest = (
+            IngestStack(
+                app,
+                f"{settings.name}-ingest",
+                settings,
+                bucket=stateful.bucket,
+                table=stateful.table,
+                landing=stateful.landing,
+            )
+            if settings.ingest
+            else None
         )
     except (SettingsError, LayerError) as error:
         print(error, file=sys.stderr)
         return 1
-    ObservabilityStack(app, f"{settings.name}-observability", settings, served=served, table=stateful.table)
+    ObservabilityStack(
+        app, f"{settings.name}-observability", settings, served=served, ingest=ingest, table=stateful.table
+    )
     Tags.of(app).add("graveler", settings.name)
     app.synth()
     return 0

@@ -12,17 +12,48 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.acknowledged import acknowledge
-from infra.functions import LONG_SECONDS, Functions, retention
+from infra.functions import (
+    LONG_SECONDS,
+    READ_OBJECTS,
+    READ_TABLE,
+    WRITE_OBJECTS,
+    WRITE_TABLE,
+    Duty,
+    Functions,
+    Needs,
+    retention,
+)
 from infra.network import NetworkStack
+from infra.queues import consume, dead_letters, send, work_queue
 from infra.routes import CATCH_ALL, api_routes
 from infra.settings import Settings
 
 SWEEP_MINUTES: Final = 15
 _TRIES: Final = 5
+_UPLOADS: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+
+DUTIES: Final = {
+    "read": Duty("refs, objects, listings, presigned URLs, the log", READ_TABLE, READ_OBJECTS),
+    "write": Duty(
+        "staging, links, uploads, refs, settings, keys",
+        WRITE_TABLE,
+        (*WRITE_OBJECTS, *_UPLOADS),
+        reads_trees=False,  # it asks a queue
+    ),
+    "commit": Duty("commit", WRITE_TABLE, WRITE_OBJECTS),
+    "merge": Duty("merge, revert, cherry-pick", WRITE_TABLE, WRITE_OBJECTS),
+    "diff": Duty("differences, summaries, blame, checks", READ_TABLE, READ_OBJECTS),
+    "maintain": Duty(
+        "imports, and the clean-up of what commits leave behind",
+        WRITE_TABLE,
+        WRITE_OBJECTS,
+        seconds=LONG_SECONDS,
+        reads_trees=False,
+    ),
+}
 _LINE: Final = {
     "time": "$context.requestTimeEpoch",
     "request_id": "$context.requestId",
@@ -50,34 +81,39 @@ class ApiStack(Stack):
         *,
         bucket: s3.IBucket,
         table: dynamodb.ITable,
+        landing: s3.IBucket,
         network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: HTTP API and functions")
         self._settings = settings
         self._queues()
         self.functions = Functions(
-            self, "Functions", settings, bucket=bucket, table=table, operations=self.operations, network=network
+            self,
+            "Functions",
+            settings,
+            bucket=bucket,
+            table=table,
+            landing=landing,
+            duties=DUTIES,
+            needs=self._needs(),
+            network=network,
         ).all
         self._maintain()
         self._api()
         CfnOutput(self, "Endpoint", value=self.api.api_endpoint, description="what clients call")
 
     def _queues(self) -> None:
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            enforce_ssl=True,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            retention_period=Duration.days(14),
+        self.dead_letters = dead_letters(self, "DeadLetters")
+        self.operations = work_queue(
+            self, "Operations", seconds=LONG_SECONDS + 60, tries=_TRIES, given_up=self.dead_letters
         )
-        self.operations = sqs.Queue(
-            self,
-            "Operations",
-            enforce_ssl=True,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            visibility_timeout=Duration.seconds(LONG_SECONDS + 60),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=_TRIES),
-        )
+
+    def _needs(self) -> dict[str, Needs]:
+        """Who sends to the queue of long operations, and who works on it."""
+        return {
+            "write": Needs({"GRAVELER_OPERATIONS_QUEUE": self.operations.queue_url}, [send(self.operations)]),
+            "maintain": Needs(statements=[consume(self.operations)]),
+        }
 
     def _maintain(self) -> None:
         """Long operations come through the queue; the clock starts the clean-up."""

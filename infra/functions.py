@@ -1,6 +1,7 @@
 """The functions: one for each verb, each with a role that may do what it does and nothing else."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.acknowledged import acknowledge
@@ -25,16 +25,19 @@ REQUEST_SECONDS: Final = 29
 
 LONG_SECONDS: Final = 900
 
-_READ_TABLE: Final = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query")
-_WRITE_TABLE: Final = (
+NAMESPACE: Final = "graveler"
+"""Of the figures that the functions write into their logs."""
+
+READ_TABLE: Final = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query")
+WRITE_TABLE: Final = (
+    *READ_TABLE,
     "dynamodb:PutItem",
     "dynamodb:DeleteItem",
     "dynamodb:BatchWriteItem",
     "dynamodb:ConditionCheckItem",
 )
-_READ_OBJECTS: Final = ("s3:GetObject",)
-_WRITE_OBJECTS: Final = ("s3:GetObject", "s3:PutObject")
-_UPLOADS: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+READ_OBJECTS: Final = ("s3:GetObject",)
+WRITE_OBJECTS: Final = ("s3:GetObject", "s3:PutObject")
 
 
 @dataclass(frozen=True)
@@ -45,37 +48,25 @@ class Duty:
     table: tuple[str, ...]
     objects: tuple[str, ...]
     seconds: int = REQUEST_SECONDS
-    queue: tuple[str, ...] = ()
-    """What it may do with the queue of long operations."""
     reads_trees: bool = True
-    """Whether files of trees are worth keeping near it."""
+    """Whether files of trees are worth keeping near it. Then it is in the network of the shared cache, if there is one, and
+    reaches nothing but S3 and DynamoDB."""
 
 
-DUTIES: Final = {
-    "read": Duty("refs, objects, listings, presigned URLs, the log", _READ_TABLE, _READ_OBJECTS),
-    "write": Duty(
-        "staging, links, uploads, refs, settings, keys",
-        (*_READ_TABLE, *_WRITE_TABLE),
-        (*_WRITE_OBJECTS, *_UPLOADS),
-        queue=("sqs:SendMessage",),
-        reads_trees=False,  # it asks a queue, which the network of the cache does not reach
-    ),
-    "commit": Duty("commit", (*_READ_TABLE, *_WRITE_TABLE), _WRITE_OBJECTS),
-    "merge": Duty("merge, revert, cherry-pick", (*_READ_TABLE, *_WRITE_TABLE), _WRITE_OBJECTS),
-    "diff": Duty("differences, summaries, blame, checks", _READ_TABLE, _READ_OBJECTS),
-    "maintain": Duty(
-        "imports, and the clean-up of what commits leave behind",
-        (*_READ_TABLE, *_WRITE_TABLE),
-        _WRITE_OBJECTS,
-        seconds=LONG_SECONDS,
-        queue=("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"),
-        reads_trees=False,
-    ),
-}
+@dataclass(frozen=True)
+class Needs:
+    """What a function needs of its stack, besides bucket and table."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    statements: Sequence[iam.PolicyStatement] = ()
 
 
 class Functions(Construct):
-    """All functions of :data:`DUTIES`, by their names in ``all``."""
+    """A function for each of ``duties``, by their names in ``all``. All may read what is ingested (``landing`` and the settings'
+    ``ingest_buckets``), and none of them writes there.
+
+    Each stack has a layer of its own, made of the same file: one that stacks share could never be replaced, as the others use it.
+    """
 
     def __init__(
         self,
@@ -85,14 +76,16 @@ class Functions(Construct):
         *,
         bucket: s3.IBucket,
         table: dynamodb.ITable,
-        operations: sqs.IQueue,
-        network: NetworkStack | None,
+        landing: s3.IBucket,
+        duties: Mapping[str, Duty],
+        needs: Mapping[str, Needs],
+        network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name)
-        self._operations = operations
         self._settings = settings
         self._bucket = bucket
         self._table = table
+        self._landing = landing
         self._network = network
         architecture = lambda_.Architecture.ARM_64 if settings.architecture == "arm64" else lambda_.Architecture.X86_64
         self._architecture = architecture
@@ -105,9 +98,9 @@ class Functions(Construct):
             description="graveler and what it runs on",
             removal_policy=RemovalPolicy.RETAIN,  # so that a roll back finds it
         )
-        self.all = {verb: self._function(verb, duty) for verb, duty in DUTIES.items()}
+        self.all = {verb: self._function(verb, duty, needs.get(verb, Needs())) for verb, duty in duties.items()}
 
-    def _function(self, verb: str, duty: Duty) -> lambda_.Function:
+    def _function(self, verb: str, duty: Duty, needs: Needs) -> lambda_.Function:
         settings = self._settings
         title = verb.capitalize()
         keep = settings.removal == "retain"
@@ -117,7 +110,7 @@ class Functions(Construct):
             retention=retention(settings.log_days),
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )
-        role, policy = self._role(title, duty, log_group)
+        role, policy = self._role(title, duty, needs, log_group)
         network = self._network if duty.reads_trees else None
         function = lambda_.Function(
             self,
@@ -135,7 +128,7 @@ class Functions(Construct):
             log_group=log_group,
             reserved_concurrent_executions=settings.reserved_concurrency or None,
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
-            environment=self._environment(verb, duty, network),
+            environment={**needs.environment, **self._environment(verb, network)},
             vpc=None if network is None else network.vpc,
             vpc_subnets=None if network is None else ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
             security_groups=None if network is None else [network.functions_group],
@@ -153,11 +146,9 @@ class Functions(Construct):
         )
         return function
 
-    def _environment(self, verb: str, duty: Duty, network: NetworkStack | None) -> dict[str, str]:
+    def _environment(self, verb: str, network: NetworkStack | None) -> dict[str, str]:
         settings = self._settings
-        queue = {"GRAVELER_OPERATIONS_QUEUE": self._operations.queue_url} if duty.queue else {}
         return {
-            **queue,
             "GRAVELER_OBJECTS": f"s3://{self._bucket.bucket_name}",
             "GRAVELER_TABLES": f"dynamodb://{self._table.table_name}",
             "GRAVELER_DATA_BUCKETS": ",".join(settings.data_buckets),
@@ -165,10 +156,10 @@ class Functions(Construct):
             "GRAVELER_CACHE": "/tmp/cache" if network is None else MOUNT,
             "GRAVELER_CACHE_BYTES": str(_cache_bytes(settings) if network is None else 64 << 30),
             "POWERTOOLS_SERVICE_NAME": verb,
-            "POWERTOOLS_METRICS_NAMESPACE": "graveler",
+            "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         }
 
-    def _role(self, title: str, duty: Duty, log_group: logs.ILogGroup) -> tuple[iam.Role, iam.Policy]:
+    def _role(self, title: str, duty: Duty, needs: Needs, log_group: logs.ILogGroup) -> tuple[iam.Role, iam.Policy]:
         role = iam.Role(
             self,
             f"{title}Role",
@@ -176,17 +167,17 @@ class Functions(Construct):
             description=f"graveler: {duty.description}",
         )
         buckets = [self._bucket.bucket_arn, *(_bucket_arn(self, name) for name in self._settings.data_buckets)]
-        objects = [f"{bucket}/*" for bucket in buckets]
+        sources = [self._landing.bucket_arn, *(_bucket_arn(self, name) for name in self._settings.ingest_buckets)]
         statements = [
             iam.PolicyStatement(
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
             ),
             iam.PolicyStatement(actions=list(duty.table), resources=[self._table.table_arn]),
-            iam.PolicyStatement(actions=list(duty.objects), resources=objects),
-            iam.PolicyStatement(actions=["s3:ListBucket"], resources=buckets),
+            iam.PolicyStatement(actions=list(duty.objects), resources=[f"{arn}/*" for arn in buckets]),
+            iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{arn}/*" for arn in sources]),
+            iam.PolicyStatement(actions=["s3:ListBucket"], resources=[*buckets, *sources]),
+            *needs.statements,
         ]
-        if duty.queue:
-            statements.append(iam.PolicyStatement(actions=list(duty.queue), resources=[self._operations.queue_arn]))
         if self._settings.tracing:
             statements.append(
                 iam.PolicyStatement(actions=["xray:PutTraceSegments", "xray:PutTelemetryRecords"], resources=["*"])
@@ -221,10 +212,12 @@ class Functions(Construct):
         return role, policy
 
     def _acknowledge(self, policy: iam.Policy) -> None:
-        home = Stack.of(self._bucket)
-        exported = home.resolve(home.export_value(self._bucket.bucket_arn))["Fn::ImportValue"]
-        others = [f"arn:<AWS::Partition>:s3:::{name}/*" for name in self._settings.data_buckets]
-        for resource in (f"{exported}/*", *others, "*"):
+        others = [*self._settings.data_buckets, *self._settings.ingest_buckets]
+        for resource in (
+            *(f"{_imported(bucket)}/*" for bucket in (self._bucket, self._landing)),
+            *(f"arn:<AWS::Partition>:s3:::{name}/*" for name in others),
+            "*",
+        ):
             acknowledge(
                 policy,
                 f"AwsSolutions-IAM5[Resource::{resource}]",
@@ -265,3 +258,10 @@ def _cache_bytes(settings: Settings) -> int:
 
 def _bucket_arn(scope: Construct, name: str) -> str:
     return f"arn:{Stack.of(scope).partition}:s3:::{name}"
+
+
+def _imported(bucket: s3.IBucket) -> str:
+    """How the template of another stack names a bucket's ARN."""
+    home = Stack.of(bucket)
+    name: str = home.resolve(home.export_value(bucket.bucket_arn))["Fn::ImportValue"]
+    return name

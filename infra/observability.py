@@ -14,10 +14,9 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.api import ApiStack
+from infra.functions import NAMESPACE
+from infra.ingest import IngestStack
 from infra.settings import Settings
-
-NAMESPACE: Final = "graveler"
-"""Of the figures that the functions write into their logs."""
 
 _PERIOD: Final = Duration.minutes(5)
 _SLOW_MS: Final = 10_000
@@ -28,10 +27,19 @@ class ObservabilityStack(Stack):
     """Dashboard, alarms, budget."""
 
     def __init__(
-        self, scope: Construct, name: str, settings: Settings, *, served: ApiStack, table: dynamodb.Table
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        *,
+        served: ApiStack,
+        ingest: IngestStack | None,
+        table: dynamodb.Table,
     ) -> None:
         super().__init__(scope, name, description="graveler: dashboard, alarms, budget")
         self._served = served
+        self._ingest = ingest
+        self._functions = {**served.functions, **({} if ingest is None else {"ingest": ingest.function})}
         self._topic = sns.Topic(self, "Alarms", enforce_ssl=True)
         if settings.alarm_email:
             self._topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))
@@ -77,7 +85,9 @@ class ObservabilityStack(Stack):
                 "operations and clean-ups that were given up",
             ),
         ]
-        for verb, function in served.functions.items():
+        if self._ingest is not None:
+            alarms += self._ingest_alarms(self._ingest)
+        for verb, function in self._functions.items():
             title = verb.capitalize()
             alarms += [
                 self._alarm(
@@ -91,6 +101,29 @@ class ObservabilityStack(Stack):
                 ),
             ]
         return alarms
+
+    def _ingest_alarms(self, ingest: IngestStack) -> list[cloudwatch.Alarm]:
+        return [
+            self._alarm(
+                "IngestWaiting",
+                ingest.queue.metric_approximate_age_of_oldest_message(period=_PERIOD, statistic="Maximum"),
+                _OLDEST_SECONDS,
+                "seconds that the oldest event of an object has waited",
+            ),
+            self._alarm(
+                "IngestDeadLetters",
+                ingest.dead_letters.metric_approximate_number_of_messages_visible(period=_PERIOD, statistic="Maximum"),
+                1,
+                "events that could not be ingested",
+            ),
+            self._alarm(
+                "IngestCommits",
+                ingest.overdue.metric(period=_PERIOD, statistic="Sum"),
+                1,
+                "commits of ingest that are due and cannot be made",
+                periods=3,
+            ),
+        ]
 
     def _alarm(
         self, name: str, metric: cloudwatch.IMetric, threshold: float, description: str, *, periods: int = 1
@@ -109,7 +142,7 @@ class ObservabilityStack(Stack):
         return alarm
 
     def _dashboard(self, settings: Settings, table: dynamodb.Table) -> None:
-        api, functions = self._served.api, self._served.functions
+        api, functions = self._served.api, self._functions
         dashboard = cloudwatch.Dashboard(
             self, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(3)
         )
@@ -151,6 +184,16 @@ class ObservabilityStack(Stack):
                 "Long operations waiting", [self._served.operations.metric_approximate_number_of_messages_visible()]
             ),
         )
+        if self._ingest is not None:
+            queue, given_up = self._ingest.queue, self._ingest.dead_letters
+            dashboard.add_widgets(
+                _graph(
+                    "Ingest: events",
+                    [queue.metric_number_of_messages_sent(), queue.metric_number_of_messages_deleted()],
+                ),
+                _graph("Ingest: age of the oldest (s)", [queue.metric_approximate_age_of_oldest_message()]),
+                _graph("Ingest: dead letters", [given_up.metric_approximate_number_of_messages_visible()]),
+            )
 
     def _budget(self, settings: Settings) -> None:
         self._topic.add_to_resource_policy(

@@ -26,6 +26,10 @@ class Settings:
     """What becomes of bucket, table and logs when their stack is deleted: ``retain``, or ``destroy`` for experiments."""
     data_buckets: tuple[str, ...] = ()
     """More buckets: repositories may have their namespaces there, and imports may come from there."""
+    ingest: bool = True
+    """What makes commits of what lands in buckets: the deployment's own one for that (``LandingBucket``), and others."""
+    ingest_buckets: tuple[str, ...] = ()
+    """More buckets to ingest from. Each one's owner lets it send its events to EventBridge."""
     presign_seconds: int = 900
     """How long a presigned URL lives; a role's credentials may end it earlier."""
     cors_origins: tuple[str, ...] = ()
@@ -53,6 +57,8 @@ class Settings:
         _check("removal", self.removal, REMOVALS)
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
             raise SettingsError(f"name {self.name!r} must be 1 to 20 small letters, digits and hyphens, a letter first")
+        if self.ingest_buckets and not self.ingest:
+            raise SettingsError("ingest_buckets are named, but ingest is false; leave one of them out")
         for name, low, high in (
             ("presign_seconds", 60, 43_200),
             ("requests_per_second", 1, 100_000),

@@ -1,4 +1,4 @@
-"""What must not be lost: the bucket and the table."""
+"""What must not be lost: the buckets and the table."""
 
 from typing import Final
 
@@ -17,14 +17,49 @@ the files that it names."""
 
 
 class StatefulStack(Stack):
-    """Bucket and table; both stay when the stack goes, unless the settings say otherwise."""
+    """Buckets and table; all stay when the stack goes, unless the settings say otherwise. What lands in
+    ``landing`` is ingested, and entries of commits link to it."""
 
     def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
         super().__init__(scope, name, description="graveler: objects and tables")
+        self._settings = settings
         keep = settings.removal == "retain"
-        self.bucket = s3.Bucket(
+        self.bucket = self._bucket("Objects")
+        self.landing = self._bucket("Landing")
+        resource = self.landing.node.default_child
+        assert isinstance(resource, s3.CfnBucket)
+        # The property of the bucket above would need a function of its own to set this.
+        resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+            event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(event_bridge_enabled=True)
+        )
+        self.table = dynamodb.Table(
             self,
-            "Objects",
+            "Tables",
+            partition_key=dynamodb.Attribute(name=PARTITION_KEY, type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name=SORT_KEY, type=dynamodb.AttributeType.BINARY),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.DEFAULT,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True, recovery_period_in_days=RESTORE_DAYS
+            ),
+            time_to_live_attribute=TTL_ATTRIBUTE,
+            deletion_protection=keep,
+            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+        )
+        for shared in (
+            *(name for bucket in (self.bucket, self.landing) for name in (bucket.bucket_name, bucket.bucket_arn)),
+            self.table.table_name,
+            self.table.table_arn,
+        ):
+            self.export_value(shared)  # also while no other stack asks: so each of them can come and go
+        CfnOutput(self, "ObjectsBucket", value=self.bucket.bucket_name)
+        CfnOutput(self, "LandingBucket", value=self.landing.bucket_name, description="what lands here is ingested")
+        CfnOutput(self, "LakeTable", value=self.table.table_name)
+
+    def _bucket(self, name: str) -> s3.Bucket:
+        bucket = s3.Bucket(
+            self,
+            name,
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             minimum_tls_version=1.2,
@@ -42,30 +77,15 @@ class StatefulStack(Stack):
                     expired_object_delete_marker=True,
                 ),
             ],
-            cors=_cors(settings),
-            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+            cors=_cors(self._settings),
+            removal_policy=RemovalPolicy.RETAIN if self._settings.removal == "retain" else RemovalPolicy.DESTROY,
         )
         acknowledge(
-            self.bucket,
+            bucket,
             "AwsSolutions-S1",
             "The audit log has a line for each presigned URL and each change; access logs would cost more than that tells.",
         )
-        self.table = dynamodb.Table(
-            self,
-            "Tables",
-            partition_key=dynamodb.Attribute(name=PARTITION_KEY, type=dynamodb.AttributeType.STRING),
-            sort_key=dynamodb.Attribute(name=SORT_KEY, type=dynamodb.AttributeType.BINARY),
-            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            encryption=dynamodb.TableEncryption.DEFAULT,
-            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=True, recovery_period_in_days=RESTORE_DAYS
-            ),
-            time_to_live_attribute=TTL_ATTRIBUTE,
-            deletion_protection=keep,
-            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
-        )
-        CfnOutput(self, "ObjectsBucket", value=self.bucket.bucket_name)
-        CfnOutput(self, "LakeTable", value=self.table.table_name)
+        return bucket
 
 
 def _cors(settings: Settings) -> list[s3.CorsRule] | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
 from typing import Any, Final
 
 from infra.layer import build
@@ -83,13 +83,33 @@ class Started:
         self._api = api
         self._process = process
 
+    def send(self, event: Mapping[str, Any]) -> None:
+        """Hand it an event, and wait for nothing."""
+        self._api.events.put(dict(event))
+
+    def kill(self) -> None:
+        """End it as Lambda does at the end of its time: between two instructions."""
+        self._process.kill()
+        self._process.wait()
+
     def invoke(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Its answer to an event."""
-        self._api.events.put(dict(event))
+        self.send(event)
         told = self._api.answers.get(timeout=_SECONDS)
         assert told["path"].endswith("/response"), told
         answer: dict[str, Any] = told["answer"]
         return answer
+
+    def survives(self, event: Mapping[str, Any]) -> bool:
+        """Whether it answers an event; if not, it dies of it."""
+        self._api.events.put(dict(event))
+        while self._process.poll() is None:
+            try:
+                self._api.answers.get(timeout=0.02)
+                return True
+            except Empty:
+                continue
+        return False
 
     def cpu_seconds(self) -> float:
         """What the process has used of a core until now."""

@@ -2,13 +2,15 @@
 
 import json
 import os
+import time
 from typing import Any
 
 import boto3
 import pytest
+from moto.sqs.models import sqs_backends
 
 from graveler.functions.configuration import read_configuration
-from graveler.functions.ingesting import ingest_handler
+from graveler.functions.ingesting import LONGEST_WAIT, ingest_handler, wait
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Traffic
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
@@ -51,6 +53,42 @@ def test_what_lands_is_committed_and_only_what_may_succeed_comes_again(lake: Lak
     assert handler({"Records": records[:2]}, Context()) == {"batchItemFailures": []}
     assert len(repository.log("main").results) == 2
     assert handler({"source": "aws.scheduler"}, Context()) == {"batchItemFailures": []}
+
+
+def test_what_failed_comes_again_later_each_time(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    sqs = boto3.client("sqs")
+    queue = sqs.create_queue(QueueName="events", Attributes={"VisibilityTimeout": "1800"})["QueueUrl"]
+    monkeypatch.setenv("GRAVELER_INGEST_QUEUE", queue)
+    for number in range(11):  # more than one request may be about
+        sqs.send_message(QueueUrl=queue, MessageBody=f"nonsense {number}")
+    received: list[Any] = []
+    while len(received) < 11:
+        received += sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+    records = [
+        {
+            "messageId": message["MessageId"],
+            "body": message["Body"],
+            "receiptHandle": message["ReceiptHandle"],
+            "attributes": {"ApproximateReceiveCount": "3"},
+        }
+        for message in received
+    ]
+    answer = ingest_handler()({"Records": records}, Context())
+    assert len(answer["batchItemFailures"]) == 11
+    held = sqs_backends["123456789012"]["us-east-1"].queues["events"]._messages
+    assert len(held) == 11
+    # Half a minute or so from now, instead of half an hour.
+    assert all(time.time() < message.visible_at / 1000 <= time.time() + 40 for message in held)
+    monkeypatch.setenv("GRAVELER_INGEST_QUEUE", queue + "-gone")  # then they come when the queue itself says so
+    assert len(ingest_handler()({"Records": records}, Context())["batchItemFailures"]) == 11
+
+
+@pytest.mark.parametrize(
+    ("received", "shortest", "longest"), [(0, 5, 10), (1, 5, 10), (2, 10, 20), (5, 80, 160), (1000, 450, LONGEST_WAIT)]
+)
+def test_waits_grow_and_differ(received: int, shortest: int, longest: int) -> None:
+    assert wait(received, 0.0) == longest
+    assert wait(received, 1.0) == shortest
 
 
 def test_poison_ends_among_the_dead_letters_with_its_reason(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,32 +1,65 @@
-"""Assemblies, synthesised once for all tests of a process."""
+"""Assemblies and a deployment, made once for all tests of a run."""
 
+import json
+import platform
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import urllib3
+from lakefs.client import Client
 
+from tests.infra.emulator import Emulator, launch, terminate
+from tests.infra.sharing import held, made_once, shared_folder
 from tests.infra.tools import require_tools, synthesise, templates
+
+
+class Deployed(msgspec.Struct, frozen=True):
+    """A deployment: the emulator that it is in, what its stacks told of it, and an admin's key."""
+
+    emulator: Emulator
+    outputs: dict[str, str]
+    key_id: str
+    secret: str
+
+    @property
+    def url(self) -> str:
+        """Of the API."""
+        return self.outputs["Endpoint"]
+
+    @property
+    def bucket(self) -> str:
+        """Of the lake."""
+        return self.outputs["ObjectsBucket"]
 
 
 @pytest.fixture(scope="session")
 def default_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What somebody deploys who changes nothing."""
-    return _assembly(tmp_path_factory.mktemp("default"))
+    return made_once(shared_folder(tmp_path_factory), "default", _synthesised)
 
 
 @pytest.fixture(scope="session")
 def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With every option."""
-    return _assembly(
-        tmp_path_factory.mktemp("full"),
-        shared_cache=True,
-        tracing=True,
-        data_buckets=["first-bucket", "second-bucket"],
-        cors_origins=["https://example.org"],
-        alarm_email="on-call@example.org",
-        reserved_concurrency=10,
-        removal="destroy",
-    )
+
+    def make(into: Path) -> None:
+        _synthesised(
+            into,
+            shared_cache=True,
+            tracing=True,
+            data_buckets=["first-bucket", "second-bucket"],
+            ingest_buckets=["third-bucket"],
+            cors_origins=["https://example.org"],
+            alarm_email="on-call@example.org",
+            reserved_concurrency=10,
+            removal="destroy",
+        )
+
+    return made_once(shared_folder(tmp_path_factory), "full", make)
 
 
 @pytest.fixture(scope="session")
@@ -41,9 +74,65 @@ def full(full_assembly: Path) -> dict[str, dict[str, Any]]:
     return templates(full_assembly)
 
 
-def _assembly(into: Path, **settings: Any) -> Path:
+@pytest.fixture(scope="session")
+def names() -> Iterator[None]:
+    """Names that end in ``.localhost`` are this machine (RFC 6761), though not each one's resolver knows."""
+    with pytest.MonkeyPatch.context() as patch:
+        ask = socket.getaddrinfo
+
+        def resolve(host: Any, *arguments: Any, **more: Any) -> Any:
+            local = isinstance(host, str) and host.endswith(".localhost")
+            return ask("127.0.0.1" if local else host, *arguments, **more)
+
+        patch.setattr(socket, "getaddrinfo", resolve)
+        yield
+
+
+@pytest.fixture(scope="session")
+def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """A deployment for all tests. A budget is what the emulator does not know."""
+    require_tools()
+    folder = shared_folder(tmp_path_factory)
+
+    def start() -> dict[str, Any]:
+        machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+        assembly = made_once(
+            folder,
+            "assembly",
+            lambda into: _synthesised(into, architecture=machine, monthly_budget=0, alarm_email="on-call@example.org"),
+        )
+        emulator, process = launch(folder / "emulator")
+        try:
+            outputs = emulator.deploy(assembly)
+            with urllib3.PoolManager(timeout=60) as http:
+                asked = json.dumps({"username": "admin"})
+                answer = http.request("POST", f"{outputs['Endpoint']}/api/v1/setup_lakefs", body=asked)
+            assert answer.status == 200, answer.data
+        except BaseException:
+            terminate(process)
+            raise
+        key = answer.json()
+        return {
+            "process": process,
+            "deployed": msgspec.to_builtins(
+                Deployed(emulator, outputs, key["access_key_id"], key["secret_access_key"])
+            ),
+        }
+
+    with held(folder, "deployed", start, lambda told: terminate(told["process"])) as told:
+        yield msgspec.convert(told["deployed"], Deployed)
+
+
+@pytest.fixture
+def client(deployed: Deployed) -> Iterator[Client]:
+    """The field's own client, of the deployment."""
+    made = Client(host=deployed.url, username=deployed.key_id, password=deployed.secret)
+    yield made
+    made.sdk_client._api.rest_client.pool_manager.clear()
+
+
+def _synthesised(into: Path, **settings: Any) -> None:
     require_tools()
     done = synthesise(into, **settings)
     # cdk-nag's findings that nobody acknowledged end the synthesis.
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return into

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ import urllib3
 from tests.infra.tools import CDK, PYTHON, ROOT, environment, require_tools
 
 _START_SECONDS: Final = 60
+_STOP_SECONDS: Final = 10
 
 
 class Emulator(msgspec.Struct, frozen=True):
@@ -35,8 +36,8 @@ class Emulator(msgspec.Struct, frozen=True):
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
-    def deploy(self, assembly: Path) -> str:
-        """Bootstrap, then ``cdk deploy --all`` of an assembly, as its user does. The address of the API."""
+    def deploy(self, assembly: Path) -> dict[str, str]:
+        """Bootstrap, then ``cdk deploy --all`` of an assembly, as its user does. The outputs of all stacks."""
         outputs = assembly.parent / "outputs.json"
         for command in (
             ["bootstrap", "aws://000000000000/us-east-1"],
@@ -52,12 +53,22 @@ class Emulator(msgspec.Struct, frozen=True):
             )
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         told = msgspec.json.decode(outputs.read_bytes(), type=dict[str, dict[str, str]])
-        return told["graveler-api"]["Endpoint"]
+        return {name: value for each in told.values() for name, value in each.items()}
 
 
 @contextmanager
 def emulating(folder: Path) -> Iterator[Emulator]:
     """An emulator on a port of its own, which keeps its files in ``folder``, until the end of the block."""
+    emulator, process = launch(folder)
+    try:
+        yield emulator
+    finally:
+        terminate(process)
+
+
+def launch(folder: Path) -> tuple[Emulator, int]:
+    """An emulator on a port of its own, which keeps its files in ``folder``, and its process, which is nobody's child: whoever is
+    the last one to use it may :func:`terminate` it."""
     require_tools()
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
@@ -71,35 +82,46 @@ def emulating(folder: Path) -> Iterator[Emulator]:
     }
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log"
-    with (
-        log.open("wb") as said,
-        subprocess.Popen(
-            [PYTHON.with_name("ministack")],
-            env=environment(**own),
-            cwd=folder,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _wait(url, process, log)
-            yield Emulator(url)
-        finally:
-            # The processes of its functions are of its group.
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'setsid "$0" > "$1" 2>&1 < /dev/null & echo $!', PYTHON.with_name("ministack"), log],
+        env=environment(**own),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    process = int(done.stdout)
+    emulator = Emulator(f"http://127.0.0.1:{port}")
+    try:
+        _wait(emulator.url, process, log)
+    except BaseException:
+        terminate(process)
+        raise
+    return emulator, process
 
 
-def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def terminate(process: int) -> None:
+    """End an emulator, and the processes of its functions, which are of its group."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process, how)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while _is_running(process) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _wait(url: str, process: int, log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     with urllib3.PoolManager(retries=False, timeout=5) as http:
         while time.monotonic() < deadline:
-            assert process.poll() is None, log.read_text()
+            assert _is_running(process), log.read_text()
             try:
                 http.request("GET", f"{url}/_ministack/health")
                 return

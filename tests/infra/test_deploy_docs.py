@@ -26,14 +26,18 @@ def test_every_setting_is_described() -> None:
 
 
 def test_every_function_is_described(default: dict[str, dict[str, Any]]) -> None:
-    assert len(rows("Which function does what")) == len(resources(default["api"], "AWS::Lambda::Function"))
+    there = [name for template in default.values() for name in resources(template, "AWS::Lambda::Function")]
+    assert len(rows("Which function does what")) == len(there)
 
 
 def test_every_alarm_is_described(default: dict[str, dict[str, Any]]) -> None:
     described = [row[0].strip("`") for row in rows("What it tells you")]
     for name in resources(default["observability"], "AWS::CloudWatch::Alarm"):
         plain = re.sub(r"[0-9A-F]{8}$", "", name)
-        kinds = {plain, re.sub(r"^(Read|Write|Commit|Merge|Diff|Maintain)(?=Errors|Throttles)", "<Function>", plain)}
+        kinds = {
+            plain,
+            re.sub(r"^(Read|Write|Commit|Merge|Diff|Maintain|Ingest)(?=Errors|Throttles)", "<Function>", plain),
+        }
         assert kinds & set(described), name
 
 

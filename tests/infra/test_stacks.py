@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.infra.tools import PYTHON, environment, resources, templates
+from tests.infra.tools import PYTHON, environment, resources, synthesise, templates
 
 SNAPSHOT = Path(__file__).parent / "snapshot.json"
 API_GATEWAY_SECONDS = 30
+FUNCTIONS = {"api": 6, "ingest": 1}
+"""How many functions each stack has."""
 
 Templates = dict[str, dict[str, Any]]
 
@@ -57,12 +59,13 @@ def test_no_action_and_no_data_is_granted_by_a_wildcard(default: Templates, full
 
 
 def test_each_function_has_a_role_of_its_own(default: Templates) -> None:
-    functions = resources(default["api"], "AWS::Lambda::Function")
-    roles = [function["Properties"]["Role"]["Fn::GetAtt"][0] for function in functions.values()]
-    assert len(functions) == len(set(roles)) == 6
-    assert not any(
-        role["Properties"].get("ManagedPolicyArns") for role in resources(default["api"], "AWS::IAM::Role").values()
-    )
+    for stack, amount in FUNCTIONS.items():
+        functions = resources(default[stack], "AWS::Lambda::Function")
+        roles = [function["Properties"]["Role"]["Fn::GetAtt"][0] for function in functions.values()]
+        assert len(functions) == len(set(roles)) == amount
+        assert not any(
+            role["Properties"].get("ManagedPolicyArns") for role in resources(default[stack], "AWS::IAM::Role").values()
+        )
 
 
 def test_functions_end_before_the_gateway_gives_up(default: Templates) -> None:
@@ -74,9 +77,11 @@ def test_functions_end_before_the_gateway_gives_up(default: Templates) -> None:
 
 
 def test_data_outlives_its_stack(default: Templates) -> None:
-    for kind in ("AWS::S3::Bucket", "AWS::DynamoDB::Table"):
-        (kept,) = resources(default["stateful"], kind).values()
-        assert kept["DeletionPolicy"] == kept["UpdateReplacePolicy"] == "Retain"
+    for kind, amount in (("AWS::S3::Bucket", 2), ("AWS::DynamoDB::Table", 1)):
+        found = resources(default["stateful"], kind).values()
+        assert len(found) == amount
+        for kept in found:
+            assert kept["DeletionPolicy"] == kept["UpdateReplacePolicy"] == "Retain"
     (table,) = resources(default["stateful"], "AWS::DynamoDB::Table").values()
     properties = table["Properties"]
     assert properties["DeletionProtectionEnabled"] is True
@@ -97,8 +102,11 @@ def test_the_table_has_the_keys_that_the_library_uses(default: Templates) -> Non
     ]
 
 
-def test_the_bucket_is_private_encrypted_and_forgets_half_uploads(default: Templates) -> None:
-    (bucket,) = resources(default["stateful"], "AWS::S3::Bucket").values()
+@pytest.mark.parametrize("name", ["Objects", "Landing"])
+def test_buckets_are_private_encrypted_and_forget_half_uploads(default: Templates, name: str) -> None:
+    logical, bucket = next(
+        (each, found) for each, found in resources(default["stateful"], "AWS::S3::Bucket").items() if name in each
+    )
     properties = bucket["Properties"]
     assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
     assert properties["BucketEncryption"]
@@ -108,17 +116,23 @@ def test_the_bucket_is_private_encrypted_and_forgets_half_uploads(default: Templ
     (table,) = resources(default["stateful"], "AWS::DynamoDB::Table").values()
     days = table["Properties"]["PointInTimeRecoverySpecification"]["RecoveryPeriodInDays"]
     assert any(rule.get("NoncurrentVersionExpiration") == {"NoncurrentDays": days} for rule in rules)
-    (policy,) = resources(default["stateful"], "AWS::S3::BucketPolicy").values()
+    (policy,) = (
+        found
+        for found in resources(default["stateful"], "AWS::S3::BucketPolicy").values()
+        if found["Properties"]["Bucket"]["Ref"] == logical
+    )
     denied = [s for s in policy["Properties"]["PolicyDocument"]["Statement"] if s["Effect"] == "Deny"]
     assert any(s["Condition"] == {"Bool": {"aws:SecureTransport": "false"}} for s in denied)
 
 
 def test_logs_end_some_day(default: Templates) -> None:
-    groups = resources(default["api"], "AWS::Logs::LogGroup")
-    assert len(groups) == 7
-    assert {group["Properties"]["RetentionInDays"] for group in groups.values()} == {30}
-    functions = resources(default["api"], "AWS::Lambda::Function").values()
-    assert {function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"] for function in functions} <= set(groups)
+    for stack in FUNCTIONS:
+        groups = resources(default[stack], "AWS::Logs::LogGroup")
+        assert {group["Properties"]["RetentionInDays"] for group in groups.values()} == {30}
+        functions = resources(default[stack], "AWS::Lambda::Function").values()
+        named = [function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"] for function in functions]
+        assert len(set(named)) == len(named)
+        assert set(named) <= set(groups)
 
 
 def test_nothing_runs_while_nobody_asks(default: Templates) -> None:
@@ -126,7 +140,8 @@ def test_nothing_runs_while_nobody_asks(default: Templates) -> None:
     assert not [kind for kind in kinds if kind.startswith(("AWS::EC2", "AWS::EFS", "AWS::ECS", "AWS::RDS"))]
     assert not [
         f
-        for f in resources(default["api"], "AWS::Lambda::Function").values()
+        for stack in FUNCTIONS
+        for f in resources(default[stack], "AWS::Lambda::Function").values()
         if "ReservedConcurrentExecutions" in f["Properties"]
     ]
 
@@ -135,6 +150,65 @@ def test_alarms_reach_somebody(default: Templates, full: Templates) -> None:
     alarms = resources(default["observability"], "AWS::CloudWatch::Alarm")
     assert all(alarm["Properties"]["AlarmActions"] for alarm in alarms.values())
     assert "on-call@example.org" in json.dumps(resources(full["observability"], "AWS::SNS::Subscription"))
+
+
+def test_what_lands_reaches_the_function_or_is_kept(default: Templates, full: Templates) -> None:
+    (landing,) = (
+        bucket for name, bucket in resources(default["stateful"], "AWS::S3::Bucket").items() if "Landing" in name
+    )
+    told = landing["Properties"]["NotificationConfiguration"]["EventBridgeConfiguration"]
+    assert told == {"EventBridgeEnabled": True}
+    ingest = default["ingest"]
+    rules = resources(ingest, "AWS::Events::Rule")
+    (objects,) = (rule["Properties"] for name, rule in rules.items() if "Objects" in name)
+    assert objects["EventPattern"]["detail-type"] == ["Object Created", "Object Deleted"]
+    (target,) = objects["Targets"]
+    queues = resources(ingest, "AWS::SQS::Queue")
+    (events,) = (name for name in queues if name.startswith("Events"))
+    (dead,) = (name for name in queues if name.startswith("DeadLetters"))
+    assert target["Arn"]["Fn::GetAtt"][0] == events
+    assert target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0] == dead
+    properties = queues[events]["Properties"]
+    assert properties["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0] == dead
+    assert all(queue["Properties"]["SqsManagedSseEnabled"] for queue in queues.values())
+    (function,) = resources(ingest, "AWS::Lambda::Function").values()
+    assert properties["VisibilityTimeout"] >= 6 * function["Properties"]["Timeout"]
+    (mapping,) = resources(ingest, "AWS::Lambda::EventSourceMapping").values()
+    assert mapping["Properties"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    named = next(
+        rule["Properties"]["EventPattern"]["detail"]["bucket"]["name"]
+        for name, rule in resources(full["ingest"], "AWS::Events::Rule").items()
+        if "Objects" in name
+    )
+    assert named[1:] == ["third-bucket"]
+
+
+def test_ingest_and_its_stack_mean_the_same() -> None:
+    from graveler.functions import ingesting
+    from graveler.ingest.ingester import CHUNK
+
+    source = (Path(__file__).resolve().parents[2] / "infra" / "ingest.py").read_text()
+    assert re.search(r'^OVERDUE: Final = "(.*)"$', source, re.MULTILINE)[1] == ingesting.OVERDUE  # type: ignore[index]
+    assert int(re.search(r"^BATCH: Final = (\d+)$", source, re.MULTILINE)[1]) % CHUNK == 0  # type: ignore[index]
+
+
+def test_who_ingests_does_not_write_where_it_ingests_from(full: Templates) -> None:
+    for stack in FUNCTIONS:
+        for policy in resources(full[stack], "AWS::IAM::Policy").values():
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+                if "third-bucket" in json.dumps(statement) or "Landing" in json.dumps(statement):
+                    assert statement["Action"] in ("s3:GetObject", "s3:ListBucket"), statement
+
+
+def test_ingest_can_be_left_out(tmp_path: Path) -> None:
+    assert synthesise(tmp_path, ingest=False).returncode == 0
+    assert set(templates(tmp_path)) == {"stateful", "api", "observability"}
+
+
+def test_what_stacks_share_is_there_before_anybody_asks(default: Templates) -> None:
+    """Whichever stack comes or goes: the others never have to be changed in the same step."""
+    exported = {output["Export"]["Name"] for output in default["stateful"]["Outputs"].values() if output.get("Export")}
+    assert len(exported) == 6
 
 
 def test_templates_fit_any_account_and_region(default: Templates, full: Templates) -> None:
@@ -160,6 +234,7 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
         ({"tracing": "perhaps"}, "tracing 'perhaps' must be true or false"),
         ({"log_days": 31}, "log_days 31 must be one of 1, 3, 5"),
         ({"name": "Graveler!"}, "name 'Graveler!' must be"),
+        ({"ingest": "false", "ingest_buckets": "b"}, "ingest_buckets are named, but ingest is false"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(settings: dict[str, Any], said: str) -> None:

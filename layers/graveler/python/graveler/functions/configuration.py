@@ -20,7 +20,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """``objects`` (``s3://bucket``) is where new repositories lie, ``tables`` (``dynamodb://table``) the lake's table;
     ``data_buckets`` may hold repositories too, and what is imported. Files of trees are kept in the folder ``cache``, up to
     ``cache_bytes``. ``operations_queue`` is the URL of the queue that long operations go to; None: this process works on them.
-    ``ingest_dead_letters`` is that of the queue for messages that cannot be ingested; None: they come again until they end there.
+    ``ingest_queue`` is that of the queue whose messages are ingested, ``ingest_dead_letters`` of the one for those that cannot
+    be; None: they come again, when the queue itself says so, until it gives them up.
     """
 
     objects: str
@@ -30,6 +31,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     cache: Path = Path("/tmp/cache")
     cache_bytes: int = _DEFAULT_CACHE_BYTES
     operations_queue: str | None = None
+    ingest_queue: str | None = None
     ingest_dead_letters: str | None = None
 
     @property
@@ -82,5 +84,6 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         cache=Path(environ.get(f"{_PREFIX}CACHE") or "/tmp/cache"),
         cache_bytes=number("CACHE_BYTES", _DEFAULT_CACHE_BYTES),
         operations_queue=environ.get(f"{_PREFIX}OPERATIONS_QUEUE") or None,
+        ingest_queue=environ.get(f"{_PREFIX}INGEST_QUEUE") or None,
         ingest_dead_letters=environ.get(f"{_PREFIX}INGEST_DEAD_LETTERS") or None,
     )

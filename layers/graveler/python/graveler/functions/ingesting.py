@@ -2,11 +2,12 @@
 
 What cannot succeed goes to the queue of dead letters at once, with its reason as the attribute ``reason``: so a person sees why,
 and nothing is tried in vain. Where that queue is not named, or cannot be reached, the message comes again, and ends there by
-itself.
+itself. What may succeed later comes again after a while, each time a longer one.
 """
 
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -17,12 +18,28 @@ from graveler.functions.maintenance import Context
 from graveler.ingest.ingester import Batch, Ingester, Message, Outcome, Result
 from graveler.lake.clock import SystemClock
 
+OVERDUE: Final = "a commit is due and cannot be made"
+"""The line of the log that an alarm is about."""
+
+LONGEST_WAIT: Final = 900
+"""Seconds after which a message that failed comes again, at the latest."""
+
+_FIRST_WAIT: Final = 5
+_AT_ONCE: Final = 10
+"""Messages that one request may be about."""
+
 _REASON_CHARS: Final = 1000
+
+
+class _Attributes(msgspec.Struct, frozen=True):
+    received: str = msgspec.field(name="ApproximateReceiveCount", default="1")
 
 
 class _Record(msgspec.Struct, frozen=True, rename="camel"):
     message_id: str
     body: str
+    receipt_handle: str = ""
+    attributes: _Attributes = _Attributes()
 
 
 def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
@@ -37,24 +54,25 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
         began = time.perf_counter()
         function, ingester = opened()
         function.telemetry.begin(context.aws_request_id)
-        failed: list[str] = []
+        failed: list[_Record] = []
         counts: dict[str, int] = {}
         try:
             if "Records" in event:
                 records = msgspec.convert(event["Records"], list[_Record])
                 messages = [Message(record.message_id, record.body) for record in records]
                 results, batch = ingester.process_messages(messages)
-                for message, result in zip(messages, results, strict=True):
+                for record, message, result in zip(records, messages, results, strict=True):
                     counts[result.outcome.value] = counts.get(result.outcome.value, 0) + 1
                     if not result.outcome.is_done and not _buried(function, message, result):
-                        failed.append(message.id)
+                        failed.append(record)
+                _put_off(function, failed)
             else:
                 batch = ingester.commit_due()
             _tell_commits(function, batch)
             counts["commits"] = len(batch.commits)
         finally:
             function.telemetry.tell(function.traffic.take(), (time.perf_counter() - began) * 1000, dict(counts))
-        return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in failed]}
+        return {"batchItemFailures": [{"itemIdentifier": record.message_id} for record in failed]}
 
     return handler
 
@@ -86,12 +104,45 @@ def _buried(function: Function, message: Message, result: Result) -> bool:
     return True
 
 
+def _put_off(function: Function, failed: Sequence[_Record]) -> None:
+    """Have messages come again after :func:`wait`. What cannot be put off comes when the queue itself says so."""
+    queue = function.configuration.ingest_queue
+    if queue is None or not failed:
+        return
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    client = boto3.client("sqs")
+    for start in range(0, len(failed), _AT_ONCE):
+        entries: list[Any] = [
+            {
+                "Id": str(number),
+                "ReceiptHandle": record.receipt_handle,
+                "VisibilityTimeout": wait(int(record.attributes.received), random.random()),
+            }
+            for number, record in enumerate(failed[start : start + _AT_ONCE])
+        ]
+        try:
+            refused = client.change_message_visibility_batch(QueueUrl=queue, Entries=entries).get("Failed", [])
+        except (BotoCoreError, ClientError) as error:
+            refused = [{"Message": str(error)}]
+        for each in refused:
+            function.telemetry.logger.warning("a message cannot be put off", extra={"reason": each.get("Message", "")})
+
+
+def wait(received: int, chance: float) -> int:
+    """Seconds until a message that was received so often comes again: twice as many each time, of which ``chance`` (0 to 1) takes
+    away up to half, so that those that failed together do not come together."""
+    longest = min(_FIRST_WAIT << min(max(received, 1), 16), LONGEST_WAIT)
+    return longest - int(chance * longest / 2)
+
+
 def _tell_commits(function: Function, batch: Batch) -> None:
     log = function.telemetry.logger
     for made in batch.commits:
         log.info("committed", extra={"repository": made.repository, "rule": made.rule, "commit": made.commit.id})
     for failed in batch.commits_failed:
         log.error(
-            "a commit is due and cannot be made",
+            OVERDUE,
             extra={"repository": failed.repository, "rule": failed.rule, "reason": failed.reason},
         )

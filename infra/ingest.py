@@ -1,0 +1,125 @@
+"""Ingest: what lands in buckets goes by way of EventBridge into a queue, and a function makes commits of it."""
+
+from typing import Final
+
+from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda_event_sources as sources
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.functions import NAMESPACE, WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs
+from infra.queues import consume, dead_letters, send, work_queue
+from infra.settings import Settings
+
+SECONDS: Final = 300
+"""Of a function that works on a batch, the commit that it makes due included."""
+
+VISIBILITY_SECONDS: Final = 6 * SECONDS
+"""For how long a batch is nobody else's: what AWS asks for. What failed comes sooner, as the function says so."""
+
+TRIES: Final = 20
+"""Of a message that might succeed, some hours long (:data:`graveler.functions.ingesting.LONGEST_WAIT`)."""
+
+BATCH: Final = 480
+"""Messages of a batch: ten transactions of graveler.ingest.ingester.CHUNK keys."""
+
+_WINDOW_SECONDS: Final = 5
+_AT_ONCE: Final = 5
+"""Functions. Transactions on one branch exclude each other, so more make one branch no faster."""
+
+CLOCK_MINUTES: Final = 1
+
+OVERDUE: Final = "a commit is due and cannot be made"
+"""As graveler.functions.ingesting.OVERDUE."""
+
+DUTY: Final = Duty(
+    "what lands in buckets, and the commits of it",
+    WRITE_TABLE,
+    WRITE_OBJECTS,
+    seconds=SECONDS,
+    reads_trees=False,  # it asks its queues
+)
+
+
+class IngestStack(Stack):
+    """Rule, queues, function, clock. Holds nothing but what is in its queues."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        *,
+        bucket: s3.IBucket,
+        table: dynamodb.ITable,
+        landing: s3.IBucket,
+    ) -> None:
+        super().__init__(scope, name, description="graveler: ingest of what lands in buckets")
+        self.dead_letters = dead_letters(self, "DeadLetters")
+        self.queue = work_queue(self, "Events", seconds=VISIBILITY_SECONDS, tries=TRIES, given_up=self.dead_letters)
+        functions = Functions(
+            self,
+            "Functions",
+            settings,
+            bucket=bucket,
+            table=table,
+            landing=landing,
+            duties={"ingest": DUTY},
+            needs={
+                "ingest": Needs(
+                    {
+                        "GRAVELER_INGEST_QUEUE": self.queue.queue_url,
+                        "GRAVELER_INGEST_DEAD_LETTERS": self.dead_letters.queue_url,
+                    },
+                    [consume(self.queue), send(self.dead_letters)],
+                )
+            },
+        )
+        self.function = functions.all["ingest"]
+        self.overdue = logs.MetricFilter(
+            self,
+            "OverdueCommits",
+            log_group=self.function.log_group,
+            filter_pattern=logs.FilterPattern.string_value("$.message", "=", OVERDUE),
+            metric_namespace=NAMESPACE,
+            metric_name="OverdueCommits",
+        )
+        self.function.add_event_source(
+            sources.SqsEventSource(
+                self.queue,
+                batch_size=BATCH,
+                max_batching_window=Duration.seconds(_WINDOW_SECONDS),
+                max_concurrency=_AT_ONCE,
+                report_batch_item_failures=True,
+            )
+        )
+        self._rules([landing.bucket_name, *settings.ingest_buckets])
+        CfnOutput(self, "IngestQueue", value=self.queue.queue_url)
+        CfnOutput(self, "IngestDeadLetters", value=self.dead_letters.queue_url)
+
+    def _rules(self, buckets: list[str]) -> None:
+        events.Rule(
+            self,
+            "Objects",
+            description="graveler: objects that come and go",
+            event_pattern=events.EventPattern(
+                source=["aws.s3"],
+                detail_type=["Object Created", "Object Deleted"],
+                detail={"bucket": {"name": buckets}},
+            ),
+            targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters)],
+        )
+        events.Rule(
+            self,
+            "Clock",
+            description="graveler: commits that the clock makes due",
+            schedule=events.Schedule.rate(Duration.minutes(CLOCK_MINUTES)),
+            targets=[
+                # The next minute does what this one did not.
+                targets.LambdaFunction(self.function, retry_attempts=0, max_event_age=Duration.minutes(CLOCK_MINUTES))
+            ],
+        )

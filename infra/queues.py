@@ -1,0 +1,43 @@
+"""Queues: encrypted, by TLS only, each with a place for what was given up."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+
+def dead_letters(scope: Construct, name: str) -> sqs.Queue:
+    """A queue for what was given up. It keeps a message for two weeks."""
+    return sqs.Queue(
+        scope,
+        name,
+        enforce_ssl=True,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        retention_period=Duration.days(14),
+    )
+
+
+def work_queue(scope: Construct, name: str, *, seconds: int, tries: int, given_up: sqs.IQueue) -> sqs.Queue:
+    """A queue that a function works on: what is not finished ``seconds`` after it was taken comes again, and ends in ``given_up``
+    after ``tries`` times."""
+    return sqs.Queue(
+        scope,
+        name,
+        enforce_ssl=True,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        visibility_timeout=Duration.seconds(seconds),
+        dead_letter_queue=sqs.DeadLetterQueue(queue=given_up, max_receive_count=tries),
+    )
+
+
+def send(*queues: sqs.IQueue) -> iam.PolicyStatement:
+    """The right to send."""
+    return iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[queue.queue_arn for queue in queues])
+
+
+def consume(queue: sqs.IQueue) -> iam.PolicyStatement:
+    """The right to work on what comes."""
+    return iam.PolicyStatement(
+        actions=["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"],
+        resources=[queue.queue_arn],
+    )
