@@ -1,6 +1,6 @@
-"""How the files in ``tests/golden/v1`` were made. Run once per released format; never again for one that is released.
+"""How the files under ``tests/golden`` were made. Run once per released format; never again for one that is released.
 
-``python -m tests.tree.make_golden tests/golden/v2`` writes a folder; ``contents.json`` says what a reader must find in it.
+``python -m tests.tree.make_golden tests/golden/v3`` writes a folder; ``contents.json`` says what a reader must find in it.
 """
 
 import sys

@@ -89,7 +89,20 @@ def id_by_the_formula(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def suffix_by_the_formula(values: Iterable[bytes]) -> str:
+    """Of a metarange's name; and of a range's in format 1 before there were chunks."""
     return sha256(b"".join(values)).hexdigest()[:32]
+
+
+def suffix_by_chunks(records: Iterable[tuple[bytes, bytes]]) -> str:
+    """Of a range's name, over (key, packed) pairs: a chunk ends after a record ID that begins with a byte below 8."""
+    chunks = [b""]
+    for key, value in records:
+        chunks[-1] += value
+        if sha256(sha256(key).digest() + sha256(identity_of(value)).digest()).digest()[0] < 8:
+            chunks.append(b"")
+    if not chunks[-1]:
+        chunks.pop()
+    return sha256(b"".join(sha256(chunk).digest() for chunk in chunks)).hexdigest()[:32]
 
 
 def changes_between(before: Mapping[bytes, int], after: Mapping[bytes, int]) -> list[tuple[bytes, bytes | None]]:

@@ -40,6 +40,7 @@ from tests.tree.support import (
     slices,
     some_contents,
     some_split,
+    suffix_by_chunks,
     suffix_by_the_formula,
     watched,
 )
@@ -366,7 +367,7 @@ def test_ids_and_names_follow_the_written_formula(contents: Contents, split: Spl
     for number, part in enumerate(cut_by_the_rule(sorted(contents), split)):
         info = tree.info(number)
         assert info.id == id_by_the_formula((key, identity_of(records[key])) for key in part)
-        assert info.name == f"{info.id.hex()}-{suffix_by_the_formula(records[key] for key in part)}"
+        assert info.name == f"{info.id.hex()}-{suffix_by_chunks((key, records[key]) for key in part)}"
         assert (info.first, info.last, info.count) == (part[0], part[-1], len(part))
         assert info.size == sum(len(key) + 32 for key in part)
         assert info.total == sum(len(str(contents[key])) for key in part)

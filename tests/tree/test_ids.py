@@ -10,11 +10,13 @@ import pytest
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.storage.cache import CacheNotes, FileCache
 from graveler.tree import apply as applying
+from graveler.tree import patch as patching
 from graveler.tree import writer as writing
 from graveler.tree.apply import apply
 from graveler.tree.files import TreeStore
-from graveler.tree.ids import MemoryNotes, Notes, RecordIDs
+from graveler.tree.ids import MemoryNotes, Notes, RangeNote, RangeNotes
 from graveler.tree.merge import merge
+from graveler.tree.naming import chunk_digests, suffix
 from graveler.tree.record import record_ids
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
@@ -80,7 +82,8 @@ def _between(before: dict[bytes, int], after: dict[bytes, int]) -> dict[bytes, i
     return {key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
-def test_a_change_hashes_itself_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [100, 1500])
+def test_a_change_hashes_itself_and_nothing_else(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     store = TreeStore(MemoryFiles())
     tree = build(store, SPLIT, ((key, packed(1)) for key in KEYS))
     hashed: list[bytes] = []
@@ -89,21 +92,44 @@ def test_a_change_hashes_itself_and_nothing_else(monkeypatch: pytest.MonkeyPatch
         hashed.extend(keys)
         return record_ids(keys, values)
 
-    for module in (applying, writing):
+    for module in (applying, patching, writing):
         monkeypatch.setattr(module, "record_ids", watched)
-    apply(tree, changes({KEYS[n]: 2 for n in range(0, 6000, 100)}), SPLIT)
-    assert hashed == KEYS[::100]
+    apply(tree, changes(dict.fromkeys(KEYS[::step], 2)), SPLIT)
+    assert sorted(set(hashed)) == KEYS[::step]
 
 
-def test_ids_that_do_not_digest_to_the_range_are_none() -> None:
-    notes = MemoryNotes()
-    ids = RecordIDs(notes)
-    right = record_ids(KEYS, [packed(1)] * len(KEYS))
-    ids.put(sha256(right).digest(), right)
-    ids.put(sha256(b"another").digest(), right)
-    assert ids.get(sha256(right).digest()) == right
-    assert ids.get(sha256(b"another").digest()) is None
-    assert ids.get(sha256(b"unknown").digest()) is None
+def note_of(ids: bytes, packed: list[bytes]) -> RangeNote:
+    return RangeNote(ids, chunk_digests(ids, packed), b"layout", [len(packed)], SPLIT, 7)
+
+
+def test_a_note_that_does_not_digest_to_the_name_is_none() -> None:
+    records = [packed(1)] * len(KEYS)
+    ids = record_ids(KEYS, records)
+    note = note_of(ids, records)
+    range_id, second = sha256(ids).digest(), suffix(note.digests)
+    notes = RangeNotes(MemoryNotes())
+    for name in ((range_id, second), (sha256(b"another").digest(), second), (range_id, b"another".ljust(16))):
+        notes.put(*name, note)
+        assert notes.get(*name) == (note if name == (range_id, second) else None)
+    assert notes.get(sha256(b"unknown").digest(), second) is None
+
+
+def test_a_damaged_note_is_none(seed: int) -> None:
+    """Whichever byte it is: also those that digest to nothing."""
+    kept, random = MemoryNotes(), Random(seed)
+    notes = RangeNotes(kept)
+    records = [packed(n) for n in range(50)]
+    ids = record_ids(KEYS[:50], records)
+    note = note_of(ids, records)
+    name = sha256(ids).digest(), suffix(note.digests)
+    notes.put(*name, note)
+    ((place, data),) = kept._kept.items()
+    for at in range(len(data)):
+        kept.put(place, data[:at] + bytes([data[at] ^ random.randrange(1, 256)]) + data[at + 1 :])
+        assert notes.get(*name) is None
+    for end in (0, 1, 15, 16, 17, len(data) - 1):
+        kept.put(place, data[:end])
+        assert notes.get(*name) is None
 
 
 def test_memory_holds_what_was_used_last_and_no_more_than_it_may() -> None:

@@ -4,9 +4,10 @@ Reads the ranges that a change touches, and those that it takes to get in step a
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,6 +15,7 @@ from graveler.errors import InvalidError
 from graveler.model import SplitParameters
 from graveler.tree.files import ENOUGH, TASK, TreeStore
 from graveler.tree.ids import ID_BYTES
+from graveler.tree.patch import Change as Change
 from graveler.tree.record import identity, record_ids
 from graveler.tree.tree import Tree
 from graveler.tree.writer import BATCH, TreeWriter, batches
@@ -21,11 +23,12 @@ from graveler.tree.writer import BATCH, TreeWriter, batches
 if TYPE_CHECKING:
     from graveler.tree.crew import Crew
 
-Change = tuple[bytes, bytes | None]
-"""A key and the packed bytes that it gets, or None to remove it."""
-
 Interval = tuple[bytes | None, bytes | None]
 """Keys with ``after < key <= upto``; None is no bound."""
+
+
+_FEW: Final = 4
+"""Where more than one in so many records of a range changes, nobody asks whether its blocks can be copied."""
 
 
 def apply(tree: Tree, changes: Iterable[Change], split: SplitParameters) -> Tree:
@@ -193,7 +196,7 @@ def common_run(left: Tree, i: int, right: Tree, j: int) -> int:
 def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], interval: Interval) -> None:
     """Append to ``writer`` the records of ``tree`` in ``interval`` with ``changes``, which all lie in it."""
     after, upto = interval
-    source = _ascending(changes)
+    source = _Ahead(_ascending(changes))
     change = next(source, None)
     while change is not None:
         # A change belongs to the first range whose last key is not below it; after all of them, to the end.
@@ -208,6 +211,14 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
                 writer.add(keys, packed)
             return
         last = tree.lasts[number] if upto is None else min(upto, tree.lasts[number])
+        if after == before and last == tree.lasts[number]:
+            mine = [change, *source.take(last, tree.info(number).count // _FEW)]
+            if not source.has(last) and writer.patch(tree, number, mine):
+                after, change = last, next(source, None)
+                continue
+            source.give_back(mine)
+            change = next(source, None)
+            assert change is not None
         for keys, packed, ids in tree.parts(number, b"" if after is None else after + b"\0"):
             if keys[-1] > last:
                 end = bisect_left(keys, last + b"\0")
@@ -269,6 +280,34 @@ def _add_changed(
         new_ids.append(ids[done * ID_BYTES :])
     writer.add(new_keys + keys[done:], new_packed + packed[done:], None if ids is None else b"".join(new_ids))
     return change
+
+
+class _Ahead(Iterator[Change]):
+    """Changes that somebody may look at before they are taken."""
+
+    def __init__(self, changes: Iterator[Change]) -> None:
+        self._changes = changes
+        self._seen: deque[Change] = deque()
+
+    def __next__(self) -> Change:
+        return self._seen.popleft() if self._seen else next(self._changes)
+
+    def take(self, last: bytes, most: int) -> list[Change]:
+        """The next changes up to the key ``last``, at most so many."""
+        taken: list[Change] = []
+        while len(taken) < most and self.has(last):
+            taken.append(self._seen.popleft())
+        return taken
+
+    def has(self, last: bytes) -> bool:
+        """Does the next change belong to a key up to ``last``?"""
+        if not self._seen:
+            self._seen.extend(islice(self._changes, 1))
+        return bool(self._seen) and self._seen[0][0] <= last
+
+    def give_back(self, changes: Sequence[Change]) -> None:
+        """They are to be taken again, before all others."""
+        self._seen.extendleft(reversed(changes))
 
 
 def _ascending(changes: Iterable[Change]) -> Iterator[Change]:

@@ -114,7 +114,10 @@ class Cursor:
     def ids(self, stop: int) -> bytes | None:
         """The record IDs of ``keys[at:stop]``, if they are noted."""
         if self._ids is None:
-            self._ids = self.tree.ids(self.number) or b""
+            note = self.tree.note(self.number)
+            self._ids = b"" if note is None else note.ids
+            if note is not None:
+                self._open().tell(note.layout, note.counts)
         if not self._ids:
             return None
         if self._before < 0:

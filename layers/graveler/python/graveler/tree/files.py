@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from graveler.errors import DamagedFileError, NotFoundError
-from graveler.tree.ids import MemoryNotes, Notes, RecordIDs
+from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.sstable import BlockCache, MalformedTableError, Table
 
 if TYPE_CHECKING:
@@ -43,9 +43,10 @@ class TreeStore:
     """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and at most
     ``max_block_bytes`` of decompressed blocks that single records were looked up in.
 
-    ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where record IDs are
-    remembered; in this process's memory if nothing is given. ``workers`` is how many processes may work for this one where
-    very many ranges are concerned (``crew``); give more than 1 only for ``files`` whose pickled copies read and write the same.
+    ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where it is noted what
+    rewriting a range needs; in this process's memory if nothing is given. ``workers`` is how many processes may work for this
+    one where very many ranges are concerned (``crew``); give more than 1 only for ``files`` whose pickled copies read and
+    write the same.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class TreeStore:
         self._lock = Lock()
         self.workers = workers
         self._can_send: bool | None = None
-        self.ids = RecordIDs(MemoryNotes() if notes is None else notes)
+        self.notes = RangeNotes(MemoryNotes() if notes is None else notes)
 
     def limit(self, memory: int) -> None:
         """Keep about ``memory`` bytes at hand from now on. A byte of a file is worth more than one of a decompressed block: it
@@ -80,7 +81,7 @@ class TreeStore:
             self._close_some()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self._files, self._scratch, self._max_open_bytes, self._max_block_bytes, self.ids.notes)
+        return _restore, (self._files, self._scratch, self._max_open_bytes, self._max_block_bytes, self.notes.notes)
 
     def crew(self) -> "Crew | None":
         """The processes that may help, or None. Starts some when first asked."""

@@ -1,17 +1,25 @@
-"""Record IDs of ranges that were written, kept near: 32 bytes a record.
+"""What is noted of ranges that were written, kept near: some 34 bytes a record.
 
 A range ID digests the record IDs of all its records, and computing these is the most expensive part of rewriting a range. Whoever
-writes a range knows them, so they are noted under its ID; a later rewrite then hashes what has changed and nothing else. Notes
-are no part of a lake: they may vanish at any time, and one is believed only if it digests to the range ID that it was asked for.
+writes a range knows them, so they are noted under its name, with whatever else saves the next writer from looking at all records
+(:class:`RangeNote`). Notes are no part of a lake: they may vanish at any time. Record IDs and chunk digests are believed only if
+they digest to the range's name; the rest has a checksum, as the blocks of a file have.
 """
 
 from collections import OrderedDict
 from hashlib import sha256
 from threading import Lock
-from typing import Protocol
+from typing import Final, Protocol
 
-ID_BYTES = 32
+import msgspec
+from xxhash import xxh3_128_digest
+
+from graveler.model import SplitParameters
+from graveler.tree.naming import suffix
+
+ID_BYTES: Final = 32
 """Bytes of a record ID."""
+_CHECKSUM_BYTES: Final = 16
 
 
 class Notes(Protocol):
@@ -55,21 +63,47 @@ class MemoryNotes:
                 self._bytes -= len(dropped)
 
 
-class RecordIDs:
-    """The record IDs of ranges, as far as ``notes`` remember them."""
+class RangeNote(msgspec.Struct, frozen=True, array_like=True):
+    """``ids`` are the range's record IDs, and ``digests`` those of its chunks (``naming``), in key order, one after another.
+
+    ``counts`` says how many records each block has, in a file whose ``layout`` is this one. With the parameters ``split``, no key
+    but the last one becomes a cut as long as less than ``slack`` bytes (``len(key) + 32`` each) are added to the range.
+    """
+
+    ids: bytes
+    digests: bytes
+    layout: bytes
+    counts: list[int]
+    split: SplitParameters
+    slack: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(RangeNote).decode
+
+
+class RangeNotes:
+    """Notes of ranges, as far as ``notes`` remember them."""
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
 
-    def get(self, range_id: bytes) -> bytes | None:
-        """The concatenated record IDs of the range, in key order, or None. Verified: 20 ns a record."""
-        ids = self.notes.get(_name(range_id))
-        return ids if ids is not None and sha256(ids).digest() == range_id else None
+    def get(self, range_id: bytes, name_suffix: bytes) -> RangeNote | None:
+        """What is noted of the range that has this ID and second part of its name, or None. Verified: 25 ns a record."""
+        data = self.notes.get(_name(range_id, name_suffix))
+        if data is None or xxh3_128_digest(data[_CHECKSUM_BYTES:]) != data[:_CHECKSUM_BYTES]:
+            return None
+        try:
+            note = _decode(memoryview(data)[_CHECKSUM_BYTES:])
+        except msgspec.MsgspecError:
+            return None
+        return note if sha256(note.ids).digest() == range_id and suffix(note.digests) == name_suffix else None
 
-    def put(self, range_id: bytes, ids: bytes) -> None:
-        """Remember the record IDs of a range."""
-        self.notes.put(_name(range_id), ids)
+    def put(self, range_id: bytes, name_suffix: bytes, note: RangeNote) -> None:
+        """Remember this of a range."""
+        data = _encode(note)
+        self.notes.put(_name(range_id, name_suffix), xxh3_128_digest(data) + data)
 
 
-def _name(range_id: bytes) -> str:
-    return f"ids-{range_id.hex()}"
+def _name(range_id: bytes, name_suffix: bytes) -> str:
+    return f"note-{range_id.hex()}-{name_suffix.hex()}"

@@ -9,10 +9,14 @@ The hash of the *last* key decides, so a change of a value never moves a cut, an
 chunking, applied to keys. No floating point, no clock and no library's size estimate takes part (law F2).
 """
 
+from collections.abc import Sequence
+from itertools import islice
+
 from xxhash import xxh64_intdigest
 
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
+from graveler.tree.record import IDENTITY_OVERHEAD
 
 SEED = 42
 """Spark's ``xxhash64`` uses the same one, and gives the same number for binary input."""
@@ -28,6 +32,33 @@ def validate_split(split: SplitParameters) -> None:
         raise InvalidError(f"split parameter raggedness must be at least 1, got {split.raggedness}")
 
 
+def is_candidate(split: SplitParameters, key: bytes) -> bool:
+    """Would a range that is large enough end after ``key``?"""
+    return xxh64_intdigest(key, SEED) % split.raggedness == 0
+
+
 def cuts_after(split: SplitParameters, size: int, key: bytes) -> bool:
     """Does a range of this size (bytes, ``key`` included) end after ``key``?"""
-    return size >= split.max_size or (size >= split.min_size and xxh64_intdigest(key, SEED) % split.raggedness == 0)
+    return size >= split.max_size or (size >= split.min_size and is_candidate(split, key))
+
+
+def slack_window(split: SplitParameters) -> int:
+    """How far below ``min_size`` :func:`slack` looks, bytes."""
+    return split.min_size // 8
+
+
+def slack(split: SplitParameters, keys: Sequence[bytes], begin: int = 0, size: int = 0) -> int:
+    """A number of bytes such that no key of this range, but for the last one, becomes a cut when less than that is added to the
+    range. At most ``min_size / 8``. ``begin`` keys of ``size`` bytes, all below the window in question, need not be looked at.
+
+    A key that the hash would make a cut was none since it came too early: the closest one to ``min_size`` tells.
+    """
+    window = slack_window(split)
+    found = window
+    for key in islice(keys, begin, None):
+        size += len(key) + IDENTITY_OVERHEAD
+        if size >= split.min_size:
+            break
+        if size >= split.min_size - window and is_candidate(split, key):
+            found = split.min_size - size
+    return found

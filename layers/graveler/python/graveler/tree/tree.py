@@ -18,10 +18,13 @@ import msgspec
 from graveler.errors import DamagedFileError, InvalidError
 from graveler.model import MetarangeID, MetarangeName
 from graveler.tree.files import METARANGES, RANGES, TreeStore
-from graveler.tree.ids import ID_BYTES
+from graveler.tree.ids import ID_BYTES, RangeNote
+from graveler.tree.naming import plain_suffix
 from graveler.tree.record import frame, record_ids
 from graveler.tree.sstable import MalformedTableError, Records, Table, write_table
 
+MAX_TOTAL: Final = (1 << 64) - 1
+"""The largest sum of objects' sizes that a description can say: 16 EiB."""
 _ID_SIZE: Final = 32
 _PREFIX: Final = 2 + _ID_SIZE
 """Bytes of a packed range description that hold its ID (and the length before it)."""
@@ -119,7 +122,7 @@ class Tree:
         return MetarangeID(sha256(record_ids(self.lasts, self.packed)).hexdigest() if self.lasts else "")
 
     def _suffix(self) -> str:
-        return sha256(b"".join(self.packed)).hexdigest()[:32]
+        return plain_suffix(self.packed).hex()
 
     def __len__(self) -> int:
         """Number of ranges."""
@@ -206,26 +209,31 @@ class Tree:
 
     def parts(self, number: int, start: bytes = b"") -> Iterator[Part]:
         """As :meth:`range_blocks`, each with the record IDs, if they are noted: for who writes the records into another tree."""
-        ids = self.ids(number)
+        note = self.note(number)
         at = -1
         for keys, packed in self.range_blocks(number, start):
-            if ids is None:
+            if note is None:
                 yield keys, packed, None
                 continue
             if at < 0:
-                at = 0 if start <= self.info(number).first else self._count_before(number, keys[0])
+                at = 0 if start <= self.info(number).first else self._count_before(number, keys[0], note)
             end = at + len(keys)
-            yield keys, packed, ids[at * ID_BYTES : end * ID_BYTES]
+            yield keys, packed, note.ids[at * ID_BYTES : end * ID_BYTES]
             at = end
 
-    def ids(self, number: int) -> bytes | None:
-        """The record IDs of range ``number``, if they are noted."""
-        return self.store.ids.get(self.range_id(number))
+    def note(self, number: int) -> RangeNote | None:
+        """What is noted of range ``number``, if anything is. 25 ns a record."""
+        info = self.info(number)
+        note = self.store.notes.get(info.id, info.suffix)
+        return (
+            note if note is not None and len(note.ids) == info.count * ID_BYTES == sum(note.counts) * ID_BYTES else None
+        )
 
-    def _count_before(self, number: int, key: bytes) -> int:
+    def _count_before(self, number: int, key: bytes, note: RangeNote) -> int:
         """How many records of range ``number`` come before one that it holds."""
         try:
             table = self.open(number)
+            table.tell(note.layout, note.counts)
             block = bisect_left(table.bounds, key)
             return table.start(block) + bisect_left(table.read(block)[0], key)
         except MalformedTableError as error:

@@ -13,7 +13,7 @@ import msgspec
 from graveler.errors import GravelerError, NotFoundError
 from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
-from graveler.lake.fsck.files import name_of, open_file
+from graveler.lake.fsck.files import names_of, open_file
 from graveler.lake.fsck.history import History
 from graveler.lake.merge import STRATEGY_KEY
 from graveler.model import Commit, MergeStrategy, MetarangeName, SplitParameters
@@ -81,7 +81,7 @@ class Rebuilder:
                     packed += some_packed
                     if len(keys) > info.count:
                         break
-                if name_of(keys, packed) == info.name:
+                if info.name in names_of(keys, packed):
                     return Found(
                         write_table(keys, packed, tree.store.scratch), f"commit {commit}, which has its records"
                     )

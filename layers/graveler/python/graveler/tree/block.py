@@ -1,0 +1,241 @@
+"""One block of a RocksDB table: sorted entries with shared prefixes, and how it is stored, compressed and with its checksum.
+
+An entry is ``shared ‖ unshared ‖ value length`` (varints) ``‖ the rest of the key ‖ value``; every sixteenth entry shares
+nothing, and an array of these *restart points* ends the block. RocksDB appends eight bytes of its own to each key, and shares
+prefixes of keys with them. :func:`encode` makes the very bytes that RocksDB's own builder makes of the same records.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import xor
+from struct import Struct as Layout
+from struct import pack, unpack_from
+from threading import local
+from typing import Final
+
+from xxhash import xxh3_64_intdigest
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
+
+BLOCK_SIZE: Final = 16 * 1024
+"""Bytes of a block before it is compressed: RocksDB ends one near this size."""
+RESTART_INTERVAL: Final = 16
+END_SIZE: Final = 5
+"""Bytes behind each stored block: compression type and checksum."""
+SEQUENCE: Final = b"\x01" + bytes(7)
+"""RocksDB appends type (1: a value) and sequence number (0) to each key."""
+SEQUENCE_SIZE: Final = len(SEQUENCE)
+
+_PLAIN, _ZSTD = 0, 7
+_ZSTD_LEVEL: Final = 3
+"""RocksDB's default."""
+_MAX_BLOCK: Final = 1 << 26
+_NUMBER: Final = Layout("<I")
+
+Records = tuple[list[bytes], list[bytes]]
+"""Keys, and the packed bytes of each."""
+
+
+class MalformedTableError(ValueError):
+    """Bytes that are not a whole, undamaged table of the kind that we write."""
+
+
+class _Zstd(local):
+    """A compressor and a decompressor for each thread: they must not be shared by two at a time."""
+
+    def __init__(self) -> None:
+        self.compress = ZstdCompressor(level=_ZSTD_LEVEL).compress
+        self.decompress = ZstdDecompressor().decompress
+
+
+_zstd = _Zstd()
+
+
+def checksum(body: bytes, kind: int) -> int:
+    """What RocksDB keeps behind a block: XXH3 of all but the last byte, the compression type, which is mixed in."""
+    return (xxh3_64_intdigest(body) ^ kind * 0x6B9083D9) & 0xFFFFFFFF
+
+
+def verify(data: bytes, offset: int, size: int) -> None:
+    """Compare a stored block with its checksum."""
+    end = offset + size
+    if end + END_SIZE > len(data):
+        raise MalformedTableError(f"block at {offset} reaches past the end")
+    if checksum(data[offset:end], data[end]) != _NUMBER.unpack_from(data, end + 1)[0]:
+        raise MalformedTableError(f"block at {offset} fails its checksum")
+
+
+def unstored(data: bytes, offset: int, size: int) -> bytes:
+    """The contents of a stored block, decompressed."""
+    kind = data[offset + size]
+    if kind == _PLAIN:
+        return data[offset : offset + size]
+    if kind != _ZSTD:
+        raise MalformedTableError(f"block at {offset} has compression type {kind}, which is not ours")
+    length, at = varint(data, offset)
+    if length > _MAX_BLOCK:
+        raise MalformedTableError(f"block at {offset} claims {length} bytes")
+    frame = data[at : offset + size]
+    try:
+        if frame_content_size(frame) > length:  # the decompressor would believe the frame, and allocate what it claims
+            raise MalformedTableError(f"block at {offset} claims two different lengths")
+        return _zstd.decompress(frame, max_output_size=length)
+    except ZstdError as error:
+        raise MalformedTableError(f"block at {offset} cannot be decompressed: {error}") from None
+
+
+def stored(block: bytes) -> bytes:
+    """A block as it stands in a file, its end included: compressed, if that saves an eighth. 40 µs for 16 KiB."""
+    body, kind = number(len(block)) + _zstd.compress(block), _ZSTD
+    if len(body) > len(block) - len(block) // 8:
+        body, kind = block, _PLAIN
+    return body + pack("<BI", kind, checksum(body, kind))
+
+
+def stored_plain(block: bytes) -> bytes:
+    """The same, never compressed: RocksDB keeps properties so."""
+    return block + pack("<BI", _PLAIN, checksum(block, _PLAIN))
+
+
+def encode(keys: Sequence[bytes], values: Sequence[bytes]) -> bytes:
+    """The block of these records, in ascending order of their keys, at least one. 0.8 µs a record."""
+    whole = [key + SEQUENCE for key in keys]
+    width = max(map(len, whole))
+    # How much neighbours share is told by the highest bit in which they differ, as numbers.
+    numbers = [int.from_bytes(key.ljust(width, b"\0"), "big") for key in whole]
+    differ = [width - ((bits.bit_length() + 7) >> 3) for bits in map(xor, numbers, numbers[1:])]
+    groups: list[bytes] = []
+    restarts: list[int] = []
+    end = 0
+    for first in range(0, len(whole), RESTART_INTERVAL):
+        key, value = whole[first], values[first]
+        parts = [number(0), number(len(key)), number(len(value)), key, value]
+        for at in range(first + 1, min(first + RESTART_INTERVAL, len(whole))):
+            previous, key, value = key, whole[at], values[at]
+            shared = min(differ[at - 1], len(previous), len(key))
+            parts += number(shared), number(len(key) - shared), number(len(value)), key[shared:], value
+        group = b"".join(parts)
+        groups.append(group)
+        restarts.append(end)
+        end += len(group)
+    return b"".join(groups) + pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
+
+
+@lru_cache(maxsize=4096)
+def number(value: int) -> bytes:
+    """A varint."""
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise MalformedTableError("a number is too long")
+
+
+def restart_points(block: bytes) -> tuple[int, int]:
+    """Number of restart points, and where their array begins, which is where the entries end."""
+    (count,) = _NUMBER.unpack_from(block, len(block) - 4)
+    end = len(block) - 4 - 4 * count
+    if end < 0:
+        raise MalformedTableError("a block's restart array does not fit")
+    return count, end
+
+
+def count_entries(block: bytes) -> int:
+    """Number of entries of a block of records: all restart points but the last stand for sixteen."""
+    restarts, end = restart_points(block)
+    (at,) = _NUMBER.unpack_from(block, len(block) - 8)
+    entries = RESTART_INTERVAL * (restarts - 1)
+    while at < end:
+        _, at = varint(block, at)
+        unshared, at = varint(block, at)
+        length, at = varint(block, at)
+        at += unshared + length
+        entries += 1
+    return entries
+
+
+def entries(block: bytes, suffix: int) -> Records:
+    """Keys, without the last ``suffix`` bytes of each, and values of a block."""
+    _, end = restart_points(block)
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    add_key, add_value = keys.append, values.append
+    at = 0
+    key = b""
+    while at < end:
+        shared = block[at]
+        unshared = block[at + 1]
+        length = block[at + 2]
+        if length < 128 and unshared < 128 and shared < 128:
+            at += 3
+        elif unshared < 128 and shared < 128 and block[at + 3] < 128:
+            length += (block[at + 3] << 7) - 128
+            at += 4
+        else:
+            shared, at = varint(block, at)
+            unshared, at = varint(block, at)
+            length, at = varint(block, at)
+        stop = at + unshared
+        if shared > len(key):  # what is shared reaches into what RocksDB appended: "k" and "k\x01"
+            key += SEQUENCE
+        key = key[:shared] + block[at : stop - suffix]
+        at = stop + length
+        add_key(key)
+        add_value(block[stop:at])
+    if at != end:
+        raise MalformedTableError("a block's entries do not end where its restart array begins")
+    return keys, values
+
+
+def search(block: bytes, key: bytes) -> bytes | None:
+    """The value of ``key`` in a block of records: binary search over the restart points, then at most 16 entries."""
+    restarts, end = restart_points(block)
+    places = unpack_from(f"<{restarts}I", block, end)
+    low, high = 0, restarts - 1
+    while low < high:
+        middle = (low + high + 1) >> 1
+        at = places[middle] + 1  # nothing is shared at a restart point: one zero byte
+        unshared, length = block[at], block[at + 1]
+        if unshared < 128 and (length < 128 or block[at + 2] < 128):
+            at += 2 if length < 128 else 3
+        else:
+            unshared, at = varint(block, at)
+            _, at = varint(block, at)
+        if block[at : at + unshared - SEQUENCE_SIZE] <= key:
+            low = middle
+        else:
+            high = middle - 1
+    at = places[low]
+    current = b""
+    while at < end:
+        shared, unshared, length = block[at], block[at + 1], block[at + 2]
+        if length < 128 and unshared < 128 and shared < 128:
+            at += 3
+        elif unshared < 128 and shared < 128 and block[at + 3] < 128:
+            length += (block[at + 3] << 7) - 128
+            at += 4
+        else:
+            shared, at = varint(block, at)
+            unshared, at = varint(block, at)
+            length, at = varint(block, at)
+        stop = at + unshared
+        if shared > len(current):
+            current += SEQUENCE
+        current = current[:shared] + block[at : stop - SEQUENCE_SIZE]
+        at = stop + length
+        if current >= key:
+            return block[stop:at] if current == key else None
+    return None

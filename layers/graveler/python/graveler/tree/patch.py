@@ -1,0 +1,274 @@
+"""A range with few changes, made from its file by copying the blocks in which nothing changes.
+
+Reads, encodes and compresses the blocks that changes touch. What else it takes to name the new range (record IDs, digests of
+chunks) and to know that it ends where it did (``slack``) comes from the note of the old one (``ids``); where there is none, or
+where the rule may cut otherwise than before, all records have to be looked at, and :meth:`Patch.of` says None.
+
+A block that grows past 24 KiB is cut into equal parts, one that shrinks below 8 KiB is put together with the next one, so blocks
+keep their size through any number of changes.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from itertools import accumulate
+from typing import Final
+
+from graveler.model import SplitParameters
+from graveler.tree.assemble import Assembler
+from graveler.tree.block import BLOCK_SIZE, encode
+from graveler.tree.ids import ID_BYTES, RangeNote
+from graveler.tree.naming import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
+from graveler.tree.record import IDENTITY_OVERHEAD, identity, object_size, record_ids
+from graveler.tree.split import cuts_after, is_candidate
+from graveler.tree.sstable import MalformedTableError, Records, Table
+from graveler.tree.tree import MAX_TOTAL, RangeInfo, Tree
+
+Change = tuple[bytes, bytes | None]
+"""A key and the packed bytes that it gets, or None to remove it."""
+
+_SMALLEST: Final = BLOCK_SIZE // 2
+_LARGEST: Final = BLOCK_SIZE * 3 // 2
+_WORTH_COPYING: Final = 0.4
+"""Share of blocks that may change; where more do, RocksDB writes all of it faster."""
+
+
+class _Edit:
+    """Records ``start`` to ``stop`` of the old range are replaced by those with ``ids``, none or one."""
+
+    __slots__ = ("ids", "start", "stop")
+
+    def __init__(self, start: int, stop: int, ids: bytes) -> None:
+        self.start, self.stop, self.ids = start, stop, ids
+
+
+class Patch:
+    """The new range. ``info`` describes it; :meth:`assemble` makes its file."""
+
+    def __init__(self, tree: Tree, number: int, note: RangeNote, table: Table, split: SplitParameters) -> None:
+        self._tree = tree
+        self._number = number
+        self._old = self.info = tree.info(number)
+        self._note = note
+        self._table = table
+        self._split = split
+        self._blocks: dict[int, Records] = {}
+        """The blocks that changed, as they are now."""
+        self._edits: list[_Edit] = []
+        self._added = self._grown = self._value_bytes = self._total = 0
+        """Bytes: logical size of added records, of all changes; of packed records; of objects."""
+        self._ids = self._digests = b""
+
+    @classmethod
+    def of(cls, tree: Tree, number: int, changes: Sequence[Change], split: SplitParameters) -> "Patch | None":
+        """Range ``number`` with ``changes``, which ascend, and of which none is behind its last key. None if it has to be written
+        record by record. A change that brings the identity which a record has leaves it as it was."""
+        note = tree.note(number)
+        if note is None or tree.info(number).total == MAX_TOTAL:
+            return None
+        table = tree.open(number)
+        try:
+            touched = list(_by_block(table, changes))
+            if len(touched) > _WORTH_COPYING * len(table) and len(touched) > 1:
+                return None
+            table.tell(note.layout, note.counts)
+            patch = cls(tree, number, note, table, split)
+            done = all(patch._change(block, mine) for block, mine in touched)
+            return patch if done and patch._name() else None
+        except MalformedTableError as error:
+            raise tree.damaged(number, error) from None
+
+    def _change(self, number: int, changes: Sequence[Change]) -> bool:
+        """Apply the changes of one block; False if the note is not of this file."""
+        keys, packed = self._table.read(number)
+        start = self._table.start(number)
+        new_keys: list[bytes] = []
+        new_packed: list[bytes] = []
+        done = edits = 0
+        for key, value in changes:
+            at = bisect_left(keys, key, done)
+            present = at < len(keys) and keys[at] == key
+            if present:
+                old = packed[at]
+                if value is not None and identity(old) == identity(value):
+                    continue
+                place = (start + at) * ID_BYTES
+                if self._note.ids[place : place + ID_BYTES] != record_ids((key,), (old,)):
+                    return False
+                self._value_bytes -= len(old)
+                self._total -= object_size(old)
+            elif value is None:
+                continue
+            new_keys += keys[done:at]
+            new_packed += packed[done:at]
+            done = at + present
+            if value is None:
+                self._grown -= len(key) + IDENTITY_OVERHEAD
+                self._edits.append(_Edit(start + at, start + done, b""))
+            else:
+                new_keys.append(key)
+                new_packed.append(value)
+                self._value_bytes += len(value)
+                self._total += object_size(value)
+                self._edits.append(_Edit(start + at, start + done, record_ids((key,), (value,))))
+                if not present:
+                    if is_candidate(self._split, key):
+                        return False
+                    self._added += len(key) + IDENTITY_OVERHEAD
+            edits += 1
+        if edits:
+            self._blocks[number] = new_keys + keys[done:], new_packed + packed[done:]
+        return True
+
+    def _name(self) -> bool:
+        """Describe the new range; False if the rule might cut it otherwise than the old one."""
+        old, note, split = self._old, self._note, self._split
+        size = old.size + self._grown + self._added
+        total = old.total + self._total
+        final = len(self._table) - 1
+        keys = self._blocks[final][0] if final in self._blocks else None
+        if keys is not None and (not keys or keys[-1] != old.last):
+            return False
+        cut_before = cuts_after(split, old.size, old.last)
+        if (
+            total > MAX_TOTAL
+            or (self._added and (note.split != split or self._added >= note.slack))
+            or size - len(old.last) - IDENTITY_OVERHEAD >= split.max_size
+            or cut_before != cuts_after(split, size, old.last)
+        ):
+            return False
+        self._ids = b"".join(self._spliced_ids())
+        self._digests = b"".join(self._spliced_digests())
+        first = old.first
+        if 0 in self._blocks:
+            first = next(keys[0] for keys, _ in map(self._records, range(len(self._table))) if keys)
+        self.info = RangeInfo(
+            last=old.last,
+            id=sha256(self._ids).digest(),
+            first=first,
+            count=len(self._ids) // ID_BYTES,
+            size=size,
+            total=total,
+            suffix=suffix(self._digests),
+        )
+        return True
+
+    def _records(self, block: int) -> Records:
+        """The records of a block, as they are now."""
+        return self._blocks[block] if block in self._blocks else self._table.read(block)
+
+    def _spliced_ids(self) -> Iterator[bytes]:
+        done = 0
+        for edit in self._edits:
+            yield self._note.ids[done * ID_BYTES : edit.start * ID_BYTES]
+            yield edit.ids
+            done = edit.stop
+        yield self._note.ids[done * ID_BYTES :]
+
+    def _spliced_digests(self) -> Iterator[bytes]:
+        """The digests of the new range's chunks: those of the old one's, but for chunks that an edit touches."""
+        old_ends, ends = chunk_ends(self._note.ids), chunk_ends(self._ids)
+        starts = [0, *accumulate(self._count(block) for block in range(len(self._table)))]
+        old_done = done = 0
+        """Chunks behind the last edit that is done."""
+        shift = 0
+        """How many records there are more than in the old range, up to here."""
+        edits = iter(self._edits)
+        edit = next(edits, None)
+        while edit is not None:
+            begin = bisect_right(ends, edit.start + shift)
+            old_begin = bisect_right(old_ends, edit.start)
+            yield self._note.digests[old_done * DIGEST_BYTES : old_begin * DIGEST_BYTES]
+            while True:
+                # A chunk that ends with an unchanged record behind the edit ends there in the old range too.
+                shift += len(edit.ids) // ID_BYTES - (edit.stop - edit.start)
+                stop = edit.stop + shift
+                done = bisect_right(ends, stop)
+                reached = ends[done] if done < len(ends) else stop
+                edit = next(edits, None)
+                if edit is None or edit.start + shift >= reached:
+                    break
+            done = min(done + 1, len(ends))
+            old_done = bisect_left(old_ends, reached - shift) + 1
+            for chunk in range(begin, done):
+                yield chunk_digest(self._packed(starts, ends[chunk - 1] if chunk else 0, ends[chunk]))
+        yield self._note.digests[old_done * DIGEST_BYTES :]
+
+    def _count(self, block: int) -> int:
+        """How many records a block has now."""
+        if block in self._blocks:
+            return len(self._blocks[block][0])
+        return self._table.start(block + 1) - self._table.start(block)
+
+    def _packed(self, starts: Sequence[int], start: int, stop: int) -> Iterator[bytes]:
+        """The packed bytes of the new records ``start`` to ``stop``; ``starts`` says where blocks begin now."""
+        block = bisect_right(starts, start) - 1
+        while start < stop:
+            packed = self._records(block)[1][start - starts[block] : stop - starts[block]]
+            yield from packed
+            start += len(packed)
+            block += 1
+
+    def assemble(self) -> tuple[bytes, RangeNote]:
+        """The file, and what is to be noted of it."""
+        made = Assembler()
+        self._assemble(made)
+        info = self.info
+        key_bytes = info.size - IDENTITY_OVERHEAD * info.count
+        data, layout = made.finish(key_bytes, self._table.value_bytes + self._value_bytes)
+        note = self._note
+        left = max(0, note.slack - self._added) if note.split == self._split else 0
+        return data, RangeNote(self._ids, self._digests, layout, made.counts, self._split, left)
+
+    def _assemble(self, made: Assembler) -> None:
+        blocks = len(self._table)
+        copied = 0
+        keys: list[bytes] = []
+        packed: list[bytes] = []
+        for number in sorted(self._blocks):
+            if number < copied:  # it was put together with the one before
+                continue
+            self._copy(made, copied, number)
+            keys, packed = self._blocks[number]
+            block = encode(keys, packed) if keys else b""
+            copied = number + 1
+            while len(block) < _SMALLEST and keys and copied < blocks:
+                more_keys, more_packed = self._records(copied)
+                keys, packed = keys + more_keys, packed + more_packed
+                block = encode(keys, packed)
+                copied += 1
+            if keys:
+                _add(made, block, keys, packed)
+        self._copy(made, copied, blocks)
+
+    def _copy(self, made: Assembler, first: int, stop: int) -> None:
+        if first < stop:
+            made.copy(self._table, first, stop, [self._count(block) for block in range(first, stop)])
+
+
+def _add(made: Assembler, block: bytes, keys: list[bytes], packed: list[bytes]) -> None:
+    """Append the records of ``block``, in several blocks of about equal size if they are too many for one."""
+    if len(block) <= _LARGEST or len(keys) == 1:
+        made.add_encoded(block, keys[-1], len(keys))
+        return
+    parts = min(-(-len(block) // BLOCK_SIZE), len(keys))
+    sizes = [0, *accumulate(len(key) + len(value) for key, value in zip(keys, packed, strict=True))]
+    begin = 0
+    for part in range(1, parts + 1):
+        end = max(begin + 1, bisect_left(sizes, sizes[-1] * part // parts))
+        end = len(keys) if part == parts else min(end, len(keys) - (parts - part))
+        made.add(keys[begin:end], packed[begin:end])
+        begin = end
+
+
+def _by_block(table: Table, changes: Sequence[Change]) -> Iterator[tuple[int, list[Change]]]:
+    """The changes of each block that has some. A key between two blocks belongs to the second, or where the bound says."""
+    begin = number = 0
+    final = len(table) - 1
+    while begin < len(changes):
+        number = bisect_left(table.bounds, changes[begin][0], number, final)
+        end = begin + 1
+        while end < len(changes) and (number == final or changes[end][0] <= table.bounds[number]):
+            end += 1
+        yield number, list(changes[begin:end])
+        begin = end

@@ -1,0 +1,147 @@
+"""Blocks and files of our own making are RocksDB's: its bytes where it makes the same, its approval where it does not."""
+
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rocksdict import Options, Rdict
+
+from graveler.tree.assemble import Assembler
+from graveler.tree.block import Records, count_entries, encode, entries, stored, unstored, verify
+from graveler.tree.files import default_scratch
+from graveler.tree.sstable import Table, layout_of, write_table
+from tests.tree.support import LAW
+from tests.tree.test_sstable import WORLDS
+
+DIFFERENT = {
+    b"rocksdb.creating.db.identity",
+    b"rocksdb.creating.host.identity",
+    b"rocksdb.creating.session.identity",
+}
+"""Properties that say who wrote a file. All others are RocksDB's own."""
+
+
+def by_rocksdb(records: dict[bytes, bytes]) -> bytes:
+    ordered = sorted(records)
+    return write_table(ordered, [records[key] for key in ordered], default_scratch())
+
+
+def by_us(blocks: list[Records]) -> bytes:
+    made = Assembler()
+    for block in blocks:
+        made.add(*block)
+    return finished(made, blocks)
+
+
+def finished(made: Assembler, blocks: list[Records]) -> bytes:
+    data, layout = made.finish(
+        sum(len(key) for keys, _ in blocks for key in keys), sum(len(value) for _, values in blocks for value in values)
+    )
+    assert layout == Table(data).layout
+    return data
+
+
+def properties(table: Table) -> dict[bytes, bytes]:
+    names, values = entries(unstored(table._data, *table._properties), 0)
+    return dict(zip(names, values, strict=True))
+
+
+def check_blocks(records: dict[bytes, bytes]) -> None:
+    data = by_rocksdb(records)
+    table = Table(data)
+    for number, handle in enumerate(table._handles):
+        block = unstored(data, *handle)
+        assert encode(*table.read(number)) == block
+        assert count_entries(block) == len(table.read(number)[0])
+        again = stored(block)
+        verify(again, 0, len(again) - 5)
+        assert unstored(again, 0, len(again) - 5) == block
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_our_blocks_are_those_of_rocksdb_to_the_byte(world: str) -> None:
+    check_blocks(dict(sorted(WORLDS[world].items())[:8000]))
+
+
+@settings(LAW, max_examples=60)
+@given(st.dictionaries(st.binary(min_size=1, max_size=9), st.binary(max_size=200), min_size=1), st.integers(1, 60))
+def test_any_block_of_ours_is_that_of_rocksdb(records: dict[bytes, bytes], copies: int) -> None:
+    check_blocks({key + b"\x01" * (n % 3) + b"%d" % n: value for key, value in records.items() for n in range(copies)})
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_file_of_the_same_blocks_has_the_same_properties(world: str) -> None:
+    table = Table(by_rocksdb(WORLDS[world]))
+    mine = Table(by_us([table.read(number) for number in range(len(table))]))
+    assert list(mine.blocks()) == list(table.blocks())
+    theirs, ours = properties(table), properties(mine)
+    assert ours.keys() == theirs.keys() - {b"rocksdb.creating.host.identity"}
+    # The index has whole last keys, where RocksDB shortens them; with other sizes of its own.
+    differ = {name for name in ours if ours[name] != theirs[name]}
+    assert differ <= DIFFERENT | {b"rocksdb.index.size"}
+    assert mine.value_bytes == table.value_bytes == sum(map(len, WORLDS[world].values()))
+
+
+def test_the_same_blocks_make_the_same_file_and_others_another_identity() -> None:
+    table = Table(by_rocksdb(WORLDS["50,000"]))
+    blocks = [table.read(number) for number in range(len(table))]
+    assert by_us(blocks) == by_us(blocks)
+    changed = [*blocks[:-1], (blocks[-1][0], [bytes(value)[::-1] for value in blocks[-1][1]])]
+    name = b"rocksdb.creating.session.identity"
+    sessions = {properties(Table(by_us(each)))[name] for each in (blocks, changed, blocks[:-1], blocks[1:])}
+    assert len(sessions) == 4
+
+
+def test_copied_and_encoded_blocks_can_be_mixed_in_any_way(tmp_path: Path, seed: int) -> None:
+    """RocksDB takes the files in, verifies their checksums when it reads them, and finds what was written. All of them in one
+    database, whose caches tell files apart by their identities."""
+    random = Random(seed)
+    table = Table(by_rocksdb(WORLDS["50,000"]))
+    counts = [len(table.read(number)[0]) for number in range(len(table))]
+    wanted: list[tuple[bytes, bytes]] = []
+    files = []
+    cuts = sorted(random.sample(range(1, len(table)), 7))
+    for part, (first, stop) in enumerate(pairwise([0, *cuts, len(table)])):
+        made = Assembler()
+        blocks: list[Records] = []
+        at = first
+        while at < stop:
+            end = min(at + random.choice((1, 1, 2, 9)), stop)
+            mine = [table.read(number) for number in range(at, end)]
+            if random.random() < 0.6:
+                made.copy(table, at, end, counts[at:end])
+            else:
+                mine = [(keys, [value + b"!" for value in values]) for keys, values in mine]
+                for block in mine:
+                    made.add(*block)
+            blocks += mine
+            at = end
+        data = finished(made, blocks)
+        wanted += [pair for block in blocks for pair in zip(*block, strict=True)]
+        keys = [key for block, _ in blocks for key in block]
+        assert (
+            layout_of(data, keys)
+            == (Table(data).layout, made.counts)
+            == (Table(data).layout, [len(b[0]) for b in blocks])
+        )
+        told, counted = Table(data), Table(data)
+        told.tell(told.layout, made.counts)
+        counted.tell(b"another layout", [1] * len(counted))
+        assert [told.start(n) for n in range(len(told) + 1)] == [counted.start(n) for n in range(len(told) + 1)]
+        files.append(tmp_path / f"{part}.sst")
+        files[-1].write_bytes(data)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_paranoid_checks(True)
+    database = Rdict(str(tmp_path / "db"), options)
+    try:
+        database.ingest_external_file([str(file) for file in files])
+        for _ in range(2):  # the second time from RocksDB's cache
+            assert list(database.items()) == wanted
+        for key, value in random.sample(wanted, 500):
+            assert database[key] == value
+    finally:
+        database.close()

@@ -1,0 +1,390 @@
+"""Ranges of copied blocks: the same records, IDs, names and notes as of ranges written anew, through any history."""
+
+import os
+from collections.abc import Callable, Mapping
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xxhash import xxh3_128_digest
+
+from graveler.errors import DamagedFileError
+from graveler.model import ObjectEntry, SplitParameters
+from graveler.tree.apply import apply
+from graveler.tree.assemble import Assembler
+from graveler.tree.block import BLOCK_SIZE, unstored
+from graveler.tree.cursor import Cursor
+from graveler.tree.diff import diff
+from graveler.tree.files import RANGES, TreeStore
+from graveler.tree.ids import MemoryNotes
+from graveler.tree.patch import Patch
+from graveler.tree.split import cuts_after, is_candidate, slack
+from graveler.tree.sstable import Table, write_table
+from graveler.tree.tree import Tree
+from graveler.tree.writer import TreeWriter, build
+from tests.support.trees import CODEC, MemoryFiles, packed
+from tests.tree.support import LAW, same_tree
+
+SPLIT = SplitParameters(min_size=100_000, max_size=800_000, raggedness=1000)
+"""Ranges of some 2,000 records, in 20 blocks."""
+KEYS = [b"warehouse/table/day=%02d/part-%05d.parquet" % (n // 300, n) for n in range(5000)]
+COMMITS = int(os.environ.get("GRAVELER_PATCH_COMMITS", "400"))
+
+Contents = dict[bytes, int]
+
+
+def new(number: int, mtime: int = 0) -> bytes:
+    """Some 200 bytes."""
+    return packed(number, mtime=mtime, address="s3://another/bucket/" + "and a long prefix/" * 5)
+
+
+def tree_of(store: TreeStore, contents: Contents) -> Tree:
+    return build(store, SPLIT, ((key, new(contents[key])) for key in sorted(contents)))
+
+
+def next_contents(contents: Contents, random: Random) -> Contents:
+    """A few changes of any kind: one after another, or spread."""
+    after = dict(contents)
+    ordered = sorted(contents)
+    begin = random.randrange(len(ordered))
+    amount = random.choice((1, 1, 2, 5, 20))
+    near = ordered[begin : begin + amount]
+    kind = random.choice(("change", "remove", "add", "add before", "spread", "all", "replace keys"))
+    if kind == "change":
+        after.update((key, random.randrange(10**6)) for key in near)
+    elif kind == "remove":
+        for key in near:
+            del after[key]
+    elif kind == "add":
+        after.update((key + b"+%d" % random.randrange(1000), random.randrange(10)) for key in near)
+    elif kind == "add before":
+        after.update((key[:-8] + b"%d" % random.randrange(1000), random.randrange(10)) for key in near)
+    elif kind == "spread":
+        after.update((key, random.randrange(10**6)) for key in random.sample(ordered, 3))
+    elif kind == "replace keys":
+        for key in near:
+            del after[key]
+            after[key + b"'"] = random.randrange(10)
+    else:
+        for key in random.sample(ordered, 2):
+            del after[key]
+        after.update((key + b"x", 1) for key in random.sample(ordered, 2))
+    return after
+
+
+def changes(items: Mapping[bytes, int | None]) -> list[tuple[bytes, bytes | None]]:
+    return [(key, None if (value := items[key]) is None else new(value)) for key in sorted(items)]
+
+
+def between(before: Contents, after: Contents) -> list[tuple[bytes, bytes | None]]:
+    return changes({key: after.get(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)})
+
+
+class Watched:
+    """Counts how many ranges were made by copying, and how many by writing all records."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.patched = self.written = 0
+        assemble = Patch.assemble
+
+        def counted(patch: Patch) -> object:
+            self.patched += 1
+            return assemble(patch)
+
+        def write(*args: object) -> bytes:
+            self.written += 1
+            return write_table(*args)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Patch, "assemble", counted)
+        monkeypatch.setattr("graveler.tree.writer.write_table", write)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch)
+
+
+def test_a_long_history_of_few_changes_ends_in_the_tree_that_is_built_at_once(watched: Watched, seed: int) -> None:
+    """Names, descriptions, notes, and blocks that are neither too many nor too large."""
+    random = Random(seed)
+    store, contents = TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)
+    tree = tree_of(store, contents)
+    watched.written = 0
+    for commit in range(COMMITS):
+        after = next_contents(contents, random)
+        tree, contents = apply(tree, between(contents, after), SPLIT), after
+        if commit % 40 == 0 or commit == COMMITS - 1:
+            check(tree, contents)
+    assert watched.patched > 3 * watched.written
+    sizes = [size for number in range(len(tree)) for size in block_sizes(tree.open(number))[:-1]]
+    assert min(sizes) >= BLOCK_SIZE // 2
+    assert max(sizes) <= BLOCK_SIZE * 3 // 2 + 200
+    fresh = tree_of(TreeStore(MemoryFiles()), contents)
+    worn, ideal = (sum(t.open(n).size for n in range(len(t))) for t in (tree, fresh))
+    assert worn < 1.1 * ideal
+
+
+def check(tree: Tree, contents: Contents, *, layouts: bool = True) -> None:
+    store = TreeStore(MemoryFiles())
+    fresh = tree_of(store, contents)
+    assert same_tree(tree, fresh)
+    assert list(tree.records()) == list(fresh.records())
+    for number in range(len(tree)):
+        note, of_fresh = tree.note(number), fresh.note(number)
+        assert note is not None
+        assert of_fresh is not None
+        assert (note.ids, note.digests, note.split) == (of_fresh.ids, of_fresh.digests, of_fresh.split)
+        assert note.slack <= of_fresh.slack
+        table = tree.open(number)
+        if not layouts:
+            continue
+        assert note.layout == table.layout
+        assert note.counts == [len(table.read(block)[0]) for block in range(len(table))]
+        assert table.value_bytes == sum(len(value) for _, values in table.blocks() for value in values)
+
+
+def block_sizes(table: Table) -> list[int]:
+    return [len(unstored(table._data, *handle)) for handle in table._handles]
+
+
+@settings(LAW, max_examples=25)
+@given(st.integers(0, 2**32), st.integers(1, 4))
+def test_any_few_changes_give_the_tree_that_is_built_at_once(seed: int, steps: int) -> None:
+    random = Random(seed)
+    contents = dict.fromkeys(random.sample(KEYS, random.choice((300, 1500))), 0)
+    tree = tree_of(TreeStore(MemoryFiles()), contents)
+    for _ in range(steps):
+        after = next_contents(contents, random)
+        tree, contents = apply(tree, between(contents, after), SPLIT), after
+    check(tree, contents)
+
+
+def test_blocks_without_a_change_are_copied_to_the_byte(watched: Watched) -> None:
+    store = TreeStore(MemoryFiles())
+    tree = tree_of(store, dict.fromkeys(KEYS, 0))
+    key = KEYS[700]
+    for change in ((key, new(1)), (key, None), (key + b"+", new(1))):
+        changed = apply(tree, [change], SPLIT)
+        old, made = ([t.open(0).raw(n) for n in range(len(t.open(0)))] for t in (tree, changed))
+        assert len(old) == len(made) > 10
+        assert sum(a != b for a, b in zip(old, made, strict=True)) == 1
+    assert watched.patched == 3
+
+
+def test_an_addition_or_removal_makes_no_other_block_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = TreeStore(MemoryFiles())
+    tree = tree_of(store, dict.fromkeys(KEYS, 0))
+    changed = apply(tree, changes({KEYS[500]: None, KEYS[1000] + b"+": 3}), SPLIT)
+    read: list[int] = []
+    original = Table.read
+
+    def counted(table: Table, number: int) -> object:
+        read.append(number)
+        return original(table, number)
+
+    monkeypatch.setattr(Table, "read", counted)
+    assert [key for key, _, _ in diff(tree, changed)] == [KEYS[500], KEYS[1000] + b"+"]
+    assert len(read) == 4
+
+
+def test_a_change_that_changes_nothing_writes_nothing(watched: Watched) -> None:
+    files = MemoryFiles()
+    tree = tree_of(TreeStore(files), dict.fromkeys(KEYS, 0))
+    before = len(files.files)
+    again = [(KEYS[5], new(0, 9)), (KEYS[5] + b"+", None), (KEYS[900], new(0))]
+    assert same_tree(apply(tree, again, SPLIT), tree)
+    assert len(files.files) == before
+    assert watched.patched == 0
+
+
+def test_what_comes_back_is_not_written_again(watched: Watched) -> None:
+    tree = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0))
+    changed = apply(tree, [(KEYS[5], new(1))], SPLIT)
+    writer = TreeWriter(tree.store, SPLIT, known=(tree,))
+    assert writer.patch(changed, 0, [(KEYS[5], new(0))])
+    writer.take(tree, 1)
+    assert same_tree(writer.finish(), tree)
+    assert watched.patched == 1
+
+
+def test_where_many_blocks_change_rocksdb_writes(watched: Watched) -> None:
+    tree = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0))
+    watched.written = 0
+    contents = dict.fromkeys(KEYS, 0) | dict.fromkeys(KEYS[::50], 1)
+    check(apply(tree, changes(dict.fromkeys(KEYS[::50], 1)), SPLIT), contents)
+    assert watched.patched == 0
+
+
+# -- where the rule may cut otherwise
+
+
+def candidates(begin: bytes, count: int) -> list[bytes]:
+    """Keys behind ``begin`` that the hash would make cuts."""
+    found: list[bytes] = []
+    number = 0
+    while len(found) < count:
+        key = begin + b"-%d" % number
+        if is_candidate(SPLIT, key):
+            found.append(key)
+        number += 1
+    return found
+
+
+@pytest.mark.parametrize("place", [0, 300, 1000, 1100, 1200, 1290, 1300])
+def test_a_key_that_the_rule_would_cut_at_is_looked_at_closely(place: int) -> None:
+    contents = dict.fromkeys(KEYS, 0)
+    tree = tree_of(TreeStore(MemoryFiles()), contents)
+    for key in candidates(KEYS[place], 2):
+        check(apply(tree, [(key, new(1))], SPLIT), contents | {key: 1})
+
+
+def test_keys_before_an_old_candidate_may_make_it_a_cut(seed: int) -> None:
+    """Around the smallest size, by every amount: the tree is the one that the rule makes."""
+    random = Random(seed)
+    first = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)).info(0).count
+    assert first > 1200
+    closest = 100_000 // (len(KEYS[0]) + 32)
+    cuts = set()
+    for back in (1, 2, 3, 5, 20, 100):
+        contents = dict.fromkeys(KEYS, 0)
+        contents[candidates(KEYS[closest - back - 1], 1)[0]] = 5
+        tree = tree_of(TreeStore(MemoryFiles()), contents)
+        for added in (1, 2, 3, 5, 21, 110):
+            after = contents | {key + b"'": 1 for key in random.sample(KEYS[:900], added)}
+            changed = apply(tree, between(contents, after), SPLIT)
+            check(changed, after)
+            cuts.add(changed.lasts[0])
+    assert len(cuts) > 3
+
+
+def test_slack_is_what_may_be_added_before_a_key_becomes_a_cut(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(200):
+        split = SplitParameters(random.randrange(300, 3000), 10**6, random.choice((1, 2, 5, 30)))
+        keys = sorted({b"%d" % random.randrange(10**9) for _ in range(80)})
+        sizes = [sum(len(key) + 32 for key in keys[: n + 1]) for n in range(len(keys))]
+        stop = next((n for n, key in enumerate(keys) if cuts_after(split, sizes[n], key)), len(keys) - 1)
+        keys, sizes = keys[: stop + 1], sizes[: stop + 1]
+        room = slack(split, keys)
+        assert 0 < room <= max(1, split.min_size // 8) or split.min_size < 8
+        assert not any(cuts_after(split, size + room - 1, key) for key, size in zip(keys[:-1], sizes[:-1], strict=True))
+        begin = sum(size <= split.min_size - split.min_size // 8 for size in sizes)
+        assert slack(split, keys, begin, sizes[begin - 1] if begin else 0) == room
+
+
+def test_a_range_of_other_parameters_is_looked_at_closely() -> None:
+    """Two repositories with the same objects and other parameters share notes."""
+    store = TreeStore(MemoryFiles())
+    contents = dict.fromkeys(KEYS[:900], 0)
+    tree = tree_of(store, contents)
+    other = SplitParameters(min_size=60_000, max_size=800_000, raggedness=10**9)
+    assert len(tree) == len(build(store, other, tree.records())) == 1
+    after = contents | {KEYS[5] + b"+": 1}
+    assert same_tree(
+        apply(tree, between(contents, after), other),
+        build(TreeStore(MemoryFiles()), other, ((key, new(after[key])) for key in sorted(after))),
+    )
+
+
+def test_sums_that_a_description_cannot_say_are_added_up_again() -> None:
+    huge = CODEC.encode(ObjectEntry("x", "mem://test/huge", 1 << 62, "00", 0))
+    store = TreeStore(MemoryFiles())
+    records = {key: huge if n < 6 else new(0) for n, key in enumerate(KEYS[:500])}
+    tree = build(store, SPLIT, sorted(records.items()))
+    for amount in (1, 2, 3, 4, 5):
+        for value in (None, new(1)):
+            after = {**records, **dict.fromkeys(KEYS[:amount], value)}
+            left = sorted((key, packed) for key, packed in after.items() if packed is not None)
+            changed = apply(tree, [(key, value) for key in KEYS[:amount]], SPLIT)
+            assert same_tree(changed, build(TreeStore(MemoryFiles()), SPLIT, left))
+            assert same_tree(apply(changed, [(key, huge) for key in KEYS[:amount]], SPLIT), tree)
+
+
+# -- what is noted and what is stored may not fit together
+
+
+def other_blocks(data: bytes) -> bytes:
+    """The same records, cut into other blocks."""
+    keys, values = (
+        [item for block in Table(data).blocks() for item in block[0]],
+        [item for block in Table(data).blocks() for item in block[1]],
+    )
+    made = Assembler()
+    for at in range(0, len(keys), 77):
+        made.add(keys[at : at + 77], values[at : at + 77])
+    return made.finish(sum(map(len, keys)), sum(map(len, values)))[0]
+
+
+def test_a_file_that_another_writer_put_first_has_other_blocks() -> None:
+    files, notes = MemoryFiles(), MemoryNotes()
+    contents = dict.fromkeys(KEYS, 0)
+    tree = tree_of(TreeStore(files, notes=notes), contents)
+    for place, data in files.files.items():
+        files.files[place] = other_blocks(data)
+    tree = Tree(TreeStore(files, notes=notes), tree.lasts, tree.packed)
+    after = contents | {KEYS[700]: 4, KEYS[1100] + b"+": 7}
+    del after[KEYS[900]]
+    changed = apply(tree, between(contents, after), SPLIT)
+    check(changed, after, layouts=False)
+    assert changed.open(0).raw(0) == tree.open(0).raw(0)
+
+
+class Wrong(MemoryNotes):
+    """Notes of the right form that say what is not so, under right checksums; of what digests do not tell."""
+
+    def __init__(self, change: Callable[[list[int]], list[int]]) -> None:
+        super().__init__()
+        self.change = change
+
+    def put(self, name: str, data: bytes) -> None:
+        ids, digests, layout, counts, *rest = msgspec.msgpack.decode(data[16:])
+        body = msgspec.msgpack.encode([ids, digests, layout, self.change(counts), *rest])
+        super().put(name, xxh3_128_digest(body) + body)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda counts: [counts[0] + 1, *counts[1:-1], counts[-1] - 1],
+        lambda counts: counts[::-1],
+        lambda counts: counts[:-1],
+    ],
+    ids=["shifted", "reversed", "one less"],
+)
+def test_counts_of_blocks_that_are_not_so_are_found_out(change: Callable[[list[int]], list[int]]) -> None:
+    """By the record IDs at the places of what changes."""
+    contents = dict.fromkeys(KEYS, 0)
+    tree = tree_of(TreeStore(MemoryFiles(), notes=Wrong(change)), contents)
+    after = contents | {KEYS[700]: 4}
+    changed = apply(tree, between(contents, after), SPLIT)
+    assert same_tree(changed, tree_of(TreeStore(MemoryFiles()), after))
+
+
+def test_a_damaged_block_is_not_copied() -> None:
+    files = MemoryFiles()
+    tree = tree_of(TreeStore(files), dict.fromkeys(KEYS, 0))
+    name = tree.info(0).name
+    data = bytearray(files.files[RANGES, name])
+    data[1000] ^= 4
+    files.files[RANGES, name] = bytes(data)
+    notes = tree.store.notes.notes
+    damaged = Tree(TreeStore(files, notes=notes), tree.lasts, tree.packed)
+    with pytest.raises(DamagedFileError):
+        apply(damaged, [(KEYS[1000], new(1))], SPLIT)
+
+
+def test_cursors_find_record_ids_in_files_of_copied_blocks() -> None:
+    """By the counts that are noted, and by counting."""
+    tree = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0))
+    changed = apply(tree, [(KEYS[700] + b"+", new(1))], SPLIT)
+    plain = Tree(TreeStore(changed.store._files, notes=changed.store.notes.notes), changed.lasts, changed.packed)
+    for each in (changed, plain):
+        note = each.note(0)
+        assert note is not None
+        for start in (KEYS[600], KEYS[700], KEYS[701], KEYS[1100]):
+            cursor = Cursor(each, start)
+            cursor.load()
+            place = sorted([*KEYS, KEYS[700] + b"+"]).index(start) * 32
+            assert cursor.ids(cursor.at + 1) == note.ids[place : place + 32]
