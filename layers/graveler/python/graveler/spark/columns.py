@@ -1,0 +1,224 @@
+"""Records as columns of Arrow, without a Python object for each field.
+
+The two layouts that nearly all records have are read with NumPy, many at a time (``tree/record.py`` describes their bytes): an
+object that graveler named, and one outside of the namespace; with an MD5, a time of today, and no content type and metadata of
+their own. All others go through the codec. About 1 µs a record of the former, 5 µs of the latter.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from graveler.errors import CorruptError
+from graveler.model import DEFAULT_CONTENT_TYPE
+from graveler.tree.record import RecordCodec
+from graveler.tree.sstable import Records
+
+BATCH_ROWS: Final = 8192
+"""About so many rows are handed to Spark at a time."""
+
+OBJECT: Final = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        pa.field("size", pa.int64()),
+        pa.field("checksum", pa.string()),
+        pa.field("mtime", pa.int64()),
+        pa.field("address", pa.string()),
+        pa.field("content_type", pa.string()),
+        pa.field("metadata", pa.map_(pa.string(), pa.string())),
+    ]
+)
+"""A row for an object: as :class:`graveler.model.ObjectEntry`."""
+
+_VALUES: Final = OBJECT.names[1:]
+_EMPTY_MAP: Final = b"\0\0\0\0"
+_NAMED: Final = 60
+"""Bytes of a record with an MD5, a time in four bytes and a data name: 27 of identity, and ``92 ce <time> c4 19 <name>``."""
+_HEAD: Final = 28
+"""Bytes of a record up to the address outside of the namespace."""
+_TAIL: Final = 6
+"""Bytes of what follows that address: ``91 ce <time>``."""
+_DIGITS: Final = np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", np.uint8)
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class RecordColumns:
+    """Turns packed records of a repository into columns. ``namespace`` is the repository's URL."""
+
+    def __init__(self, namespace: str) -> None:
+        self._codec = RecordCodec(namespace)
+        self._data = np.frombuffer(f"{namespace.rstrip('/')}/data/".encode(), np.uint8)
+
+    def batches(self, blocks: Iterable[Records], columns: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """The rows of blocks of records, as :data:`OBJECT` or those of its columns; some thousand at a time.
+        :class:`graveler.errors.CorruptError`."""
+        names = list(columns) or OBJECT.names
+        schema = pa.schema([OBJECT.field(name) for name in names])
+        for keys, packed in _gathered(blocks):
+            found = dict(zip(_VALUES, self.values(keys, packed, set(names)), strict=True))
+            if "path" in names:
+                found["path"] = paths(keys)
+            yield pa.RecordBatch.from_arrays([found[name] for name in names], schema=schema)
+
+    def values(self, keys: Sequence[bytes], packed: Sequence[bytes], wanted: set[str] | None = None) -> list[pa.Array]:
+        """The columns of :data:`OBJECT` after the path, one row for each record. What is not ``wanted`` may be wrong."""
+        lengths = np.fromiter(map(len, packed), np.int64, len(packed))
+        named = np.flatnonzero(lengths == _NAMED)
+        matrix = _matrix(_chosen(packed, named) if len(named) < len(packed) else packed, _NAMED)
+        right = (
+            _starts(matrix, b"\0\x19")
+            & (matrix[:, 10] == 16)
+            & _starts(matrix[:, 27:], b"\x92\xce")
+            & _starts(matrix[:, 33:], b"\xc4\x19")
+        )
+        if len(named) == len(packed) and right.all():
+            return self._named(matrix, wanted)
+        parts: list[tuple[npt.NDArray[np.int64], list[pa.Array]]] = []
+        if right.any():
+            parts.append((named[right], self._named(matrix[right], wanted)))
+        left = np.ones(len(packed), bool)
+        left[named[right]] = False
+        rows, columns = self._outside(packed, lengths, np.flatnonzero(left))
+        if len(rows):
+            parts.append((rows, columns))
+            left[rows] = False
+        others = np.flatnonzero(left)
+        if len(others):
+            parts.append((others, self._decoded(_chosen(keys, others), _chosen(packed, others))))
+        return _put_together(parts)
+
+    def _named(self, matrix: Bytes, wanted: set[str] | None) -> list[pa.Array]:
+        """Records with a data name: ``matrix`` has their bytes, one a row."""
+        count = len(matrix)
+        if wanted is None or "address" in wanted:
+            digits = _base32(matrix[:, 35:60])
+            at = len(self._data)
+            address = np.empty((count, at + 41), np.uint8)
+            address[:, :at] = self._data
+            address[:, at : at + 20] = digits[:, :20]
+            address[:, at + 20] = ord("/")
+            address[:, at + 21 :] = digits[:, 20:]
+            addresses = _strings(address.tobytes(), count, at + 41)
+        else:
+            addresses = pa.nulls(count, pa.string())
+        return [*_common(matrix, matrix[:, 29:33]), addresses, *_defaults(count)]
+
+    def _outside(
+        self, packed: Sequence[bytes], lengths: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
+        """Of these rows, those of objects outside of the namespace in the usual layout, and their columns."""
+        rows = rows[lengths[rows] > _HEAD + _TAIL]
+        chosen = _chosen(packed, rows)
+        heads = _matrix([record[:_HEAD] for record in chosen], _HEAD)
+        tails = _matrix([record[-_TAIL:] for record in chosen], _TAIL)
+        identity = heads[:, 0].astype(np.int64) << 8 | heads[:, 1]
+        right = (
+            (heads[:, 10] == 16)
+            & (heads[:, 27] == 2)
+            & (identity + 2 + _TAIL == lengths[rows])
+            & _starts(tails, b"\x91\xce")
+        )
+        rows, heads, tails = rows[right], heads[right], tails[right]
+        addresses = _text([record[_HEAD:-_TAIL] for record in _chosen(packed, rows)], "address")
+        return rows, [*_common(heads, tails[:, 2:6]), addresses, *_defaults(len(rows))]
+
+    def _decoded(self, keys: Sequence[bytes], packed: Sequence[bytes]) -> list[pa.Array]:
+        """Any records, one by one."""
+        entries = [self._codec.decode(key, record) for key, record in zip(keys, packed, strict=True)]
+        rows = [(e.size, e.checksum, e.mtime, e.address, e.content_type, list(e.metadata.items())) for e in entries]
+        try:
+            return [
+                pa.array(column, OBJECT.field(name).type)
+                for name, column in zip(_VALUES, zip(*rows, strict=True), strict=True)
+            ]
+        except (OverflowError, pa.ArrowInvalid) as error:
+            raise CorruptError(f"records from {keys[0]!r} on cannot be read: {error}") from None
+
+
+def paths(keys: Sequence[bytes]) -> pa.Array:
+    """Keys as text. :class:`graveler.errors.CorruptError` for what is not UTF-8."""
+    return _text(keys, "key")
+
+
+def _text(texts: Sequence[bytes], what: str) -> pa.Array:
+    column = pa.array(texts, pa.binary())
+    try:
+        return column.cast(pa.string())  # looks at each whether it is UTF-8
+    except pa.ArrowInvalid as error:
+        raise CorruptError(f"a record's {what} is not UTF-8: {error}") from None
+
+
+def _gathered(blocks: Iterable[Records]) -> Iterator[Records]:
+    """Blocks joined until they are large enough."""
+    keys: list[bytes] = []
+    packed: list[bytes] = []
+    for more_keys, more_packed in blocks:
+        keys += more_keys
+        packed += more_packed
+        if len(keys) >= BATCH_ROWS:
+            yield keys, packed
+            keys, packed = [], []
+    if keys:
+        yield keys, packed
+
+
+def _chosen(items: Sequence[bytes], rows: npt.NDArray[np.int64]) -> list[bytes]:
+    return [items[at] for at in rows.tolist()]
+
+
+def _matrix(rows: Sequence[bytes], width: int) -> Bytes:
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), width)
+
+
+def _starts(matrix: Bytes, begin: bytes) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (matrix[:, 0] == begin[0]) & (matrix[:, 1] == begin[1])
+    return found
+
+
+def _common(heads: Bytes, times: Bytes) -> list[pa.Array]:
+    """Size, checksum and time."""
+    count = len(heads)
+    sizes = np.ascontiguousarray(heads[:, 2:10]).view(">i8").reshape(count).astype(np.int64)
+    seconds = np.ascontiguousarray(times).view(">u4").reshape(count).astype(np.int64)
+    digests = _strings(np.ascontiguousarray(heads[:, 11:27]).tobytes().hex().encode(), count, 32)
+    return [pa.array(sizes), digests, pa.array(seconds)]
+
+
+def _defaults(count: int) -> list[pa.Array]:
+    """Content type and metadata of objects that have none of their own."""
+    kinds = _strings(DEFAULT_CONTENT_TYPE.encode() * count, count, len(DEFAULT_CONTENT_TYPE))
+    nothing = pa.py_buffer(_EMPTY_MAP * (count + 1))
+    pairs = pa.StructArray.from_arrays(
+        [pa.array([], pa.string()), pa.array([], pa.string())],
+        fields=[pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())],
+    )
+    return [kinds, pa.Array.from_buffers(OBJECT.field("metadata").type, count, [None, nothing], children=[pairs])]
+
+
+def _base32(names: Bytes) -> Bytes:
+    """The 40 digits of each 25 bytes: five bytes at a time, as eight digits."""
+    fives = names.reshape(len(names), 5, 5).astype(np.uint64)
+    numbers = fives[:, :, 0]
+    for at in range(1, 5):
+        numbers = numbers << np.uint64(8) | fives[:, :, at]
+    digits = np.empty((len(names), 5, 8), np.uint8)
+    for at in range(8):
+        digits[:, :, at] = numbers >> np.uint64(35 - 5 * at) & np.uint64(31)
+    return _DIGITS[digits].reshape(len(names), 40)
+
+
+def _strings(data: bytes, count: int, width: int) -> pa.Array:
+    """A column of ASCII texts of equal width, one behind the other in ``data``."""
+    offsets = np.arange(count + 1, dtype=np.int32) * width
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data))
+
+
+def _put_together(parts: Sequence[tuple[npt.NDArray[np.int64], list[pa.Array]]]) -> list[pa.Array]:
+    """Columns of rows that were taken apart, in the order of the rows."""
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
+    columns = (pa.concat_arrays(column) for column in zip(*(columns for _, columns in parts), strict=True))
+    return [column.take(pa.array(order)) for column in columns]

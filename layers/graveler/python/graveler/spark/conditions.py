@@ -1,0 +1,101 @@
+"""Which keys a condition on the column ``path`` leaves: so that Spark's filters keep ranges from being opened.
+
+Python data sources of Spark 4.0 are not told of filters, so the condition is taken here, resolved by Spark itself, and of it
+what bounds the path. What is not understood bounds nothing; the condition is applied to the rows in any case.
+"""
+
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from graveler.spark.failures import spark_errors
+from graveler.spark.slices import KeyRange
+
+_PATH: Final = "path"
+_MIRRORED: Final = {
+    "GreaterThan": "LessThan",
+    "GreaterThanOrEqual": "LessThanOrEqual",
+    "LessThan": "GreaterThan",
+    "LessThanOrEqual": "GreaterThanOrEqual",
+    "EqualTo": "EqualTo",
+    "EqualNullSafe": "EqualNullSafe",
+}
+_ALL: Final = KeyRange()
+
+
+def keys_where(spark: SparkSession, condition: Column | str, schema: pa.Schema) -> KeyRange:
+    """A range of keys that holds all paths for which the condition can be true.
+    :class:`graveler.errors.InvalidError` for a condition that Spark refuses."""
+    with spark_errors(f"the condition {condition!r}"):
+        frame = spark.createDataFrame([], from_arrow_schema(schema)).where(condition)
+        plan: Any = frame._jdf.queryExecution().analyzed()
+        return _bounds(plan.condition())
+
+
+def _bounds(expression: Any) -> KeyRange:
+    kind = expression.getClass().getSimpleName()
+    if kind == "And":
+        return _bounds(expression.left()) & _bounds(expression.right())
+    if kind == "Or":
+        return _hull(_bounds(expression.left()), _bounds(expression.right()))
+    if kind == "Between" and _is_path(expression.input()):
+        low, high = _constant(expression.lower()), _constant(expression.upper())
+        least = _ALL if low is None else _compared("GreaterThanOrEqual", low)
+        return least if high is None else least & _compared("LessThanOrEqual", high)
+    if kind in _MIRRORED:
+        left, right = expression.left(), expression.right()
+        if _is_path(left) and (value := _constant(right)) is not None:
+            return _compared(kind, value)
+        if _is_path(right) and (value := _constant(left)) is not None:
+            return _compared(_MIRRORED[kind], value)
+    if kind == "StartsWith" and _is_path(expression.left()):
+        value = _constant(expression.right())
+        return _ALL if value is None else KeyRange.of_prefix(value)
+    if kind == "Like" and _is_path(expression.left()):
+        value = _constant(expression.right())
+        return _ALL if value is None else _like(value.decode(), str(expression.escapeChar()))
+    if kind == "In" and _is_path(expression.value()):
+        values = [_constant(expression.list().apply(at)) for at in range(expression.list().size())]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values):
+            return KeyRange(min(known), max(known) + b"\0")
+    return _ALL
+
+
+def _compared(kind: str, value: bytes) -> KeyRange:
+    if kind == "GreaterThan":
+        return KeyRange(value + b"\0")
+    if kind == "GreaterThanOrEqual":
+        return KeyRange(value)
+    if kind == "LessThan":
+        return KeyRange(b"", value)
+    if kind == "LessThanOrEqual":
+        return KeyRange(b"", value + b"\0")
+    return KeyRange(value, value + b"\0")
+
+
+def _like(pattern: str, escape: str) -> KeyRange:
+    """The keys that begin with what stands before the first wildcard or escape."""
+    at = next((at for at, character in enumerate(pattern) if character in ("%", "_", escape)), len(pattern))
+    return KeyRange.of_prefix(pattern[:at].encode())
+
+
+def _hull(one: KeyRange, other: KeyRange) -> KeyRange:
+    if one.empty or other.empty:
+        return other if one.empty else one
+    end = None if one.end is None or other.end is None else max(one.end, other.end)
+    return KeyRange(min(one.start, other.start), end)
+
+
+def _is_path(expression: Any) -> bool:
+    return bool(expression.getClass().getSimpleName() == "AttributeReference" and expression.name() == _PATH)
+
+
+def _constant(expression: Any) -> bytes | None:
+    """The bytes of a text that does not depend on any column; None for anything else."""
+    if not expression.foldable() or expression.dataType().typeName() != "string":
+        return None
+    value = expression.eval(None)
+    return None if value is None else str(value.toString()).encode()

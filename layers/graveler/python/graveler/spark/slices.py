@@ -1,0 +1,135 @@
+"""Parts of trees that tasks read: cut on the driver from descriptions of ranges alone, picklable, each with what it needs."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+from graveler.lake.repository import OpenRepository
+from graveler.spark.places import task_store
+from graveler.tree.apply import aligned
+from graveler.tree.files import TreeStore
+from graveler.tree.listing import prefix_end
+from graveler.tree.tree import Tree
+
+TASK_ROWS: Final = 100_000
+"""Records for a task to read, or somewhat more: a second's work."""
+
+
+class KeyRange(Struct, frozen=True):
+    """Keys with ``start <= key < end``; None is no bound."""
+
+    start: bytes = b""
+    end: bytes | None = None
+
+    @classmethod
+    def of_prefix(cls, prefix: bytes) -> "KeyRange":
+        """The keys that begin with a prefix."""
+        return cls(prefix, prefix_end(prefix))
+
+    def __and__(self, other: "KeyRange") -> "KeyRange":
+        ends = [end for end in (self.end, other.end) if end is not None]
+        return KeyRange(max(self.start, other.start), min(ends, default=None))
+
+    @property
+    def empty(self) -> bool:
+        """Can no key lie in it?"""
+        return self.end is not None and self.end <= self.start
+
+    def numbers(self, tree: Tree) -> range:
+        """The ranges of a tree that may hold such keys."""
+        if self.empty:
+            return range(0)
+        first = bisect_left(tree.lasts, self.start)
+        if self.end is None:
+            return range(first, len(tree))
+        stop = bisect_left(tree.lasts, self.end, first)
+        return range(first, stop + 1 if stop < len(tree) and tree.info(stop).first < self.end else stop)
+
+
+class Slice(Struct, frozen=True):
+    """Ranges of a tree, and which of their keys count."""
+
+    tree: Tree
+    keys: KeyRange
+
+
+class TwoSlices(Struct, frozen=True):
+    """Ranges of two trees between the same keys, ready to be compared."""
+
+    left: Tree
+    right: Tree
+    keys: KeyRange
+
+
+def slices(repository: OpenRepository, tree: Tree, keys: KeyRange, rows: int = TASK_ROWS) -> list[Slice]:
+    """What tasks read to read all of those keys of a tree: ``rows`` records each, or somewhat more. No request.
+    :class:`graveler.errors.InvalidError` for no rows."""
+    _check_rows(rows)
+    store = task_store(repository)
+    found: list[Slice] = []
+    first, count = None, 0
+    numbers = keys.numbers(tree)
+    for number in numbers:
+        first = number if first is None else first
+        count += tree.info(number).count
+        if count >= rows or number == numbers[-1]:
+            found.append(Slice(_part(store, tree, range(first, number + 1)), keys))
+            first, count = None, 0
+    return found
+
+
+def pairs(
+    repository: OpenRepository, left: Tree, right: Tree, keys: KeyRange, rows: int = TASK_ROWS
+) -> list[TwoSlices]:
+    """What tasks compare to find all differences of two trees between those keys: ``rows`` records each, or somewhat more.
+
+    Where the trees have the same ranges there is nothing to compare. No request; some µs for each range that differs.
+    """
+    _check_rows(rows)
+    store = task_store(repository)
+    found: list[TwoSlices] = []
+    for bounds in _cut(left, right, keys, rows):
+        ours, theirs = bounds.numbers(left), bounds.numbers(right)
+        if ours or theirs:
+            found.append(TwoSlices(_part(store, left, ours), _part(store, right, theirs), bounds))
+    return found
+
+
+def _cut(left: Tree, right: Tree, keys: KeyRange, rows: int) -> Iterator[KeyRange]:
+    """Where they differ, cut at ends of ranges into intervals with so much to compare."""
+    for (after, upto), same in aligned(left, right):
+        place = KeyRange(b"" if after is None else after + b"\0", None if upto is None else upto + b"\0") & keys
+        if same or place.empty:
+            continue
+        start, count = place.start, 0
+        for last, records in _ends(left, right, place):
+            count += records
+            if count >= rows:
+                yield KeyRange(start, last + b"\0")
+                start, count = last + b"\0", 0
+        rest = KeyRange(start, place.end)
+        if not rest.empty:
+            yield rest
+
+
+def _ends(left: Tree, right: Tree, place: KeyRange) -> list[tuple[bytes, int]]:
+    """Last keys in a place, ascending, and how many records the ranges have that end there."""
+    ends: dict[bytes, int] = {}
+    for tree in (left, right):
+        for number in place.numbers(tree):
+            last = tree.lasts[number]
+            if place.end is None or last < place.end:
+                ends[last] = ends.get(last, 0) + tree.info(number).count
+    return sorted(ends.items())
+
+
+def _check_rows(rows: int) -> None:
+    if rows < 1:
+        raise InvalidError(f"a task of {rows} rows would read nothing; give it at least 1")
+
+
+def _part(store: TreeStore, tree: Tree, numbers: range) -> Tree:
+    return Tree(store, tree.lasts[numbers.start : numbers.stop], tree.packed[numbers.start : numbers.stop])

@@ -1,0 +1,114 @@
+"""Spark's data source ``graveler``: the objects of a ref as rows.
+
+::
+
+    graveler.spark.register(spark)
+    spark.read.format("graveler").option("lake", "/srv/lake").option("repository", "sales").option("ref", "main").load()
+
+Spark runs the code of a data source in processes of its own, so options say where the lake is. They are those of
+:func:`graveler.spark.places.place_of`, ``repository`` and ``ref``, and of these what is wanted: ``prefix``; ``from`` (inclusive)
+and ``to`` (exclusive), which bound the path; ``columns``, separated by commas; ``rows_per_task``. Ranges without such keys are
+not opened; the Python data sources of Spark 4.0 hear nothing of filters (:func:`graveler.spark.objects` takes a condition).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from graveler.errors import InvalidError
+from graveler.lake.place import LakePlace, open_at
+from graveler.spark.columns import OBJECT
+from graveler.spark.frames import object_schema, plan_objects, read_objects
+from graveler.spark.places import place_of
+from graveler.spark.slices import TASK_ROWS, KeyRange, Slice
+
+NAME: Final = "graveler"
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session know the data source ``graveler``. Needs Spark 4.0; on 3.5 use :func:`graveler.spark.objects`."""
+    spark.dataSource.register(ObjectsSource)
+
+
+class ObjectsSource(DataSource):
+    """The data source. The ref is resolved once, when the frame is made, and what is read of it later is that commit."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        given = {name.lower(): value for name, value in options.items()}
+        self._place = place_of(given)
+        self._repository, self._ref = _needed(given, "repository"), _needed(given, "ref")
+        self._columns = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
+        self._columns = self._columns or tuple(OBJECT.names)
+        end = given.get("to")
+        self._keys = KeyRange.of_prefix(given.get("prefix", "").encode()) & KeyRange(
+            given.get("from", "").encode(), None if end is None else end.encode()
+        )
+        self._rows = _number(given, "rows_per_task", TASK_ROWS)
+        self._schema = object_schema(self._columns)
+        with open_at(self._place) as lake:
+            self._commit = lake.repository(self._repository).commit_of(self._ref).id
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """The columns."""
+        return from_arrow_schema(self._schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What reads it. :class:`graveler.errors.InvalidError` for a schema of the user's own."""
+        if [field.name for field in schema.fields] != list(self._columns):
+            raise InvalidError(
+                "the data source graveler has a schema of its own; choose columns by its option 'columns'"
+            )
+        return _Reader(self._place, self._repository, self._commit, self._keys, self._columns, self._rows)
+
+
+class _Part(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, part: Slice, namespace: str) -> None:
+        super().__init__(part)
+        self.part, self.namespace = part, namespace
+
+
+class _Reader(DataSourceReader):
+    def __init__(
+        self, place: LakePlace, repository: str, commit: str, keys: KeyRange, columns: tuple[str, ...], rows: int
+    ) -> None:
+        self._place, self._repository, self._commit = place, repository, commit
+        self._keys, self._columns, self._rows = keys, columns, rows
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with open_at(self._place) as lake:
+            repository = lake.repository(self._repository)
+            _, parts = plan_objects(repository, self._commit, self._keys, self._rows)
+            return [_Part(part, repository.repository.namespace) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, _Part):
+            yield from read_objects(partition.part, partition.namespace, self._columns)
+
+
+def _needed(options: dict[str, str], name: str) -> str:
+    value = options.get(name, "")
+    if not value:
+        raise InvalidError(f"the data source graveler needs the option {name!r}")
+    return value
+
+
+def _number(options: dict[str, str], name: str, default: int) -> int:
+    text = options.get(name, "")
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidError(f"option {name!r} is {text!r}; give a number from 1 on")
+    return int(text)

@@ -1,0 +1,213 @@
+"""What Spark reads of a lake, as rows: the data source, and data frames of objects, ranges, commits, branches, tags."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+import graveler.spark
+from graveler.errors import InvalidError, NotFoundError, RefNotFoundError, RepositoryNotFoundError
+from graveler.lake.folder import open_folder_lake
+from graveler.lake.lake import Lake
+from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry
+from graveler.spark.columns import OBJECT
+from graveler.spark.conditions import keys_where
+from graveler.spark.slices import KeyRange
+from tests.spark.histories import grow
+from tests.spark.listings import make_repository
+
+
+class Place:
+    """A folder with a lake, and the repository ``repo`` with a history in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.repository = make_repository(folder)
+        self.commits = grow(self.repository, Random(3), commits=3, changes=100)
+        self.repository.create_tag("v1", self.commits[0])
+        self.repository.create_branch("side", "v1")
+
+    def load(self, spark: SparkSession, ref: str = "main", **options: str) -> DataFrame:
+        given = {"lake": str(self.folder), "repository": "repo", "ref": ref, **options}
+        return spark.read.format("graveler").options(**given).load()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("read") / "lake")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark: SparkSession) -> None:
+    graveler.spark.register(spark)
+
+
+@pytest.fixture
+def lake(place: Place) -> Iterator[Lake]:
+    with open_folder_lake(place.folder) as lake:
+        yield lake
+
+
+def rows(frame: DataFrame) -> list[ObjectEntry]:
+    """The rows, in the order of their paths, as the library's entries."""
+    found = [ObjectEntry(**{name: row[name] for name in ObjectEntry.__struct_fields__}) for row in frame.collect()]
+    return sorted(found, key=lambda entry: entry.path.encode())
+
+
+def listed(repository: OpenRepository, ref: str, keys: KeyRange = KeyRange()) -> list[ObjectEntry]:  # noqa: B008
+    commit = repository.commit_of(ref).id
+    return [
+        entry
+        for entry in repository.objects(commit)
+        if entry.path.encode() >= keys.start and (keys.end is None or entry.path.encode() < keys.end)
+    ]
+
+
+def test_the_data_source_reads_what_the_library_lists(spark: SparkSession, place: Place) -> None:
+    repository = place.repository
+    for ref in ("main", "main~1", "v1", "side", place.commits[1][:12], f"{place.commits[0]}~1"):
+        assert rows(place.load(spark, ref)) == listed(repository, ref), ref
+
+
+def test_random_bounds_and_sizes_of_tasks(spark: SparkSession, place: Place) -> None:
+    random, repository = Random(7), place.repository
+    tree = repository.tree("main")
+    for _ in range(6):
+        paths = [entry.path for entry in listed(repository, "main")]
+        start, end = sorted(random.sample([*paths, "a", "a/", "b/", "zz"], 2))
+        prefix = random.choice(["", "a", "a/b/", "é/", "nowhere/"])
+        wanted = KeyRange.of_prefix(prefix.encode()) & KeyRange(start.encode(), end.encode())
+        tasks = random.choice([1, 20, 1000])
+        frame = place.load(spark, prefix=prefix, **{"from": start, "to": end, "rows_per_task": str(tasks)})
+        assert rows(frame) == listed(repository, "main", wanted)
+        if tasks == 1:
+            assert frame.rdd.getNumPartitions() == max(1, len(wanted.numbers(tree)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "keys"),
+    [
+        ("path >= 'a/' and path < 'a0'", KeyRange(b"a/", b"a0")),
+        ("path > 'a/' and size > 100", KeyRange(b"a/\0")),
+        ("'b' >= path", KeyRange(b"", b"b\0")),
+        ("path like 'a/b/%'", KeyRange(b"a/b/", b"a/b0")),
+        ("startswith(path, 'a/b/')", KeyRange(b"a/b/", b"a/b0")),
+        ("path between 'a' and concat('b', 'c')", KeyRange(b"a", b"bc\0")),
+        ("path = 'a/x1' or path in ('b/1', 'b/2')", KeyRange(b"a/x1", b"b/2\0")),
+        ("path = 'a' and path = 'b'", KeyRange(b"b", b"a\0")),
+        ("path like '%x%' or size = 1", KeyRange()),
+        ("path = checksum", KeyRange()),
+        ("not (path > 'b')", KeyRange()),
+    ],
+)
+def test_conditions_bound_the_keys(spark: SparkSession, place: Place, condition: str, keys: KeyRange) -> None:
+    assert keys_where(spark, condition, OBJECT) == keys
+    assert keys_where(spark, sql.expr(condition), OBJECT) == keys
+
+
+def test_frames_take_conditions_and_columns(spark: SparkSession, place: Place) -> None:
+    repository = place.repository
+    everything = graveler.spark.objects(spark, repository, "main", rows_per_task=40)
+    assert rows(everything) == listed(repository, "main")
+    assert everything.rdd.getNumPartitions() > 3
+    some = graveler.spark.objects(
+        spark, repository, "main", where=sql.col("path").startswith("a/") & (sql.col("size") % 2 == 0), rows_per_task=1
+    )
+    wanted = [e for e in listed(repository, "main", KeyRange.of_prefix(b"a/")) if e.size % 2 == 0]
+    assert rows(some) == wanted
+    assert some.rdd.getNumPartitions() == len(KeyRange.of_prefix(b"a/").numbers(repository.tree("main")))
+    sizes = graveler.spark.objects(spark, repository, "main", where="size % 2 = 0", prefix="a/", columns=["path"])
+    assert sorted(row.path.encode() for row in sizes.collect()) == [e.path.encode() for e in wanted]
+    assert place.load(spark, columns="size, path").columns == ["size", "path"]
+    with pytest.raises(InvalidError, match=r"no column 'etag'.*path, size"):
+        graveler.spark.objects(spark, repository, "main", columns=["etag"])
+    with pytest.raises(InvalidError, match="nowhere"):
+        graveler.spark.objects(spark, repository, "main", where="nowhere = 1")
+
+
+def test_a_frame_stays_what_it_was_when_the_branch_moves(spark: SparkSession, place: Place) -> None:
+    repository = place.repository
+    repository.create_branch("moving", "v1")
+    frame, also = place.load(spark, "moving"), graveler.spark.objects(spark, repository, "moving")
+    repository.hard_reset("moving", "main")
+    repository.upload("moving", "uncommitted", b"not shown")
+    assert frame.count() == also.count() == len(listed(repository, "v1"))
+    assert rows(place.load(spark, "moving")) == listed(repository, "main")
+    repository.delete_branch("moving")
+
+
+def test_ranges_that_cannot_hold_such_keys_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "lake")
+    grow(repository, Random(5), commits=1, changes=200)
+    tree, keys = repository.tree("main"), KeyRange.of_prefix(b"a/b/")
+    for number in set(range(len(tree))) - set(keys.numbers(tree)):
+        repository.namespace.delete(f"_graveler/ranges/{tree.info(number).name}")
+    frame = graveler.spark.objects(spark, "repo", "main", prefix="a/b/", lake=tmp_path / "lake")
+    assert 0 < frame.count() == len(frame.where("path like 'a/b/%'").collect())
+    with pytest.raises(PySparkException, match="is missing from the object store"):
+        graveler.spark.objects(spark, repository, "main").count()
+
+
+def test_commits_branches_tags_ranges(spark: SparkSession, place: Place, lake: Lake) -> None:
+    repository = lake.repository("repo")
+    log = repository.log("main", amount=100).results
+    found = graveler.spark.commits(spark, repository, "main").collect()
+    assert [(c.id, tuple(c.parents), c.message, c.created, c.generation, c.metarange_id) for c in found] == [
+        (c.id, c.parents, c.message, c.created, c.generation, c.metarange_id) for c in log
+    ]
+    repository.create_branch("hidden", "v1", hidden=True)
+    names = {row.name: row.commit_id for row in graveler.spark.branches(spark, repository).collect()}
+    assert names == {"main": place.commits[-1], "side": place.commits[0]}
+    shown = graveler.spark.branches(spark, repository, show_hidden=True)
+    assert {row.name for row in shown.collect()} == {*names, "hidden"}
+    repository.delete_branch("hidden")
+    assert graveler.spark.tags(spark, "repo", lake=lake).collect() == [("v1", place.commits[0])]
+    tree = repository.tree("main")
+    ranges = graveler.spark.ranges(spark, repository, "main").collect()
+    infos = [tree.info(number) for number in range(len(tree))]
+    assert [(r.name, r.first, r.last, r.objects, r.bytes) for r in ranges] == [
+        (i.name, i.first.decode(), i.last.decode(), i.count, i.total) for i in infos
+    ]
+    assert sum(r.objects for r in ranges) == len(listed(repository, "main"))
+
+
+def test_an_empty_commit_has_no_rows(spark: SparkSession, place: Place) -> None:
+    root = f"{place.commits[0]}~1"
+    assert rows(place.load(spark, root)) == []
+    assert graveler.spark.objects(spark, place.repository, root).count() == 0
+    assert graveler.spark.ranges(spark, place.repository, root).count() == 0
+
+
+def test_where_the_lake_is(spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotFoundError, match="there is no lake"):
+        graveler.spark.tags(spark, "repo")
+    spark.conf.set("spark.graveler.lake", str(place.folder))
+    try:
+        assert graveler.spark.tags(spark, "repo").count() == 1
+    finally:
+        spark.conf.unset("spark.graveler.lake")
+    monkeypatch.setenv("GRAVELER_LAKE", str(place.folder))
+    assert graveler.spark.tags(spark, "repo").count() == 1
+
+
+def test_what_is_wrong_is_told_by_the_driver(spark: SparkSession, place: Place) -> None:
+    with pytest.raises(RefNotFoundError, match="'nowhere' not found"):
+        graveler.spark.objects(spark, place.repository, "nowhere")
+    with pytest.raises(RepositoryNotFoundError, match="'nothing' does not exist"):
+        graveler.spark.objects(spark, "nothing", "main", lake=place.folder)
+    for options, message in (
+        ({"ref": "nowhere"}, "ref 'nowhere' not found"),
+        ({"repository": "nothing"}, "repository 'nothing' does not exist"),
+        ({"lake": str(place.folder / "nowhere")}, "there is no lake"),
+        ({"ref": ""}, "needs the option 'ref'"),
+        ({"rows_per_task": "none"}, "give a number"),
+        ({"columns": "etag"}, "no column 'etag'"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            place.load(spark, **options)
