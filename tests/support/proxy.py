@@ -1,7 +1,7 @@
 """An HTTP proxy before a real server, that does to requests and answers what networks and services do in trouble.
 
 with FaultyProxy(dynamodb_local()) as proxy:
-    proxy.schedule = lambda operation, ordinal: Lost() if ordinal == 3 else None
+    proxy.begin(lambda operation, ordinal: Lost() if ordinal == 3 else None)
     ... a client whose endpoint is proxy.url ...
 """
 
@@ -64,11 +64,11 @@ def s3_reply(code: str, status: int) -> Reply:
 class FaultyProxy:
     """Serves at ``url`` until the end of the block. ``seen`` are the operations that were asked for, in their order."""
 
-    def __init__(self, target: str, schedule: Schedule = lambda *_: None) -> None:
-        self.schedule = schedule
+    def __init__(self, target: str, *, hanging: Event | None = None) -> None:
+        self.schedule: Schedule = lambda *_: None
         self.seen: list[str] = []
-        self.hanging = Event()
-        """Somebody waits for :meth:`release`."""
+        self.hanging = hanging or Event()
+        """Somebody waits for :meth:`release`. May be of several proxies."""
         self._place = urlsplit(target).netloc
         self._released = Event()
         self._lock = Lock()
