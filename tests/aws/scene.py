@@ -40,13 +40,18 @@ class Servers(Struct, frozen=True):
         return S3Settings(REGION, self.s3_url, read_timeout=self.timeout, retries=self.retries)
 
 
-@cache
-def servers() -> Servers:
-    """This process's own, with an empty table and an empty bucket."""
+def new_servers() -> Servers:
+    """An empty table and an empty bucket at this process's servers."""
     made = Servers(f"scenes-{token_hex(6)}", dynamodb_local(), s3proxy())
     made.table().create_table()
     make_bucket(made.name, made.s3())
     return made
+
+
+@cache
+def servers() -> Servers:
+    """The table and the bucket of all scenes of this process."""
+    return new_servers()
 
 
 class NamedS3(S3Objects):

@@ -1,4 +1,5 @@
-"""Real processes on SQLite and a folder: writers, movers, branches that come and go, and collectors, with a grace of seconds.
+"""Real processes on SQLite and a folder, and on DynamoDB Local and an S3 server: writers, movers, branches that come and go, and
+collectors, with a grace of seconds.
 
 One after the other is stopped (SIGSTOP) and goes on later: writers for longer than what they began may take to be published,
 so that they are refused, collectors for longer than half the grace. Afterwards every object of every ref is read, fsck finds
@@ -12,11 +13,16 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
+from unittest.mock import patch
+
+import pytest
 
 from graveler.errors import BusyError, CorruptError, GravelerError, PreconditionError, UnavailableError
 from graveler.lake.clock import Clock, SystemClock
@@ -27,9 +33,11 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode, Outcome
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.sqlite_tables import SqliteTables
+from tests.aws.scene import NamedS3, Servers, new_servers
 from tests.lake.support import TINY
+from tests.storage.adapters import CREDENTIALS
 
-SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "14"))
+SOAK = os.environ.get("GRAVELER_SOAK_SECONDS")
 PATIENCE = 120.0
 """Seconds more for a busy machine to have done anything at all."""
 GRACE = 6.0
@@ -52,7 +60,20 @@ class OffClock(SystemClock):
         return super().now() + self._off
 
 
-def open_lake(folder: Path, clock: Clock | None = None) -> Lake:
+Place: TypeAlias = Path | Servers
+"""Where a lake is: in a folder, or on servers."""
+
+
+def open_lake(place: Place, clock: Clock | None = None) -> Lake:
+    if isinstance(place, Servers):
+        return Lake(
+            place.table(),
+            lambda namespace: NamedS3(place.name, namespace.removeprefix("mem://"), place.s3(), namespace),
+            clock=clock,
+            grace=GRACE,
+            skew=SKEW,
+        )
+    folder = place
     return Lake(
         SqliteTables(folder / "tables.sqlite", create=False),
         lambda namespace: FolderObjects(folder / "objects", namespace),
@@ -62,10 +83,10 @@ def open_lake(folder: Path, clock: Clock | None = None) -> Lake:
     )
 
 
-def work(folder: Path, number: int, over: Event, refused: "Synchronized[int]") -> None:
+def work(place: Place, number: int, over: Event, refused: "Synchronized[int]") -> None:
     """Write; count what was refused for having taken too long."""
     random = Random(number)
-    with open_lake(folder, OffClock(random.uniform(-OFF, OFF) / 2)) as lake:
+    with open_lake(place, OffClock(random.uniform(-OFF, OFF) / 2)) as lake:
         repository = lake.repository(NAME)
         mine = f"b{number}"
         turn = 0
@@ -96,9 +117,9 @@ def work(folder: Path, number: int, over: Event, refused: "Synchronized[int]") -
                 refused.value += "half the grace" in str(error)
 
 
-def gather(folder: Path, over: Event, removed: "Synchronized[int]") -> None:
+def gather(place: Place, over: Event, removed: "Synchronized[int]") -> None:
     """Collect; count what was removed."""
-    with open_lake(folder) as lake:
+    with open_lake(place) as lake:
         while not over.is_set():
             try:
                 summary = Garbage(lake.repository(NAME), Options(Mode.DELETE, GRACE, SKEW)).run()
@@ -108,26 +129,36 @@ def gather(folder: Path, over: Event, removed: "Synchronized[int]") -> None:
             over.wait(0.1)
 
 
-def test_processes_and_a_collector(tmp_path: Path) -> None:
-    folder = tmp_path / "lake"
-    with create_folder_lake(folder):
+@pytest.fixture(params=["folder", "aws"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Of an empty lake."""
+    if request.param == "aws":
+        with patch.dict(os.environ, CREDENTIALS):
+            yield new_servers()
+        return
+    with create_folder_lake(tmp_path / "lake"):
         pass
-    with open_lake(folder) as lake:
+    yield tmp_path / "lake"
+
+
+def test_processes_and_a_collector(place: Place) -> None:
+    with open_lake(place) as lake:
         lake.create_repository(NAME, "mem://shared", split=TINY)
     context = multiprocessing.get_context("spawn")
     over = context.Event()
     refused = [context.Value("i", 0) for _ in range(3)]
     removed = [context.Value("i", 0) for _ in range(2)]
-    writers = [context.Process(target=work, args=(folder, number, over, count)) for number, count in enumerate(refused)]
-    collectors = [context.Process(target=gather, args=(folder, over, count)) for count in removed]
+    writers = [context.Process(target=work, args=(place, number, over, count)) for number, count in enumerate(refused)]
+    collectors = [context.Process(target=gather, args=(place, over, count)) for count in removed]
     processes = [*writers, *collectors]
     random = Random(1)
+    seconds = float(SOAK or (14 if isinstance(place, Path) else 8))
     for process in processes:
         process.start()
     try:
         began = time.monotonic()
-        while (took := time.monotonic() - began) < SECONDS + PATIENCE and all(p.is_alive() for p in processes):
-            if took > SECONDS and any(count.value for count in refused) and any(count.value for count in removed):
+        while (took := time.monotonic() - began) < seconds + PATIENCE and all(p.is_alive() for p in processes):
+            if took > seconds and any(count.value for count in refused) and any(count.value for count in removed):
                 break
             process = random.choice(processes)
             stop(process.pid, random.uniform(*STOPS) if process in writers else random.uniform(0, 2 * GRACE / 3))
@@ -142,7 +173,7 @@ def test_processes_and_a_collector(tmp_path: Path) -> None:
     assert ends == [0] * len(ends), "a process failed, or did not come to its end"
     assert sum(count.value for count in refused) > 0, "nobody was stopped for too long while at work"
     assert sum(count.value for count in removed) > 0, "the collectors had nothing to do"
-    check(folder)
+    check(place)
 
 
 def stop(pid: int | None, seconds: float) -> None:
@@ -156,9 +187,9 @@ def stop(pid: int | None, seconds: float) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
-def check(folder: Path) -> None:
+def check(place: Place) -> None:
     """Nothing is lost, and in the end nothing is left that nobody needs."""
-    with open_lake(folder) as lake:
+    with open_lake(place) as lake:
         repository = lake.repository(NAME)
         for branch in repository.branches(amount=1000).results:
             for entry in repository.objects(branch.name):
@@ -166,9 +197,9 @@ def check(folder: Path) -> None:
         report = lake.fsck(NAME, committed_objects=True)
         assert not report.findings
     for seconds in (1000.0, 2000.0):  # nobody is at work any more: time flies
-        with open_lake(folder, OffClock(seconds)) as later:
+        with open_lake(place, OffClock(seconds)) as later:
             Garbage(later.repository(NAME), Options(Mode.DELETE, GRACE, SKEW)).run()
-    with open_lake(folder) as lake:
+    with open_lake(place) as lake:
         report = lake.fsck(NAME, committed_objects=True)
         assert not report.findings
         left = report.garbage
