@@ -8,6 +8,7 @@ boundary = Boundaries()                       # one count over both ports
 lake = Lake(FaultyObjects(objects, fail_nth(7, "fail_after"), boundary), FaultyTables(tables, ..., boundary))
 """
 
+import builtins
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -96,6 +97,12 @@ class CountingObjects:
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         self._note("delete", key)
         self._inner.delete(key, if_match=if_match)
+
+    def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
+        for key, _ in objects:
+            self.keys.append(("delete", key))
+        self.calls["delete_many"] += -(-len(objects) // LIST_PAGE)
+        return self._inner.delete_many(objects)
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
         self._note("list", prefix)
@@ -294,6 +301,9 @@ class FaultyObjects:
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         self._faults.request("delete", lambda: self._inner.delete(key, if_match=if_match))
+
+    def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
+        return self._faults.request("delete_many", lambda: self._inner.delete_many(objects))
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
         while True:

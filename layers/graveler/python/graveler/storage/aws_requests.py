@@ -35,6 +35,7 @@ from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+from graveler.storage.objects import NotPermittedError
 
 FAILURES: Final = (ClientError, BotoCoreError, ResponseParserError)
 """All that the SDK raises."""
@@ -70,6 +71,7 @@ _CREDENTIALS: Final = (
     TokenRetrievalError,
     UnauthorizedSSOTokenError,
 )
+_DENIED_CODES: Final = frozenset(("AccessDenied", "AccessDeniedException", "AllAccessDisabled", "403"))
 _CLOCK: Final = "this machine's clock is wrong; set it, then try again"
 _SKEWED: Final = re.compile("Signature (expired|not yet current)")
 """How DynamoDB says that, under the code of a signature that is not valid."""
@@ -90,12 +92,7 @@ _ADVICE: Final = {
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     ),
-    "these credentials do not allow it; give their user or role the right to it": (
-        "AccessDenied",
-        "AccessDeniedException",
-        "AllAccessDisabled",
-        "403",
-    ),
+    "these credentials do not allow it; give their user or role the right to it": tuple(_DENIED_CODES),
     _CLOCK: ("RequestTimeTooSkewed",),
     "there is no such bucket; see whether its name is right, or create it": ("NoSuchBucket",),
     "the bucket lies in another region; name that one": (
@@ -231,6 +228,8 @@ def explained(error: Exception, what: str) -> GravelerError:
         said = error.response.get("Error", {}).get("Message", "")
         advice = _CLOCK if _SKEWED.match(said) else _ADVICE_BY_CODE.get(code, "the service refused it")
         text = f"{what}: {advice} ({code}: {said})"
+        if code in _DENIED_CODES:
+            return NotPermittedError(text)
         return InvalidError(text) if code in _INVALID_CODES else UnavailableError(text)
     if isinstance(error, _CREDENTIALS):
         return UnavailableError(

@@ -14,6 +14,7 @@ between two slashes is at most 255 bytes in most file systems. ETags need time s
 APFS, NFS 4 and EFS have them).
 """
 
+import builtins
 import errno
 import fcntl
 import os
@@ -28,7 +29,7 @@ from secrets import randbelow, token_hex
 from shutil import rmtree
 from zlib import crc32
 
-from graveler.errors import InvalidError, UnavailableError
+from graveler.errors import GravelerError, InvalidError, UnavailableError
 from graveler.storage.folders import make_folder, sync_folder, unavailable
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
 from graveler.storage.objects import (
@@ -37,6 +38,7 @@ from graveler.storage.objects import (
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
+    delete_each,
 )
 from graveler.storage.presigned import Grant, UrlSigner, no_urls
 
@@ -173,6 +175,10 @@ class FolderObjects:
                     raise ObjectMissingError(self._namespace, key) from None
                 return
             self._prune(path.parent)
+
+    def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
+        """Remove objects, one after the other."""
+        return delete_each(self, objects)
 
     def sweep_leftovers(self, now: float | None = None) -> int:
         """Remove what crashed writers left: temporary files older than a day, uploads untouched for a week. Returns how

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from graveler.errors import UnavailableError
+from graveler.storage.objects import NotPermittedError
 
 _WHY = {
     errno.ENOSPC: "the disk is full; free some space, then try again",
@@ -20,11 +21,13 @@ _WHY = {
     errno.EXDEV: "it lies on another file system than the namespace's own folder; keep a namespace on one",
     errno.ELOOP: "symbolic links on the way lead round in a circle",
 }
+_DENIED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 def unavailable(error: OSError, doing: str) -> UnavailableError:
     """The error to raise for ``error``, which came while ``doing`` (as in "writing x")."""
-    return UnavailableError(f"{doing} failed: {_WHY.get(error.errno or 0) or error.strerror or error}")
+    kind = NotPermittedError if error.errno in _DENIED else UnavailableError
+    return kind(f"{doing} failed: {_WHY.get(error.errno or 0) or error.strerror or error}")
 
 
 def sync_folder(folder: Path) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The objects port in the memory of one process, for tests. Same semantics as a real store, and no limits of a folder's."""
 
+import builtins
 import sys
 import time
 from bisect import bisect_left, bisect_right, insort
@@ -8,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from threading import RLock
 
-from graveler.errors import InvalidError
+from graveler.errors import GravelerError, InvalidError
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
 from graveler.storage.objects import (
     ObjectConditionError,
@@ -16,6 +17,7 @@ from graveler.storage.objects import (
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
+    delete_each,
 )
 from graveler.storage.presigned import Grant, UrlSigner
 
@@ -92,6 +94,10 @@ class MemoryObjects:
                     raise ObjectConditionError(self._namespace, key, f"its ETag is {etag}, not {if_match}")
             if self._objects.pop(key, None) is not None:
                 self._keys.remove(key)
+
+    def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
+        """Remove objects, one after the other."""
+        return delete_each(self, objects)
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
         """Objects in the order of their keys, read in pages of 1,000 as a real store is."""

@@ -7,13 +7,14 @@ unless its docstring says otherwise; tests count them per method. Errors: :class
 (disk full, no permission, network).
 """
 
+import builtins
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
-from graveler.errors import NotFoundError, PreconditionError
+from graveler.errors import GravelerError, NotFoundError, PreconditionError, UnavailableError
 
 
 class ObjectMissingError(NotFoundError):
@@ -40,6 +41,10 @@ class UploadMissingError(NotFoundError):
         super().__init__(
             f"{namespace.rstrip('/')}/{key} has no upload {upload_id!r} under way; it was completed or aborted, or begin one"
         )
+
+
+class NotPermittedError(UnavailableError):
+    """The store, or the file system, does not allow this process to do it: trying again is of no use."""
 
 
 class StoredObject(Struct, frozen=True):
@@ -101,6 +106,11 @@ class Objects(Protocol):
         :class:`ObjectConditionError`; :class:`ObjectMissingError` if it is gone and the store can tell (S3 cannot)."""
         ...
 
+    def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
+        """Remove objects, each given by its key and the ETag that it must have. What went wrong with each, as of
+        :meth:`delete`; None: it is gone. One request for each 1,000 where the store takes several at a time."""
+        ...
+
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
         """Objects whose key begins with ``prefix`` and is greater than ``after``, in the order of their UTF-8 bytes.
         One request for each 1,000."""
@@ -137,3 +147,15 @@ class Objects(Protocol):
         """Uploads that were neither completed nor aborted, in any order; none of a store that removes them by itself. One request
         for each 1,000."""
         ...
+
+
+def delete_each(objects: Objects, keys: Sequence[tuple[str, str]]) -> list[GravelerError | None]:
+    """:meth:`Objects.delete_many` of a store that takes one at a time."""
+    found: list[GravelerError | None] = []
+    for key, etag in keys:
+        try:
+            objects.delete(key, if_match=etag)
+            found.append(None)
+        except GravelerError as error:
+            found.append(error)
+    return found

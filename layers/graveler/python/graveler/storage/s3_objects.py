@@ -8,6 +8,7 @@ An ETag is S3's own. Unless the bucket encrypts with SSE-KMS it depends on the c
 have one ETag, and a conditional delete cannot tell the second from the first.
 """
 
+import builtins
 import re
 import time
 from base64 import b64encode
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from botocore.exceptions import ClientError
 from msgspec import Struct
 
-from graveler.errors import GravelerError, InvalidError, UnavailableError
+from graveler.errors import BusyError, GravelerError, InvalidError, UnavailableError
 from graveler.storage.aws_requests import (
     CONDITION_CODES,
     FAILURES,
@@ -61,6 +62,7 @@ SCHEME: Final = "s3://"
 _PIECE: Final = 1 << 20
 _PART_BYTES: Final = 16 << 20
 _WHOLE_BYTES: Final = 64 << 20
+_DELETED_AT_ONCE: Final = 1000
 _COPIED_BYTES: Final = 5 << 30
 """S3 copies no more in one request."""
 _COPIED_PART: Final = 1 << 30
@@ -182,7 +184,7 @@ class S3Objects:
         """Write an object with the bytes of another one, inside S3. Cost: two requests; of more than 5 GiB two more, and one for
         each 1 GiB."""
         size = self.head(source).size
-        at = {"Bucket": self._bucket, "Key": self._at(source)}
+        at: Any = {"Bucket": self._bucket, "Key": self._at(source)}
         if size <= _COPIED_BYTES:
             self._send("copy", destination, lambda s3, key: s3.copy_object(Bucket=self._bucket, Key=key, CopySource=at))
             return
@@ -225,6 +227,40 @@ class S3Objects:
                 lambda s3, at: s3.delete_object(Bucket=self._bucket, Key=at, **condition),
                 condition="its ETag is another one",
             )
+
+    def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
+        """Remove objects. Cost: one request for each 1,000."""
+        found: list[GravelerError | None] = []
+        for begin in range(0, len(objects), _DELETED_AT_ONCE):
+            found += self._delete_some(objects[begin : begin + _DELETED_AT_ONCE])
+        return found
+
+    def _delete_some(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
+        wanted: Any = [{"Key": self._at(key), "ETag": f'"{etag}"'} for key, etag in objects]
+        what = f"{self.namespace}: delete_many"
+        try:
+            s3 = self._client()
+            answer = send(
+                lambda: s3.delete_objects(Bucket=self._bucket, Delete={"Objects": wanted, "Quiet": True}),
+                what,
+                self._settings.retries,
+            )
+        except FAILURES as error:
+            raise explained(error, what) from error
+        failed = {each["Key"].removeprefix(self._base): each for each in answer.get("Errors", ())}
+        return [self._not_deleted(key, failed[key]) if key in failed else None for key, _ in objects]
+
+    def _not_deleted(self, key: str, told: Any) -> GravelerError | None:
+        code = told.get("Code", "")
+        if code in _MISSING:
+            return None
+        if code in CONDITION_CODES:
+            return ObjectConditionError(self.namespace, key, "its ETag is another one")
+        error = ClientError({"Error": {"Code": code, "Message": told.get("Message", "")}}, "DeleteObjects")
+        what = self._what("delete", key)
+        if judge(error) is Outcome.BUSY:
+            return BusyError(f"{what}: the service stayed busy, and nothing was written; try again ({error})")
+        return explained(error, what)
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
         """Objects in the order of their keys. Cost: one request for each 1,000."""
@@ -308,9 +344,9 @@ class S3Objects:
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
         """Uploads that were neither completed nor aborted. Cost: one request for each 1,000."""
-        what, after = f"{self.namespace}: list_uploads", {}
+        what = f"{self.namespace}: list_uploads"
+        wanted: Any = {}
         while True:
-            wanted: Any = after
             try:
                 s3 = self._client()
                 answer = send(
@@ -325,7 +361,7 @@ class S3Objects:
                 yield UnfinishedUpload(key, each["UploadId"], each["Initiated"].timestamp())
             if not answer["IsTruncated"]:
                 return
-            after = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
+            wanted = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
 
     def _put(self, key: str, data: bytes, size: int, if_absent: bool) -> StoredObject:
         condition: Any = {"IfNoneMatch": "*"} if if_absent else {}
