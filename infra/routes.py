@@ -25,7 +25,8 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "getBranchProtectionRules internalGetBranchProtectionRules setGarbageCollectionRulesPreflight "
             "createBranchProtectionRulePreflight listBranches getBranch listTags getTag getCommit logCommits findMergeBase "
             "getObject headObject statObject statObjects listObjects getUnderlyingProperties "
-            "stageObjectAllowed importStatus getOperation getImportSources dumpStatus restoreStatus getGarbageCollection "
+            "stageObjectAllowed importStatus listOperations getOperation getImportSources dumpStatus "
+            "restoreStatus getGarbageCollection "
             "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
             "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
             "getSetupState setupCommPrefs"
@@ -40,7 +41,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
             "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
             "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
-            "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection"
+            "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation"
         ),
     ),
     ("commit", "commit restoreSubmit"),

@@ -10,7 +10,8 @@ import pytest
 
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.operations.imports import KIND, ImportRequest, import_objects
+from graveler.lake.in_parts.asks import ImportAsk
+from graveler.operations.parted import IMPORT, do_in_parts
 from graveler.operations.runner import Runner
 from graveler.operations.store import OperationState
 from tests.operations.worker import POINTS
@@ -31,13 +32,13 @@ def test_another_process_ends_what_a_killed_one_began(tmp_path: Path, point: str
     opened.upload("main", "in/old", b"1")
     opened.commit("main", "before")
     address = ImportAddress(AddressType.COMMON_PREFIX, f"file://{source}/", "in")
-    request = msgspec.json.encode(ImportRequest("main", (address,), "take over", "me")).decode()
+    request = msgspec.json.encode(ImportAsk("main", (address,), "take over", "me")).decode()
     command = [sys.executable, "-m", "tests.operations.worker", str(tmp_path / "lake"), "repo", "id", request]
     with subprocess.Popen([*command, point, str(LEASE)], stdout=subprocess.PIPE, cwd=ROOT) as worker:
         assert worker.stdout is not None
         try:
             assert worker.stdout.readline() == b"there\n"
-            runner = Runner(lake.tables, {KIND: import_objects}, heartbeat=LEASE / 10, lease=LEASE)
+            runner = Runner(lake.tables, {IMPORT: do_in_parts}, heartbeat=LEASE / 10, lease=LEASE)
             assert runner.look(opened, "id").attempt == 1, "who works is left alone, however long it takes"
         finally:
             worker.kill()  # SIGKILL: it can tell nobody

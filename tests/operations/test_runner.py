@@ -10,10 +10,12 @@ import pytest
 
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, PreconditionError
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
-from graveler.operations.imports import KIND, ImportRequest, import_objects
-from graveler.operations.runner import CANCELLED, LEASE, Report, Runner, Work
+from graveler.operations.parted import IMPORT, do_in_parts
+from graveler.operations.runner import LEASE, Runner
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.work import CANCELLED, Report, Work
 from tests.lake.support import World, paths, put
 
 PATIENCE = 30.0
@@ -169,11 +171,11 @@ def test_an_import_survives_its_worker_and_is_one_commit(tmp_path: Path) -> None
     put(world.main, {"in/old": "1", "else": "1"})
     world.main.commit("main", "before")
     source = ImportAddress(AddressType.COMMON_PREFIX, f"file://{tmp_path}/", "in")
-    request = msgspec.json.encode(ImportRequest("main", (source,), "take over", "me", {"k": "v"}))
+    request = msgspec.json.encode(ImportAsk("main", (source,), "take over", "me", {"k": "v"}))
     # A first worker published, and died before it could say so.
-    commit = import_objects(world.main, "id", request, Report())
-    operations(world).add(Operation("id", KIND, request, OperationState.RUNNING, 0, 0, owner="gone"))
-    made = Runner(world.tables, {KIND: import_objects}, clock=world.clock)
+    operations(world).add(Operation("id", IMPORT, request, OperationState.RUNNING, world.clock.now(), 0, owner="gone"))
+    commit = do_in_parts(world.main, "id", request, Report())
+    made = Runner(world.tables, {IMPORT: do_in_parts}, clock=world.clock)
     made.look(world.main, "id")
     assert ended(world, "id").result == commit
     made.close()

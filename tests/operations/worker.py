@@ -9,8 +9,9 @@ from threading import Event
 
 from graveler.lake.folder import open_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.operations.imports import KIND, import_objects
-from graveler.operations.runner import Report, Runner
+from graveler.operations.parted import IMPORT, do_in_parts
+from graveler.operations.runner import Runner
+from graveler.operations.work import Report
 
 POINTS = ("objects", "published")
 """In the middle of its objects; after its commit, before anybody was told."""
@@ -34,7 +35,7 @@ class HalfWay(Report):
 
 def import_until(point: str, repository: OpenRepository, operation_id: str, request: bytes) -> str:
     """An import that ends nowhere."""
-    import_objects(repository, operation_id, request, HalfWay() if point == "objects" else Report())
+    do_in_parts(repository, operation_id, request, HalfWay() if point == "objects" else Report())
     stay()
     return ""
 
@@ -44,11 +45,11 @@ def main(lake: str, name: str, operation: str, request: str, point: str, lease: 
     opened = open_folder_lake(Path(lake))
     runner = Runner(
         opened.tables,
-        {KIND: lambda repository, id_, asked, _: import_until(point, repository, id_, asked)},
+        {IMPORT: lambda repository, id_, asked, _: import_until(point, repository, id_, asked)},
         heartbeat=float(lease) / 10,
         lease=float(lease),
     )
-    runner.start(opened.repository(name), KIND, request.encode(), operation)
+    runner.start(opened.repository(name), IMPORT, request.encode(), operation)
     Event().wait()
 
 

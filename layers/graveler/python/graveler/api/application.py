@@ -21,6 +21,7 @@ from graveler.api.settings import Settings
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
 from graveler.operations.kinds import KINDS
+from graveler.operations.operator import Operator
 from graveler.operations.runner import Runner
 from graveler.retention.operation import KIND, collect_garbage
 
@@ -38,11 +39,11 @@ class Application:
     """
 
     def __init__(
-        self, lake: Lake, access: Access, settings: Settings | None = None, runner: Runner | None = None
+        self, lake: Lake, access: Access, settings: Settings | None = None, runner: Operator | None = None
     ) -> None:
         self._lake = lake
         self._access = access
-        self._runner = runner or Runner(lake.tables, {**KINDS, KIND: collect_garbage})
+        self._runner: Operator = runner or Runner(lake.tables, {**KINDS, KIND: collect_garbage})
         self._settings = settings or Settings()
         self._router = Router(GROUPS)
 

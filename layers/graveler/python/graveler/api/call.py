@@ -12,7 +12,7 @@ from graveler.access.permissions import Identity, Role
 from graveler.api.errors import bad_request
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
-from graveler.operations.runner import Runner
+from graveler.operations.operator import Operator
 
 IDEMPOTENCY_HEADER: Final = "idempotency-key"
 MAX_KEY: Final = 200
@@ -33,7 +33,7 @@ class Call:
         headers: Mapping[str, str],
         lake: Lake,
         access: Access,
-        runner: Runner,
+        runner: Operator,
         settings: Settings,
         identity: Identity,
         operation: str,

@@ -10,6 +10,12 @@ DEFAULT_PRESIGN_SECONDS: Final = 900
 DEFAULT_MAX_BODY: Final = 4 << 20
 """Lambda answers with 6 MB at most, which are 4.5 MB of bytes as base64."""
 
+DEFAULT_OPERATION_RECORDS: Final = 2_000_000
+"""Some seconds' work for one processor."""
+
+DEFAULT_REQUEST_SECONDS: Final = 20.0
+"""API Gateway answers within 29."""
+
 EVERYTHING: Final = ImportSources(None)
 
 
@@ -18,7 +24,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ``namespace_pattern`` (a regular expression) is what all of them must match. ``presign_seconds`` is how long a presigned URL
     lives. ``secure_cookies``: the API is reached over HTTPS only. ``import_sources`` are the addresses outside of a repository
     that may be linked, staged and imported. Objects of more than ``max_body_bytes`` are answered with a redirect to their
-    bytes."""
+    bytes. Commits, merges and the like for which more than ``operation_records`` records have to be read are worked on as
+    operations; a request waits ``request_seconds`` for one."""
 
     namespace_prefix: str = "local://"
     namespace_pattern: str = "^(local|s3|mem)://"
@@ -27,3 +34,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     secure_cookies: bool = False
     import_sources: ImportSources = EVERYTHING
     max_body_bytes: int = DEFAULT_MAX_BODY
+    operation_records: int = DEFAULT_OPERATION_RECORDS
+    request_seconds: float = DEFAULT_REQUEST_SECONDS

@@ -2,11 +2,14 @@
 
 import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from graveler.access.authentication import Access
 from graveler.api.application import Application
@@ -49,7 +52,10 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
 
             runner = QueuedRunner(function.lake.tables, queue)
         access = Access(function.lake.tables)
-        return function, Application(function.lake, access, function.configuration.api_settings(), runner)
+        settings = function.configuration.api_settings()
+        if runner is None:  # nobody to hand long work to
+            settings = replace(settings, operation_records=sys.maxsize)
+        return function, Application(function.lake, access, settings, runner)
 
     def handler(event: Event, _context: object) -> Event:
         began = time.perf_counter()

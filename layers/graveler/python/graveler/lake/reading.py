@@ -246,6 +246,10 @@ class RepositoryReader:
         """The whole object. Cost: :meth:`stat` and one object read."""
         return b"".join(self.stream(ref, path))
 
+    def has_staged(self, branch: str) -> bool:
+        """Is anything staged that no commit has begun to take? One table read of the branch, one for each shard at most."""
+        return self._staged.exists([self._branches.state(branch).open])
+
     def uncommitted(
         self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from graveler.lake.repository import OpenRepository
-from graveler.operations.runner import Report
+from graveler.operations.work import Report
 
 KIND: Final = "dump"
 

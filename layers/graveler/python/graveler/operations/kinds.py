@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from graveler.operations import dumps, imports
-from graveler.operations.runner import Work
+from graveler.operations import dumps
+from graveler.operations.parted import IN_PARTS
+from graveler.operations.work import Work
 
-KINDS: Final[Mapping[str, Work]] = {imports.KIND: imports.import_objects, dumps.KIND: dumps.dump_repository}
+KINDS: Final[Mapping[str, Work]] = {**IN_PARTS, dumps.KIND: dumps.dump_repository}

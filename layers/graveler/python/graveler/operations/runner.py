@@ -1,7 +1,7 @@
 """Working on operations in threads of this process, for as long as it lives.
 
 While it works, a heartbeat renews the claim, writes down the progress, and sees whether somebody asked to cancel. When the
-process dies, the claim runs out, and whoever asks after the operation next takes it over.
+process dies, the claim runs out, and whoever asks after the operation next takes it over, or whoever sweeps.
 """
 
 import logging
@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from threading import Event, Lock, Thread
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 
-from graveler.errors import ForbiddenError, GravelerError, PreconditionError
-from graveler.lake.clock import Clock, SystemClock
+from graveler.errors import GravelerError
+from graveler.lake.clock import Clock
 from graveler.lake.repository import OpenRepository
+from graveler.operations.operator import Operator
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.work import CANCELLED, CancelledError, GivenUpError, Report, Work
 from graveler.storage.tables import Tables
 
 LEASE: Final = 20.0
@@ -25,55 +27,12 @@ LEASE: Final = 20.0
 HEARTBEAT: Final = 1.0
 """Seconds between two signs of life, which is also how old a progress can be."""
 
-CANCELLED: Final = "Canceled by a user"
-
 _log = logging.getLogger(__name__)
 
 
-class CancelledError(PreconditionError):
-    """Somebody asked to cancel the operation."""
-
-
-class GivenUpError(Exception):
-    """The process is going down; somebody else will take the operation over. For this room only."""
-
-
-class Report:
-    """What the work tells while it goes on, from any of its threads."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self.objects = 0
-        self.bytes = 0
-        self.cancelled = Event()
-        self.interrupted = Event()
-
-    def __call__(self, objects: int, size: int) -> None:
-        """So many more objects (and bytes) are done. :class:`CancelledError` if there is no point in going on."""
-        with self._lock:
-            self.objects += objects
-            self.bytes += size
-        self.check()
-
-    def check(self) -> None:
-        """:class:`CancelledError` if somebody asked to cancel."""
-        if self.cancelled.is_set():
-            raise CancelledError(CANCELLED)
-        if self.interrupted.is_set():
-            raise GivenUpError
-
-
-class Work(Protocol):
-    """A kind of operation: does what the request asks for and returns what came of it, an ID. It may be run again from the
-    beginning, with the same ``operation_id``, and must then have the effect of one (promise C4)."""
-
-    def __call__(self, repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str: ...
-
-
-class Runner:
-    """Runs operations of the given ``kinds``, ``threads`` at a time; others wait. ``tables`` is the lake's. A worker
-    that gives no sign of life for ``lease`` seconds counts as dead; it gives one every ``heartbeat`` seconds. Safe to share
-    between threads."""
+class Runner(Operator):
+    """Runs operations of the given ``kinds``, ``threads`` at a time; others wait. A worker that gives no sign of life for
+    ``lease`` seconds counts as dead; it gives one every ``heartbeat`` seconds."""
 
     def __init__(
         self,
@@ -85,9 +44,8 @@ class Runner:
         heartbeat: float = HEARTBEAT,
         lease: float = LEASE,
     ) -> None:
+        super().__init__(tables, kinds, clock=clock)
         self._kinds = kinds
-        self._tables = tables
-        self._clock = clock or SystemClock()
         self._heartbeat = heartbeat
         self._lease = lease
         self._owner = token_hex(8)
@@ -96,62 +54,17 @@ class Runner:
         self._lock = Lock()
         self._closing = False
 
-    def start(self, repository: OpenRepository, kind: str, request: bytes, operation_id: str = "") -> Operation:
-        """Write an operation down and begin to work on it in the background. With an ID of an operation that there is, nothing
-        new begins, and that one is the answer. One table write, one read more if it is there."""
-        self._expect(kind)
-        now = self._clock.now()
-        operation = Operation(
-            operation_id or token_hex(16),
-            kind,
-            request,
-            OperationState.RUNNING,
-            created=now,
-            updated=now,
-            owner=self._owner,
-            lease=now + self._lease,
-            attempt=1,
-        )
-        operations = self._operations(repository)
-        if not operations.add(operation):
-            return self.look(repository, operation.id)
-        self._work(repository, operations, operation)
-        return operation
-
     def look(self, repository: OpenRepository, operation_id: str) -> Operation:
         """How far an operation is. One table read. If its worker has died, this process takes it over: one write more.
         :class:`NotFoundError`."""
-        operations = self._operations(repository)
-        operation = operations.get(operation_id)
-        if operation.is_finished or operation.lease > self._clock.now() or operation.kind not in self._kinds:
+        operation = super().look(repository, operation_id)
+        if operation.is_finished or not self._is_dead(operation, 0.0):
             return operation
-
-        def adopt(now: Operation) -> Operation | None:
-            if now.is_finished or now.lease > self._clock.now():
-                return None
-            return replace(
-                now, owner=self._owner, lease=self._clock.now() + self._lease, attempt=now.attempt + 1, objects=0
-            )
-
-        adopted = operations.change(operation_id, adopt)
-        if adopted.owner == self._owner and adopted.version > operation.version:
-            self._work(repository, operations, adopted)
-        return adopted
+        return self._begin_again(repository, operation)
 
     def cancel(self, repository: OpenRepository, operation_id: str) -> Operation:
-        """Ask an operation to end; at the next sign of life it does. What it built is left as garbage, and nothing was changed.
-        Cancelling twice is once. One table read and one write. :class:`PreconditionError` if it has ended otherwise."""
-        now = self._clock.now()
-        operation = self._operations(repository).change(
-            operation_id,
-            lambda operation: (
-                None
-                if operation.is_finished
-                else replace(operation, cancel=True, state=OperationState.CANCELLED, error=CANCELLED, updated=now)
-            ),
-        )
-        if operation.state is not OperationState.CANCELLED:
-            raise PreconditionError(f"operation {operation_id!r} has ended already: it {_ENDED[operation.state]}")
+        """See :meth:`Operator.cancel`. What this process works on ends at once."""
+        operation = super().cancel(repository, operation_id)
         with self._lock:
             report = self._reports.get(operation_id)
         if report is not None:
@@ -167,15 +80,11 @@ class Runner:
             report.interrupted.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _expect(self, kind: str) -> None:
-        """:class:`ForbiddenError` for a kind that nobody here would work on."""
-        if kind not in self._kinds:
-            raise ForbiddenError(
-                f"operations of kind {kind!r} are not run by this deployment; run it where the lake is open"
-            )
+    def _claimed(self, operation: Operation) -> Operation:
+        return replace(operation, owner=self._owner, lease=self._clock.now() + self._lease)
 
-    def _operations(self, repository: OpenRepository) -> Operations:
-        return Operations(self._tables, repository.repository.uid)
+    def _begin(self, repository: OpenRepository, operation: Operation) -> None:
+        self._work(repository, self._operations(repository), operation)
 
     def _work(self, repository: OpenRepository, operations: Operations, operation: Operation) -> None:
         report = Report()
@@ -192,14 +101,14 @@ class Runner:
         )
         beats.start()
         try:
-            result, error, state = "", "", OperationState.COMPLETED
+            result, error, kind, state = "", "", "", OperationState.COMPLETED
             try:
                 report.check()
                 result = self._kinds[operation.kind](repository, operation.id, operation.request, report)
             except CancelledError:
                 error, state = CANCELLED, OperationState.CANCELLED
             except GravelerError as failure:
-                error, state = str(failure), OperationState.FAILED
+                error, kind, state = str(failure), type(failure).__name__, OperationState.FAILED
             except GivenUpError:
                 raise
             except Exception:  # noqa: BLE001 - the last one who can tell the user that it ended
@@ -207,7 +116,7 @@ class Runner:
                 error, state = f"internal error; the log has it under operation {operation.id}", OperationState.FAILED
             ended.set()
             beats.join()
-            self._finish(operations, operation, report, state, result, error)
+            self._finish(operations, operation, report, state, result, error, kind)
         except GivenUpError:
             ended.set()
             beats.join()
@@ -227,6 +136,7 @@ class Runner:
         state: OperationState,
         result: str,
         error: str,
+        error_kind: str,
     ) -> None:
         def finish(now: Operation) -> Operation | None:
             if not self._is_mine(now) and not result:
@@ -235,7 +145,13 @@ class Runner:
                 return None
             # What was published is published, also if somebody asked to cancel at the very end.
             return replace(
-                now, state=state, result=result, error=error, objects=report.objects, updated=self._clock.now()
+                now,
+                state=state,
+                result=result,
+                error=error,
+                error_kind=error_kind,
+                objects=report.objects,
+                updated=self._clock.now(),
             )
 
         operations.change(operation.id, finish)
@@ -259,6 +175,3 @@ class Runner:
 
     def _is_mine(self, operation: Operation) -> bool:
         return operation.owner == self._owner and not operation.is_finished
-
-
-_ENDED: Final = {OperationState.COMPLETED: "is completed", OperationState.FAILED: "failed"}

@@ -8,7 +8,7 @@ import msgspec
 
 from graveler.errors import BusyError, CorruptError, NotFoundError
 from graveler.model import RepositoryUID
-from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Tables, Value
+from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
 
 KEEP: Final = 7 * 86_400
 """Seconds for which a finished operation can still be asked after."""
@@ -28,7 +28,12 @@ class OperationState(str, Enum):
 class Operation(msgspec.Struct, frozen=True):
     """One operation. ``request`` is what is asked for, as its kind encodes it; ``lease`` until when ``owner`` claims it,
     ``created`` and ``updated`` are Unix seconds. ``objects`` counts progress; ``result`` is the ID of what was made (a commit, a
-    dump), ``error`` a sentence for a user."""
+    dump), ``error`` a sentence for a user, and ``error_kind`` the name of its class.
+
+    ``branch`` is what it changes, if anything. ``asked`` names what is asked for, and ``request_id`` is what the client knows its
+    request by, if it does; ``told``: somebody who waited has got the answer. Of one that works in parts, ``round`` is the current
+    plan, with ``parts``, and ``records`` of ``bytes`` to read.
+    """
 
     id: str
     kind: str
@@ -44,6 +49,15 @@ class Operation(msgspec.Struct, frozen=True):
     error: str = ""
     cancel: bool = False
     version: int = 0
+    error_kind: str = ""
+    branch: str = ""
+    asked: str = ""
+    request_id: str = ""
+    told: bool = False
+    round: int = 0
+    parts: int = 0
+    records: int = 0
+    bytes: int = 0
 
     @property
     def is_finished(self) -> bool:
@@ -51,11 +65,20 @@ class Operation(msgspec.Struct, frozen=True):
         return self.state is not OperationState.RUNNING
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """How many parts of an operation are done, and how many ``records`` of how many ``bytes`` they went through."""
+
+    parts: int = 0
+    records: int = 0
+    bytes: int = 0
+
+
 class Operations:
     """The operations of one repository."""
 
     def __init__(self, tables: Tables, uid: RepositoryUID) -> None:
         self._tables = tables
+        self._uid = uid
         self._partition = f"{uid}/operations"
 
     def add(self, operation: Operation) -> bool:
@@ -65,6 +88,57 @@ class Operations:
         except ConditionFailedError:
             return False
         return True
+
+    def begin(self, operation: Operation, joins: Callable[[Operation], bool]) -> Operation:
+        """Write down a new one, unless one that asks for the same is there and ``joins``: then that one is the answer. Two table
+        reads at most and one transaction, again after losing a race."""
+        place = self._asked_key(operation.asked)
+        for _ in range(_TRIES):
+            seen, found = self._asked(place)
+            if found is not None and joins(found):
+                return found
+            name: Item = {"operation": operation.id, "expires": int(operation.created) + KEEP}
+            condition = Absent() if seen is None else Matches({"operation": seen})
+            new = Put(self._key(operation.id), _encode(operation), Absent())
+            try:
+                self._tables.transact([new, Put(place, name, condition)])
+            except ConditionFailedError:
+                continue
+            return operation
+        raise BusyError("too many ask for the same operation at once; try again")
+
+    def of_request(self, asked: str) -> Operation | None:
+        """The newest operation that asks for this, if there is one. One table read, one more if there is."""
+        return self._asked(self._asked_key(asked))[1]
+
+    def _asked(self, place: Key) -> tuple[str | None, Operation | None]:
+        item = self._tables.get(place)
+        if item is None:
+            return None, None
+        name = str(item["operation"])
+        found = self._tables.get(self._key(name))
+        return name, None if found is None else _decode(found)
+
+    def note_part(self, operation: Operation, number: int, records: int, size: int) -> None:
+        """Write down that a part of the current round is done. Twice is once. One table write."""
+        item: Item = {"records": records, "bytes": size, "expires": int(operation.created) + KEEP}
+        self._tables.put(Key(self._parts_partition(operation), _place(operation.round, number)), item)
+
+    def progress(self, operation: Operation) -> Progress:
+        """How much of the current round is done. One table read for each thousand parts, none for what has no parts."""
+        if not operation.parts:
+            return Progress()
+        done = Progress()
+        start, end = _place(operation.round, 0), _place(operation.round + 1, 0)
+        while True:
+            page = self._tables.query(self._parts_partition(operation), start=start, end=end)
+            for _, item in page.items:
+                done = Progress(
+                    done.parts + 1, done.records + _number(item, "records"), done.bytes + _number(item, "bytes")
+                )
+            if not page.more:
+                return done
+            start = page.items[-1][0] + b"\0"
 
     def get(self, operation_id: str) -> Operation:
         """The operation. One table read. :class:`NotFoundError`."""
@@ -100,6 +174,17 @@ class Operations:
                 return
             start = page.items[-1][0] + b"\0"
 
+    def page(self, after: str, amount: int) -> tuple[list[Operation], bool]:
+        """Operations that can still be asked after, by ID, behind ``after``; and whether there are more. One table read."""
+        found = self._tables.query(self._partition, start=after.encode() + b"\0" if after else b"", limit=amount)
+        return [_decode(item) for _, item in found.items], found.more
+
+    def _parts_partition(self, operation: Operation) -> str:
+        return f"{self._uid}/operation/{operation.id}"
+
+    def _asked_key(self, asked: str) -> Key:
+        return Key(f"{self._uid}/asked/{asked}", b"operation")
+
     def _key(self, operation_id: str) -> Key:
         return Key(self._partition, operation_id.encode("utf-8", "surrogateescape"))
 
@@ -109,6 +194,15 @@ def _encode(operation: Operation) -> Item:
     if operation.is_finished:
         item["expires"] = int(operation.updated) + KEEP
     return item
+
+
+def _place(round_number: int, part: int) -> bytes:
+    return round_number.to_bytes(4) + part.to_bytes(4)
+
+
+def _number(item: Item, name: str) -> int:
+    value = item.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _decode(item: Item) -> Operation:

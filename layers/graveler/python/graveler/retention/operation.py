@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from graveler.lake.repository import OpenRepository
-from graveler.operations.runner import Report
+from graveler.operations.work import Report
 from graveler.retention.runs import OPERATION, Mode
 
 KIND: Final = OPERATION

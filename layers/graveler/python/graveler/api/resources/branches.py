@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from graveler import model
 from graveler.api.call import Call
 from graveler.api.differences import DiffList, diff_list, uncommitted_diff
 from graveler.api.documents import (
@@ -20,10 +21,14 @@ from graveler.api.documents import (
 )
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
+from graveler.api.long import LongVerb, answer
+from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import ForceQuery, PageQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import InvalidError
+from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk
+from graveler.operations.parted import CHERRY_PICK, REVERT
 
 routes = Routes("branches")
 
@@ -193,14 +198,16 @@ def undo_branch(call: Call, repository: str, branch: str) -> Response:
     "/repositories/{repository}/branches/{branch}/revert",
     "revertBranch",
     Permission.WRITE,
-    answers={204: None, 400: Error, 403: Error, 404: Error, 409: Error},
+    answers={202: OperationDocument, 204: None, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
     """Take back on a branch what one commit changed, as a commit."""
     opened = call.lake.repository(repository)
     overrides = body.commit_overrides or CommitOverrides()
-    try:
-        opened.revert(
+    known_by = request_id(call)
+
+    def at_once(limit: int) -> model.Commit:
+        return opened.revert(
             branch,
             body.ref,
             parent_number=body.parent_number,
@@ -209,35 +216,72 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
             committer=call.committer,
             allow_empty=bool(body.allow_empty),
             force=bool(body.force),
-            request_id=request_id(call),
+            request_id=known_by,
+            limit=limit,
         )
+
+    def ask(_: str) -> RevertAsk:
+        return RevertAsk(
+            branch=branch,
+            ref=body.ref,
+            ref_id=opened.commit_of(body.ref).id,
+            parent_number=body.parent_number,
+            message=overrides.message or "",
+            metadata=overrides.metadata or {},
+            committer=call.committer,
+            allow_empty=bool(body.allow_empty),
+            force=bool(body.force),
+        )
+
+    try:
+        return answer(call, opened, LongVerb(REVERT, branch, at_once, ask, known_by), lambda _: no_content())
     except InvalidError as error:
         if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
             raise ApiError(409, str(error)) from None  # a merge without its parent: clients know it as a conflict
         raise
-    return no_content()
 
 
 @routes.post(
     "/repositories/{repository}/branches/{branch}/cherry-pick",
     "cherryPick",
     Permission.WRITE,
-    answers={201: Commit, 400: Error, 403: Error, 404: Error, 409: Error},
+    answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreation) -> Response:
     """Make on a branch what one commit changed elsewhere, with its message and metadata."""
+    opened = call.lake.repository(repository)
     overrides = body.commit_overrides or CommitOverrides()
-    commit = call.lake.repository(repository).cherry_pick(
-        branch,
-        body.ref,
-        parent_number=body.parent_number or 0,
-        message=overrides.message or "",
-        metadata=overrides.metadata,
-        committer=call.committer,
-        force=bool(body.force),
-        request_id=request_id(call),
-    )
-    return json_response(commit_document(commit), 201)
+    known_by = request_id(call)
+
+    def at_once(limit: int) -> model.Commit:
+        return opened.cherry_pick(
+            branch,
+            body.ref,
+            parent_number=body.parent_number or 0,
+            message=overrides.message or "",
+            metadata=overrides.metadata,
+            committer=call.committer,
+            force=bool(body.force),
+            request_id=known_by,
+            limit=limit,
+        )
+
+    def ask(_: str) -> CherryPickAsk:
+        return CherryPickAsk(
+            branch=branch,
+            ref=body.ref,
+            ref_id=opened.commit_of(body.ref).id,
+            parent_number=body.parent_number or 0,
+            message=overrides.message or "",
+            metadata=overrides.metadata or {},
+            committer=call.committer,
+            force=bool(body.force),
+        )
+
+    def render(commit: model.Commit) -> Response:
+        return json_response(commit_document(commit), 201)
+
+    return answer(call, opened, LongVerb(CHERRY_PICK, branch, at_once, ask, known_by), render)
 
 
 @routes.get(

@@ -6,16 +6,21 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from graveler import model
 from graveler.api.call import Call
 from graveler.api.documents import Commit, CommitList, Error, commit_document, pagination, results
 from graveler.api.errors import bad_request
 from graveler.api.idempotency import request_id
+from graveler.api.long import LongVerb, answer
+from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import NoChangesError
 from graveler.history.commits import is_commit_id
+from graveler.lake.in_parts.asks import CommitAsk
 from graveler.model import CommitID, MetarangeName
+from graveler.operations.parted import COMMIT
 
 routes = Routes("commits")
 
@@ -59,26 +64,56 @@ class LogQuery(Query, frozen=True, kw_only=True):
     "/repositories/{repository}/branches/{branch}/commits",
     "commit",
     Permission.WRITE,
-    answers={201: Commit, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+    answers={
+        201: Commit,
+        202: OperationDocument,
+        400: Error,
+        403: Error,
+        404: Error,
+        409: Error,
+        412: Error,
+    },
 )
 def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: CommitCreation) -> Response:
     """Make the branch's uncommitted changes a commit, all at once."""
     opened = call.lake.repository(repository)
     ready = MetarangeName(query.source_metarange)
-    make = partial(opened.commit_metarange, branch, ready) if ready else partial(opened.commit, branch)
-    try:
-        made = make(
+    known_by = request_id(call)
+
+    def ask(owner: str) -> CommitAsk:
+        return CommitAsk(
+            branch=branch,
+            message=body.message,
+            committer=call.committer,
+            metadata=body.metadata or {},
+            allow_empty=bool(body.allow_empty),
+            created=body.created,
+            force=bool(body.force),
+            owner=owner,
+        )
+
+    def at_once(limit: int | None) -> model.Commit:
+        make = partial(opened.commit_metarange, branch, ready) if ready else partial(opened.commit, branch, limit=limit)
+        return make(
             body.message,
             committer=call.committer,
             metadata=body.metadata,
-            request_id=request_id(call),
+            request_id=known_by,
             allow_empty=bool(body.allow_empty),
             created=body.created,
             force=bool(body.force),
         )
+
+    try:
+        if ready:
+            return _made(at_once(None))
+        return answer(call, opened, LongVerb(COMMIT, branch, at_once, ask, known_by), _made)
     except NoChangesError as error:
         raise bad_request(f"commit: no changes ({error})") from None  # these words, so begun, are what clients compare
-    return json_response(commit_document(made), 201)
+
+
+def _made(commit: model.Commit) -> Response:
+    return json_response(commit_document(commit), 201)
 
 
 @routes.get(

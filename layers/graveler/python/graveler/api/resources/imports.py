@@ -18,8 +18,9 @@ from graveler.api.routing import Permission, Routes
 from graveler.api.staging import require_source
 from graveler.errors import PreconditionError
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
-from graveler.operations.imports import KIND, ImportRequest
+from graveler.operations.parted import IMPORT
 from graveler.operations.store import Operation, OperationState
 
 routes = Routes("import")
@@ -89,12 +90,12 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
         if source.address.startswith(f"{namespace}/") or f"{namespace}/".startswith(source.address):
             raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
         require_source(call, found, source.address)
-    request = ImportRequest(
+    request = ImportAsk(
         branch, sources, body.commit.message, call.committer, body.commit.metadata or {}, force=body.force
     )
     key = request_id(call)
     operation = call.runner.start(
-        found, KIND, msgspec.json.encode(request), sha256(key.encode()).hexdigest()[:32] if key else ""
+        found, IMPORT, msgspec.json.encode(request), sha256(key.encode()).hexdigest()[:32] if key else "", branch=branch
     )
     return json_response(ImportCreationResponse(operation.id), 202)
 
@@ -122,7 +123,7 @@ def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) 
 
 def _import_into(branch: str, operation: Operation) -> Operation:
     """The operation, if it is an import into this branch: the one that the access key is good for. Else 404."""
-    if operation.kind != KIND or msgspec.json.decode(operation.request, type=ImportRequest).branch != branch:
+    if operation.kind != IMPORT or msgspec.json.decode(operation.request, type=ImportAsk).branch != branch:
         raise ApiError(404, f"not found: no import into branch {branch!r} has the ID {operation.id!r}")
     return operation
 

@@ -15,8 +15,6 @@ from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.lake.summary import Summary
 from graveler.model import CommonPrefix, Conflict, ObjectEntry, Totals
-from graveler.operations.imports import KIND as IMPORT
-from graveler.operations.store import OperationState
 
 routes = Routes("insight")
 
@@ -123,21 +121,6 @@ class AnnotationList(Struct, frozen=True):
 
     pagination: Pagination
     results: list[Annotation]
-
-
-class OperationDocument(Struct, frozen=True):
-    """A background operation. Times are Unix seconds; ``result`` is what it made (of an import the commit, which
-    ``commit_id`` is too; of a dump its ID), ``error`` why it ended."""
-
-    id: str
-    kind: str
-    state: OperationState
-    created: int
-    updated: int
-    objects: int
-    commit_id: str
-    result: str
-    error: str
 
 
 class FsckQuery(Query, frozen=True, kw_only=True):
@@ -261,30 +244,6 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
         for item, commit in page.results
     ]
     return json_response(AnnotationList(pagination(page), found), headers=commit_headers(page))
-
-
-@routes.get(
-    "/repositories/{repository}/operations/{operation}",
-    "getOperation",
-    Permission.READ,
-    answers={200: OperationDocument, 404: Error},
-)
-def get_operation(call: Call, repository: str, operation: str) -> Response:
-    """Say how far a background operation is, an import say. If its worker has died, whoever asks takes it over."""
-    found = call.runner.look(call.lake.repository(repository), operation)
-    return json_response(
-        OperationDocument(
-            found.id,
-            found.kind,
-            found.state,
-            int(found.created),
-            int(found.updated),
-            found.objects,
-            found.result if found.kind == IMPORT else "",
-            found.result,
-            found.error,
-        )
-    )
 
 
 @routes.get(

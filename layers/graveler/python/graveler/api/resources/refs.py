@@ -9,11 +9,15 @@ from graveler.api.differences import Diff, DiffList, against, committed_diff, di
 from graveler.api.documents import SAYS_COMMITS, Error, commit_headers
 from graveler.api.errors import bad_request
 from graveler.api.idempotency import request_id
+from graveler.api.long import LongVerb, answer
+from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import MergeConflictError
-from graveler.model import Change, MergeStrategies, MergeStrategy
+from graveler.lake.in_parts.asks import MergeAsk
+from graveler.model import Change, Commit, MergeStrategies, MergeStrategy
+from graveler.operations.parted import MERGE
 
 routes = Routes("refs")
 
@@ -74,26 +78,58 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
     "/repositories/{repository}/refs/{source}/merge/{destination}",
     "mergeIntoBranch",
     Permission.WRITE,
-    answers={200: MergeResult, 400: Error, 403: Error, 404: Error, 409: MergeResult, 412: Error},
+    answers={
+        200: MergeResult,
+        202: OperationDocument,
+        400: Error,
+        403: Error,
+        404: Error,
+        409: MergeResult,
+        412: Error,
+    },
 )
 def merge_into_branch(call: Call, repository: str, source: str, destination: str, body: Merge) -> Response:
     """Bring what a ref changed since the common base into a branch, as a commit."""
-    try:
-        commit = call.lake.repository(repository).merge(
+    opened = call.lake.repository(repository)
+    strategies = merge_strategies(body.strategy, body.strategies)
+    known_by = request_id(call)
+
+    def at_once(limit: int) -> Commit:
+        return opened.merge(
             source,
             destination,
             message=body.message or "",
             committer=call.committer,
             metadata=body.metadata,
-            strategy=merge_strategies(body.strategy, body.strategies),
+            strategy=strategies,
             squash=bool(body.squash_merge),
             allow_empty=bool(body.allow_empty),
             force=bool(body.force),
-            request_id=request_id(call),
+            request_id=known_by,
+            limit=limit,
         )
+
+    def ask(_: str) -> MergeAsk:
+        return MergeAsk(
+            source=source,
+            source_id=opened.commit_of(source).id,
+            destination=destination,
+            message=body.message or "",
+            committer=call.committer,
+            metadata=body.metadata or {},
+            strategies=strategies,
+            squash=bool(body.squash_merge),
+            allow_empty=bool(body.allow_empty),
+            force=bool(body.force),
+        )
+
+    def render(commit: Commit) -> Response:
+        return json_response(MergeResult(commit.id))
+
+    try:
+        return answer(call, opened, LongVerb(MERGE, destination, at_once, ask, known_by), render)
     except MergeConflictError as error:
         return json_response(MergeResult("", f"conflict found: {error}"), 409)
-    return json_response(MergeResult(commit.id))
 
 
 @routes.get(

@@ -1,0 +1,153 @@
+"""Verbs that may take longer than a request: answered in it if they are little work, else worked on as operations.
+
+Who sends ``Prefer: respond-async`` is told 202 at once, and where to ask after the operation. Others wait for its end, but not
+beyond the request's time; then they are told 429 and when to come again, which every client does by itself, and the same request
+finds the operation at work, or its result. What asks for the same is the same: kind, branch, all that the request says, who asks,
+and its ``Idempotency-Key`` if it has one.
+"""
+
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Final, TypeVar
+
+import msgspec
+
+from graveler import errors
+from graveler.api.call import Call
+from graveler.api.errors import ApiError
+from graveler.api.operation_documents import accepted
+from graveler.api.response import Response
+from graveler.errors import GravelerError, TooMuchWorkError
+from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk, ReplayAsk
+from graveler.lake.repository import OpenRepository
+from graveler.model import Commit, CommitID
+from graveler.operations.store import Operation, Operations, OperationState
+
+RETRY_AFTER: Final = 5
+"""Seconds after which a client is to ask again."""
+
+REMEMBERED: Final = 600.0
+"""Seconds for which an operation that has ended is what its request asks for, as long as nobody got its answer."""
+
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+
+T = TypeVar("T", bound=Ask)
+
+
+class LongVerb(msgspec.Struct, frozen=True):
+    """One request. ``at_once`` makes the commit in the request, if no more records than it is given have to be read; ``ask`` says
+    what the operation is asked for, of the operation that has sealed its changes already (or of none)."""
+
+    kind: str
+    branch: str
+    at_once: Callable[[int], Commit]
+    ask: Callable[[str], Ask]
+    request_id: str = ""
+
+
+def answer(call: Call, repository: OpenRepository, verb: LongVerb, render: Callable[[Commit], Response]) -> Response:
+    """The answer to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the verb.
+
+    Cost: a table read, and the verb; of an operation a transaction, and table reads while it is waited for."""
+    began = time.monotonic()
+    asked = _asked(call, verb)
+    seen = call.runner.of_request(repository, asked)
+    waiting = seen is not None and _joins(repository, verb, seen)
+    if _wants_no_wait(call):
+        repository.branch(verb.branch)  # refused at once if it is not there
+        operation = _start(call, repository, verb, asked, "")
+        response = accepted(call, repository.repository.name, operation)
+        if operation.is_finished:
+            _tell(call, repository, operation)
+        return response
+    owner = ""
+    if not waiting:
+        try:
+            return render(verb.at_once(call.settings.operation_records))
+        except TooMuchWorkError as error:
+            owner = error.operation
+    operation = _start(call, repository, verb, asked, owner)
+    return render(_wait(call, repository, operation, began))
+
+
+def _wants_no_wait(call: Call) -> bool:
+    preferences = (part.partition(";")[0].strip().lower() for part in call.headers.get("prefer", "").split(","))
+    return "respond-async" in preferences
+
+
+def _asked(call: Call, verb: LongVerb) -> str:
+    """Names what the request asks for."""
+    said = (verb.kind, call.identity.key_id, verb.request_id or call.fingerprint())
+    return sha256(msgspec.json.encode(said)).hexdigest()[:32]
+
+
+def _start(call: Call, repository: OpenRepository, verb: LongVerb, asked: str, owner: str) -> Operation:
+    return call.runner.ask(
+        repository,
+        verb.kind,
+        msgspec.json.encode(verb.ask(owner)),
+        asked,
+        joins=lambda found: _joins(repository, verb, found),
+        branch=verb.branch,
+        request_id=verb.request_id,
+    )
+
+
+def _joins(repository: OpenRepository, verb: LongVerb, found: Operation) -> bool:
+    """Is an operation that was asked for in the same words the one that is asked for now?
+
+    While it is worked on, and afterwards until somebody has got its answer. Not if the ref that it brings has moved since, or if
+    more has been staged than it commits; with a request id that does not matter."""
+    if verb.request_id:
+        return not found.is_finished or not found.told
+    if found.is_finished and (found.told or found.updated < repository.clock.now() - REMEMBERED):
+        return False
+    ask = verb.ask("")
+    if isinstance(ask, CommitAsk):
+        return not repository.has_staged(verb.branch)
+    if isinstance(ask, MergeAsk):
+        return msgspec.json.decode(found.request, type=MergeAsk).source_id == ask.source_id
+    if isinstance(ask, ReplayAsk):
+        return msgspec.json.decode(found.request, type=type(ask)).ref_id == ask.ref_id
+    return True
+
+
+def _wait(call: Call, repository: OpenRepository, operation: Operation, began: float) -> Commit:
+    """The commit that an operation makes. 429 when the request's time is over, its error if it fails."""
+    pause = _FIRST_PAUSE
+    while not operation.is_finished:
+        left = began + call.settings.request_seconds - time.monotonic()
+        if left <= 0:
+            raise ApiError(
+                429,
+                f"too many tries: operation {operation.id} ({operation.kind}) is still worked on, and goes on; send the same "
+                f"request again for its result, or ask after it (GET …/operations/{operation.id})",
+                {"retry-after": str(RETRY_AFTER)},
+            )
+        time.sleep(min(pause, left))
+        pause = min(2 * pause, _LONGEST_PAUSE)
+        operation = call.runner.look(repository, operation.id)
+    _tell(call, repository, operation)
+    if operation.state is OperationState.COMPLETED:
+        return repository.commit_of(CommitID(operation.result))
+    raise failure(operation)
+
+
+def _tell(call: Call, repository: OpenRepository, operation: Operation) -> None:
+    """Note that somebody gets the answer: the same request then asks for something new."""
+    operations = Operations(call.lake.tables, repository.repository.uid)
+    operations.change(operation.id, lambda now: None if now.told else msgspec.structs.replace(now, told=True))
+
+
+def failure(operation: Operation) -> Exception:
+    """The error by which an operation failed, as the verb would have raised it."""
+    if operation.state is OperationState.CANCELLED:
+        return ApiError(409, f"conflict: operation {operation.id} was cancelled; nothing was changed")
+    kind = getattr(errors, operation.error_kind, None)
+    if not (isinstance(kind, type) and issubclass(kind, GravelerError)):
+        return ApiError(500, operation.error)
+    error = kind.__new__(kind)
+    error.args = (operation.error,)
+    return error

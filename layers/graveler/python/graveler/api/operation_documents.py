@@ -1,0 +1,83 @@
+"""Background operations as JSON."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.api.call import Call
+from graveler.api.response import Response, json_response
+from graveler.operations.parted import ASKS
+from graveler.operations.store import Operation, Operations, OperationState
+
+SAYS_WHERE: Final[Mapping[str, str]] = {"location": "of an answer 202: where to ask after the operation"}
+
+
+class OperationProgress(Struct, frozen=True):
+    """How far an operation in parts is: what was planned, and what of it is done. ``bytes`` are of ranges, not of objects."""
+
+    parts: int
+    parts_done: int
+    records: int
+    records_done: int
+    bytes: int
+    bytes_done: int
+    round: int
+
+
+class OperationDocument(Struct, frozen=True):
+    """A background operation. Times are Unix seconds; ``attempt`` counts how often it was begun; ``result`` is what it made (of a
+    merge, commit or import the commit, which ``commit_id`` is too; of a dump its ID), ``error`` why it ended."""
+
+    id: str
+    kind: str
+    state: OperationState
+    created: int
+    updated: int
+    objects: int
+    commit_id: str
+    result: str
+    error: str
+    branch: str = ""
+    attempt: int = 0
+    progress: OperationProgress | UnsetType = UNSET
+
+
+def operation_document(call: Call, repository: str, operation: Operation) -> OperationDocument:
+    """The operation as it is. One table read if it works in parts."""
+    progress: OperationProgress | UnsetType = UNSET
+    if operation.parts:
+        uid = call.lake.repository(repository).repository.uid
+        done = Operations(call.lake.tables, uid).progress(operation)
+        progress = OperationProgress(
+            operation.parts,
+            done.parts,
+            operation.records,
+            done.records,
+            operation.bytes,
+            done.bytes,
+            operation.round,
+        )
+    return OperationDocument(
+        operation.id,
+        operation.kind,
+        operation.state,
+        int(operation.created),
+        int(operation.updated),
+        operation.objects,
+        operation.result if operation.kind in ASKS else "",
+        operation.result,
+        operation.error,
+        operation.branch,
+        operation.attempt,
+        progress,
+    )
+
+
+def accepted(call: Call, repository: str, operation: Operation) -> Response:
+    """202: it is worked on, and where to ask after it."""
+    from urllib.parse import quote  # most requests are answered at once
+
+    where = f"/api/v1/repositories/{quote(repository, safe='')}/operations/{operation.id}"
+    headers = {"location": where, "preference-applied": "respond-async"}
+    return json_response(operation_document(call, repository, operation), 202, headers)

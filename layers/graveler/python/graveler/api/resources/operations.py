@@ -1,0 +1,68 @@
+"""Background operations: merges, commits and imports that take long, dumps, garbage collections. Beyond the field's API."""
+
+from msgspec import Struct
+
+from graveler.api.call import Call
+from graveler.api.documents import Error, Pagination
+from graveler.api.errors import ApiError
+from graveler.api.operation_documents import OperationDocument, operation_document
+from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Permission, Routes
+from graveler.errors import PreconditionError
+from graveler.operations.store import Operations
+
+routes = Routes("operations")
+
+_ALL = "/repositories/{repository}/operations"
+_ONE = "/repositories/{repository}/operations/{operation}"
+
+
+class OperationList(Struct, frozen=True):
+    """A page of operations, by ID."""
+
+    pagination: Pagination
+    results: list[OperationDocument]
+
+
+class OperationsQuery(Query, frozen=True, kw_only=True):
+    """Which operations: those whose ID is greater than ``after``."""
+
+    after: str = ""
+    amount: Amount = DEFAULT_AMOUNT
+
+    @property
+    def limit(self) -> int:
+        """How many results a page shall have."""
+        return self.amount if self.amount > 0 else DEFAULT_AMOUNT
+
+
+@routes.get(_ALL, "listOperations", Permission.READ, answers={200: OperationList, 404: Error})
+def list_operations(call: Call, repository: str, query: OperationsQuery) -> Response:
+    """List background operations that are worked on, or ended within the last week."""
+    uid = call.lake.repository(repository).repository.uid
+    found, more = Operations(call.lake.tables, uid).page(query.after, query.limit)
+    pagination = Pagination(more, found[-1].id if more else "", len(found), 1000)
+    return json_response(OperationList(pagination, [operation_document(call, repository, one) for one in found]))
+
+
+@routes.get(_ONE, "getOperation", Permission.READ, answers={200: OperationDocument, 404: Error})
+def get_operation(call: Call, repository: str, operation: str) -> Response:
+    """Say how far a background operation is, an import say. If its worker has died, whoever asks takes it over."""
+    found = call.runner.look(call.lake.repository(repository), operation)
+    return json_response(operation_document(call, repository, found))
+
+
+@routes.delete(_ONE, "cancelOperation", Permission.WRITE, answers={204: None, 403: Error, 404: Error, 409: Error})
+def cancel_operation(call: Call, repository: str, operation: str) -> Response:
+    """End a background operation; nothing was changed by it then. 409 if it has ended otherwise."""
+    opened = call.lake.repository(repository)
+    found = call.runner.look(opened, operation)
+    # What changes no branch (a dump, a collection) is the administrator's.
+    needed = Permission.WRITE if found.branch else Permission.ADMIN
+    call.identity.require(needed, repository, found.branch)
+    try:
+        call.runner.cancel(opened, operation)
+    except PreconditionError as error:
+        raise ApiError(409, f"conflict: {error}") from None
+    return no_content()

@@ -1,0 +1,227 @@
+"""The steps of operations in parts for a worker that forgets everything between them: a state machine whose steps are functions.
+
+::
+
+    plan ── parts ──> part, part, part … ──> publish ── commit ──> done
+      ^                                         │
+      └────────────── another round ────────────┘        whatever fails for good: fail
+
+Each step gets repository, operation, attempt and round, and returns a small value with which the next one goes on; ``state``
+says which that is. Everything else is in the object store and the table. A step may be run twice, also at the same time. What
+fails for good (a conflict, say) is noted in the operation's item, and the step returns ``ended``; what may succeed later is
+raised, for the state machine to repeat: :class:`graveler.errors.BusyError`, :class:`graveler.errors.UnavailableError`, and what
+nobody expected. When it gives up, it calls :meth:`Machine.fail`.
+"""
+
+import logging
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from graveler.errors import BusyError, GravelerError, NotFoundError, RepositoryNotFoundError, UnavailableError
+from graveler.lake.clock import Clock, SystemClock
+from graveler.lake.in_parts.work import Sizes
+from graveler.lake.lake import Lake
+from graveler.lake.repository import OpenRepository
+from graveler.operations.parted import Steps, give_up
+from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.work import CANCELLED, CancelledError, Report
+
+LEASE: Final = 1_200.0
+"""Seconds after the beginning of a step in which the operation counts as worked on: longer than a function may run."""
+
+_LATER: Final = (BusyError, UnavailableError)
+
+_log = logging.getLogger(__name__)
+
+
+class Next(str, Enum):
+    """Which step comes next."""
+
+    PARTS = "parts"
+    PUBLISH = "publish"
+    PLAN = "plan"
+    ENDED = "ended"
+
+
+class Task(Struct, frozen=True):
+    """Which operation, and where it is: what passes between steps. ``attempt`` is that of the operation's item when this
+    execution was started: an older execution ends at its next step."""
+
+    repository: str
+    operation: str
+    attempt: int
+    round: int = 0
+
+
+class Planned(Struct, frozen=True):
+    """After *plan*: ``state`` is ``parts``, with the ``numbers`` of the parts of this ``round``; or ``ended``."""
+
+    state: Next
+    repository: str
+    operation: str
+    attempt: int
+    round: int = 0
+    numbers: tuple[int, ...] = ()
+
+
+class PartDone(Struct, frozen=True):
+    """After a part: ``state`` is ``publish``, or ``ended`` (then *publish* says so too)."""
+
+    state: Next
+    records: int = 0
+
+
+class Published(Struct, frozen=True):
+    """After *publish*: ``state`` is ``ended``, or ``plan``, for another ``round``."""
+
+    state: Next
+    repository: str
+    operation: str
+    attempt: int
+    round: int = 0
+
+
+class Machine:
+    """Runs single steps on the repositories of a lake. ``sizes`` is how large parts are."""
+
+    def __init__(self, lake: Lake, *, clock: Clock | None = None, sizes: Sizes | None = None) -> None:
+        self._lake = lake
+        self._clock = clock or SystemClock()
+        self._sizes = sizes
+
+    def plan(self, task: Task) -> Planned:
+        """Cut the work of a round. Cost: as :meth:`Steps.plan`, two table reads and one write."""
+        found = self._open(task)
+        ended = Planned(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
+        if found is None:
+            return ended
+        repository, operation = found
+        try:
+            planned = Steps(repository, operation, self._sizes).plan(task.round)
+        except GravelerError as error:
+            self._settle(repository, operation, error)
+            return ended
+        return replace(ended, state=Next.PARTS, numbers=tuple(range(planned.parts)))
+
+    def part(self, task: Task, number: int) -> PartDone:
+        """Work on a part. Cost: as :meth:`Steps.run_part`, two table reads, now and then one write."""
+        found = self._open(task)
+        if found is None:
+            return PartDone(Next.ENDED)
+        repository, operation = found
+        report = Watch(Operations(self._lake.tables, repository.repository.uid), operation, self._clock)
+        try:
+            done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
+        except GravelerError as error:
+            self._settle(repository, operation, error)
+            return PartDone(Next.ENDED)
+        return PartDone(Next.PUBLISH, done.records)
+
+    def publish(self, task: Task) -> Published:
+        """Join the parts and publish. Cost: as :meth:`Steps.publish`, three table reads and two writes."""
+        found = self._open(task)
+        ended = Published(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
+        if found is None:
+            return ended
+        repository, operation = found
+        try:
+            commit = Steps(repository, operation, self._sizes).publish(task.round)
+        except GravelerError as error:
+            self._settle(repository, operation, error)
+            return ended
+        if commit is None:
+            return replace(ended, state=Next.PLAN, round=task.round + 1)
+        self._finish(repository, operation, OperationState.COMPLETED, result=commit.id)
+        return ended
+
+    def fail(self, task: Task, why: str) -> None:
+        """Note that the state machine gave up, ``why`` in words for a user. Does nothing if the operation has ended, or another
+        attempt is under way. Cost: two table reads and one write; for a commit some more."""
+        found = self._open(task)
+        if found is not None:
+            repository, operation = found
+            _log.error("operation %s (%s) failed: %s", operation.id, operation.kind, why)
+            self._finish(repository, operation, OperationState.FAILED, error=why, error_kind=UnavailableError.__name__)
+            self._let_go(repository, operation)
+
+    def _open(self, task: Task) -> tuple[OpenRepository, Operation] | None:
+        """The operation, claimed for a while; None if it has ended, is gone with its repository, or if this is no longer the
+        execution that works on it."""
+        try:
+            repository = self._lake.repository(task.repository)
+        except RepositoryNotFoundError:
+            return None
+        operations = Operations(self._lake.tables, repository.repository.uid)
+
+        def claim(now: Operation) -> Operation | None:
+            time = self._clock.now()
+            if now.is_finished or now.attempt != task.attempt or now.lease > time + LEASE / 2:
+                return None
+            return replace(now, owner=f"machine-{task.attempt}", lease=time + LEASE, updated=time)
+
+        try:
+            operation = operations.change(task.operation, claim)
+        except NotFoundError:
+            return None
+        if operation.is_finished or operation.attempt != task.attempt:
+            return None
+        return repository, operation
+
+    def _settle(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
+        """Note an error that is for good; raise one that is not."""
+        if isinstance(error, _LATER):
+            raise error
+        if not isinstance(error, CancelledError):
+            self._finish(
+                repository, operation, OperationState.FAILED, error=str(error), error_kind=type(error).__name__
+            )
+        self._let_go(repository, operation)
+
+    def _let_go(self, repository: OpenRepository, operation: Operation) -> None:
+        try:
+            give_up(repository, operation)
+        except GravelerError as error:  # it runs out by itself
+            _log.warning("operation %s: what it held could not be given back: %s", operation.id, error)
+
+    def _finish(
+        self,
+        repository: OpenRepository,
+        operation: Operation,
+        state: OperationState,
+        *,
+        result: str = "",
+        error: str = "",
+        error_kind: str = "",
+    ) -> None:
+        now = self._clock.now()
+
+        def finish(found: Operation) -> Operation | None:
+            # What was published is published, also if somebody asked to cancel at the very end.
+            if found.state is OperationState.COMPLETED or (found.is_finished and not result):
+                return None
+            return replace(found, state=state, result=result, error=error, error_kind=error_kind, updated=now)
+
+        Operations(self._lake.tables, repository.repository.uid).change(operation.id, finish)
+
+
+class Watch(Report):
+    """Sees, every few seconds while a part is worked on, whether somebody asked to cancel."""
+
+    def __init__(self, operations: Operations, operation: Operation, clock: Clock, every: float = 5.0) -> None:
+        super().__init__()
+        self._operations = operations
+        self._operation = operation
+        self._clock = clock
+        self._every = every
+        self._next = clock.now() + every
+
+    def check(self) -> None:
+        """:class:`CancelledError` if somebody asked to cancel. A table read every few seconds."""
+        now = self._clock.now()
+        if now >= self._next:
+            self._next = now + self._every
+            if self._operations.get(self._operation.id).state is OperationState.CANCELLED:
+                raise CancelledError(CANCELLED)

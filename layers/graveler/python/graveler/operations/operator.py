@@ -1,0 +1,175 @@
+"""Operations as those who ask for them see them: started, joined, looked at, cancelled; and those whose workers died, found."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from secrets import token_hex
+from typing import Final
+
+from msgspec.structs import replace
+
+from graveler.errors import ForbiddenError, PreconditionError, UnavailableError
+from graveler.lake.clock import Clock, SystemClock
+from graveler.lake.repository import OpenRepository
+from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.work import CANCELLED
+from graveler.storage.tables import Tables
+
+MAX_ATTEMPTS: Final = 5
+"""How often an operation is begun, before it is given up because its workers die."""
+
+SILENT: Final = 60.0
+"""Seconds without a sign, after a claim ran out or before the first one, from which on an operation is dead."""
+
+
+class Operator(ABC):
+    """Starts operations of the given ``kinds``. ``tables`` is the lake's. Safe to share between threads."""
+
+    def __init__(self, tables: Tables, kinds: Collection[str], *, clock: Clock | None = None) -> None:
+        self._tables = tables
+        self._known = frozenset(kinds)
+        self._clock = clock or SystemClock()
+
+    def start(
+        self, repository: OpenRepository, kind: str, request: bytes, operation_id: str = "", *, branch: str = ""
+    ) -> Operation:
+        """Write an operation down and have somebody begin. With an ID of an operation that there is, nothing new begins, and that
+        one is the answer. One table write, one read more if it is there. ``branch`` is what it changes.
+        :class:`ForbiddenError` for a kind that nobody here would work on."""
+        operation = self._new(kind, request, operation_id, branch=branch)
+        if not self._operations(repository).add(operation):
+            return self._joined(repository, self.look(repository, operation.id))
+        self._begin(repository, operation)
+        return operation
+
+    def ask(
+        self,
+        repository: OpenRepository,
+        kind: str,
+        request: bytes,
+        asked: str,
+        *,
+        joins: Callable[[Operation], bool],
+        branch: str = "",
+        request_id: str = "",
+    ) -> Operation:
+        """As :meth:`start`, but if an operation that was ``asked`` for in the same words is there and ``joins``, that one is the
+        answer. ``request_id`` is what the client knows the request by (promise C4). Two table reads at most and one transaction.
+        """
+        operation = self._new(kind, request, "", branch=branch, asked=asked, request_id=request_id)
+        found = self._operations(repository).begin(operation, joins)
+        if found.id != operation.id:
+            return self._joined(repository, found)
+        self._begin(repository, operation)
+        return operation
+
+    def of_request(self, repository: OpenRepository, asked: str) -> Operation | None:
+        """The newest operation that was ``asked`` for in these words, if there is one. One table read, one more if there is."""
+        return self._operations(repository).of_request(asked)
+
+    def look(self, repository: OpenRepository, operation_id: str) -> Operation:
+        """How far an operation is. One table read. :class:`NotFoundError`."""
+        return self._operations(repository).get(operation_id)
+
+    def cancel(self, repository: OpenRepository, operation_id: str) -> Operation:
+        """Ask an operation to end; at the next sign of life it does. What it built is left as garbage, and nothing was changed.
+        Cancelling twice is once. One table read and one write. :class:`PreconditionError` if it has ended otherwise."""
+        now = self._clock.now()
+        operation = self._operations(repository).change(
+            operation_id,
+            lambda operation: (
+                None
+                if operation.is_finished
+                else replace(operation, cancel=True, state=OperationState.CANCELLED, error=CANCELLED, updated=now)
+            ),
+        )
+        if operation.state is not OperationState.CANCELLED:
+            raise PreconditionError(f"operation {operation_id!r} has ended already: it {_ENDED[operation.state]}")
+        return operation
+
+    def sweep(self, repository: OpenRepository) -> int:
+        """Find operations whose workers died: those that were begun often are marked as failed, others begin again. How many
+        there were. One table read for each thousand operations; two and two writes for each dead one."""
+        dead = 0
+        for operation in self._operations(repository).all():
+            if operation.is_finished or not self._is_dead(operation, SILENT):
+                continue
+            dead += 1
+            if operation.attempt >= MAX_ATTEMPTS:
+                self._give_up(repository, operation)
+            else:
+                self._begin_again(repository, operation, SILENT)
+        return dead
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop working on operations, if this process does."""
+
+    @abstractmethod
+    def _claimed(self, operation: Operation) -> Operation:
+        """The operation, claimed by who is to begin."""
+
+    @abstractmethod
+    def _begin(self, repository: OpenRepository, operation: Operation) -> None:
+        """Have it worked on."""
+
+    def _joined(self, repository: OpenRepository, operation: Operation) -> Operation:
+        """Somebody else asks for an operation that there is."""
+        del repository
+        return operation
+
+    def _new(
+        self, kind: str, request: bytes, operation_id: str, *, branch: str, asked: str = "", request_id: str = ""
+    ) -> Operation:
+        if kind not in self._known:
+            raise ForbiddenError(
+                f"operations of kind {kind!r} are not run by this deployment; run it where the lake is open"
+            )
+        now = self._clock.now()
+        return self._claimed(
+            Operation(
+                operation_id or token_hex(16),
+                kind,
+                request,
+                OperationState.RUNNING,
+                created=now,
+                updated=now,
+                attempt=1,
+                branch=branch,
+                asked=asked,
+                request_id=request_id,
+            )
+        )
+
+    def _is_dead(self, operation: Operation, silent: float) -> bool:
+        now = self._clock.now()
+        return operation.kind in self._known and operation.lease <= now and operation.updated <= now - silent
+
+    def _begin_again(self, repository: OpenRepository, operation: Operation, silent: float = 0.0) -> Operation:
+        """Have a dead operation worked on by somebody new; of several who find it, by one."""
+
+        def adopt(now: Operation) -> Operation | None:
+            if now.is_finished or not self._is_dead(now, silent):
+                return None
+            return self._claimed(replace(now, attempt=now.attempt + 1, objects=0, updated=self._clock.now()))
+
+        adopted = self._operations(repository).change(operation.id, adopt)
+        if adopted.attempt == operation.attempt + 1 and adopted.version == operation.version + 1:
+            self._begin(repository, adopted)
+        return adopted
+
+    def _give_up(self, repository: OpenRepository, operation: Operation) -> None:
+        why = f"its workers died {operation.attempt} times; the logs say of what. Nothing was changed; start it again"
+
+        def fail(now: Operation) -> Operation | None:
+            if now.is_finished or now.attempt != operation.attempt or not self._is_dead(now, SILENT):
+                return None
+            kind = UnavailableError.__name__
+            return replace(now, state=OperationState.FAILED, error=why, error_kind=kind, updated=self._clock.now())
+
+        self._operations(repository).change(operation.id, fail)
+
+    def _operations(self, repository: OpenRepository) -> Operations:
+        return Operations(self._tables, repository.repository.uid)
+
+
+_ENDED: Final = {OperationState.COMPLETED: "is completed", OperationState.FAILED: "failed"}

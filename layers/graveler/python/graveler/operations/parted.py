@@ -1,0 +1,144 @@
+"""Operations in parts: merge, commit, revert, cherry-pick and import, by the steps of :mod:`graveler.lake.in_parts`.
+
+:class:`Steps` are the steps of one operation, each of which may be repeated and run anywhere: *plan*, *run a part*, *publish*.
+Beside what they leave in the object store for each other, they note in the table how far the operation is. :func:`do_in_parts`
+does them all, one after the other, for a worker that stays until the end; :mod:`graveler.operations.machine` is for one that
+does not.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from graveler.errors import BusyError, GravelerError, UnavailableError
+from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk
+from graveler.lake.in_parts.parted import PartDone, Planned
+from graveler.lake.in_parts.work import Sizes
+from graveler.lake.repository import OpenRepository
+from graveler.model import Commit
+from graveler.operations.store import Operation, Operations
+from graveler.operations.work import Report, Work
+
+T = TypeVar("T")
+
+MERGE: Final = "merge"
+REVERT: Final = "revert"
+CHERRY_PICK: Final = "cherry-pick"
+COMMIT: Final = "commit"
+IMPORT: Final = "import"
+
+ASKS: Final[Mapping[str, type[Ask]]] = {
+    MERGE: MergeAsk,
+    REVERT: RevertAsk,
+    CHERRY_PICK: CherryPickAsk,
+    COMMIT: CommitAsk,
+    IMPORT: ImportAsk,
+}
+"""What operations of each kind in parts are asked for."""
+
+LAST_IMPORT: Final = ".lakefs.last.import.timestamp"
+"""Repository metadata: when the newest import was committed, in Unix seconds. Clients look for it."""
+
+MAX_ROUNDS: Final = 100
+"""How often the branch may move under an operation before it is given up."""
+
+_PAUSES: Final = (0.5, 2.0)
+"""Seconds to wait before a step is tried again."""
+
+
+class Steps:
+    """The steps of one operation, as its item was read."""
+
+    def __init__(self, repository: OpenRepository, operation: Operation, sizes: Sizes | None = None) -> None:
+        self._repository = repository
+        self._operation = operation
+        self._operations = Operations(repository.tables, repository.repository.uid)
+        self._ask: Ask = msgspec.json.decode(operation.request, type=ASKS[operation.kind])
+        self._parted = repository.in_parts(
+            operation.id, self._ask, request_id=operation.request_id, began=operation.created, sizes=sizes
+        )
+
+    def plan(self, round_number: int) -> Planned:
+        """Cut the work. Cost and errors as :meth:`PartedOperation.plan`; one table read and one write. :class:`BusyError` after
+        very many rounds."""
+        if round_number >= MAX_ROUNDS:
+            raise BusyError(
+                f"the branch moved {MAX_ROUNDS} times while the {self._operation.kind} was worked on; try again"
+            )
+        planned = self._parted.plan(round_number)
+
+        def note(now: Operation) -> Operation | None:
+            noted = replace(
+                now, round=round_number, parts=planned.parts, records=planned.load.records, bytes=planned.load.bytes
+            )
+            return None if noted == now or now.is_finished else noted
+
+        self._operation = self._operations.change(self._operation.id, note)
+        return planned
+
+    def run_part(self, number: int, round_number: int, progress: Progress = no_progress) -> PartDone:
+        """Work on a part, from 0. Cost and errors as :meth:`PartedOperation.run_part`; one table write."""
+        done = self._parted.run_part(number, round_number, progress)
+        noted = replace(self._operation, round=round_number)
+        self._operations.note_part(noted, number, done.records, done.bytes)
+        return done
+
+    def publish(self, round_number: int) -> Commit | None:
+        """Join the parts and publish the commit; None: another round is needed. Cost and errors as
+        :meth:`PartedOperation.publish`; for an import one table read and one write."""
+        commit = self._parted.publish(round_number)
+        if commit is not None and isinstance(self._ask, ImportAsk):
+            self._repository.set_metadata({LAST_IMPORT: str(commit.created)}, force=self._ask.force)
+        return commit
+
+    def give_up(self) -> None:
+        """Let go of what others wait for: the operation failed."""
+        self._parted.give_up()
+
+
+def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
+    """Do all the steps of an operation, one after the other; returns its commit's ID. Run again, it goes on with the first part
+    that is not done, and finds the commit if there is one (promise C4). What others stand in the way of, or what a resource
+    refuses, is tried some times."""
+    del request  # it stands in the operation's item, with what else is needed
+    operation = Operations(repository.tables, repository.repository.uid).get(operation_id)
+    try:
+        steps = Steps(repository, operation)
+        for round_number in range(operation.round, MAX_ROUNDS + 1):
+            planned = _tried(repository, report, partial(steps.plan, round_number))
+            for number in range(planned.parts):
+                _tried(repository, report, partial(steps.run_part, number, round_number, report))
+            commit = _tried(repository, report, partial(steps.publish, round_number))
+            if commit is not None:
+                return commit.id
+        raise AssertionError("planning ends it")
+    except GravelerError:
+        with suppress(GravelerError):  # what it holds is let go of by itself, later
+            give_up(repository, operation)
+        raise
+
+
+def give_up(repository: OpenRepository, operation: Operation) -> None:
+    """Let go of what others wait for, if the operation works in parts: it failed, or was cancelled."""
+    if operation.kind in ASKS:
+        Steps(repository, operation).give_up()
+
+
+def _tried(repository: OpenRepository, report: Report, step: Callable[[], T]) -> T:
+    """What a step returns. Others in the way, and refusals of a resource, may pass."""
+    for pause in _PAUSES:
+        report.check()
+        try:
+            return step()
+        except (BusyError, UnavailableError):
+            repository.clock.sleep(pause)
+    report.check()
+    return step()
+
+
+IN_PARTS: Final[Mapping[str, Work]] = dict.fromkeys(ASKS, do_in_parts)
