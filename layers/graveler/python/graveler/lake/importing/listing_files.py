@@ -125,14 +125,14 @@ def _files_of_manifest(path: Path) -> list[ListingFile]:
     columns = [name.strip() for name in manifest.file_schema.split(",")] if manifest.file_format == "CSV" else []
     found: list[ListingFile] = []
     for file in manifest.files:
-        at = _find(path, file.key)
+        at = find_near(path, file.key)
         found.append(
             ListingFile(at, tuple(columns), at.stat().st_size if file.size is None else file.size, file.digest)
         )
     return found
 
 
-def _find(manifest: Path, key: str) -> Path:
+def find_near(manifest: Path, key: str) -> Path:
     """The file with this key in the bucket of a manifest, a copy of which lies here, possibly not from the bucket's root on: the
     longest end of the key that leads to a file from a folder above the manifest."""
     parts = key.split("/")

@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -119,7 +120,7 @@ def run_job(job: Job, argv: Sequence[str] | None = None, spark: "SparkSession | 
 def parser_of(job: Job) -> argparse.ArgumentParser:
     """The parser of a job's arguments, those that all jobs have included."""
     parser = argparse.ArgumentParser(
-        prog=f"python -m graveler.spark.jobs.{job.name}",
+        prog=f"python -m graveler.spark.jobs.{job.name}{'_' if iskeyword(job.name) else ''}",
         description=job.about,
         epilog=_COMMON,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,0 +1,115 @@
+"""The job that imports a listing: ``python -m graveler.spark.jobs.import_ --help``."""
+
+import argparse
+import sys
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from graveler.errors import InvalidError
+from graveler.lake.importing.object_listing import ListingOptions
+from graveler.spark.jobs.frame import Figures, Given, Job, run_job
+
+_ABOUT = """\
+Take over the objects that a listing names, where they lie, as one commit of a branch. They replace all that is under the
+destination. Nothing is copied, and nothing looks at the objects themselves.
+
+The listing is one of
+  --inventory s3a://BUCKET/…/manifest.json   an S3 Inventory, of CSV, Parquet or ORC
+  --listing PATH …                           tables in files or folders: key, size, checksum (ETag), mtime, and more
+  --prefix s3://BUCKET/FOLDER/               all objects whose address begins so, listed in parallel
+
+examples:
+  spark-submit … import_.py --lake /data/lake --repository sales --branch main --listing objects.parquet --base s3://bucket/
+  spark-submit … import_.py --objects s3://lake/repos --tables dynamodb://lake --repository sales --branch main \\
+      --inventory s3a://inventories/data/daily/2026-01-01T01-00Z/manifest.json --source tables/ --destination tables/
+
+An import that was interrupted goes on where it was when the job is run again with the same listing, within six hours.
+"""
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--branch", required=True, help="where the commit goes")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--inventory", metavar="MANIFEST", help="manifest.json of an S3 Inventory")
+    what.add_argument("--listing", metavar="PATH", nargs="+", help="tables in files or folders")
+    what.add_argument("--prefix", metavar="URL", help="a prefix of addresses")
+    parser.add_argument(
+        "--format", choices=("parquet", "orc", "csv"), default="", help="of --listing [default: by suffix]"
+    )
+    parser.add_argument("--columns", metavar="A,B,C", default="", help="the columns of CSV files without a header")
+    parser.add_argument("--url-encoded", action="store_true", help="keys are; those of an inventory in CSV always")
+    parser.add_argument(
+        "--source", metavar="PREFIX", default="", help="only keys, or URLs, that begin so; it is taken off"
+    )
+    parser.add_argument(
+        "--destination", metavar="FOLDER/", default="", help="goes in front of keys [default: the root]"
+    )
+    parser.add_argument("--base", metavar="URL", default="", help="the objects are at this and their key")
+    parser.add_argument("--folders", action="store_true", help="also empty objects whose key ends with a slash")
+    parser.add_argument("--partitions", type=int, metavar="N", help="how many tasks [default: one for a million rows]")
+    parser.add_argument(
+        "--max-bad-rows", type=int, default=0, metavar="N", help="rows that may be left out [default: 0]"
+    )
+    parser.add_argument("--message", default="", help="of the commit")
+    parser.add_argument("--committer", default="", help="who commits")
+    parser.add_argument("--request-id", default="", metavar="ID", help="a repetition returns the first one's commit")
+
+
+def _run(given: Given) -> tuple[str, Figures]:
+    # pyspark and pyarrow: not for --help
+    from graveler.spark.importing import BadRowsError, import_listing
+    from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
+
+    said = given.arguments
+    options = ListingOptions(said.source, said.destination, said.base, (), said.url_encoded, said.folders)
+    if said.prefix is not None:
+        if said.source or said.base:
+            raise InvalidError(
+                "--prefix says where the objects are and what is taken off; leave out --source and --base"
+            )
+        rows, label, checkpoint = list_prefix(given.spark, given.repository, said.prefix), said.prefix, ""
+    else:
+        columns = [name.strip() for name in said.columns.split(",") if name.strip()]
+        source = (
+            read_tables(given.spark, said.listing, said.format, columns)
+            if said.inventory is None
+            else read_inventory(given.spark, said.inventory)
+        )
+        options = replace(options, url_encoded=said.url_encoded or source.url_encoded)
+        rows, label, checkpoint = source.rows, source.label, source.version
+    try:
+        report = import_listing(
+            given.spark,
+            given.repository,
+            said.branch,
+            rows,
+            options,
+            message=said.message or f"Import {label}",
+            committer=said.committer,
+            partitions=said.partitions,
+            max_bad_rows=said.max_bad_rows,
+            checkpoint=checkpoint,
+            label=label,
+            request_id=said.request_id,
+        )
+    except BadRowsError as error:
+        for row in error.samples:
+            sys.stderr.write(f"bad row: {row.name}: {row.why}\n")
+        raise
+    commit = {"commit": report.commit.id, "metarange": report.commit.metarange_id}
+    if report.built is None:
+        return f"commit {report.commit.id[:16]} was made by an earlier run of this request", commit
+    built = report.built
+    told = (
+        f"{built.objects:,} objects ({built.size:,} bytes) in {built.ranges:,} ranges to {said.branch!r}, "
+        f"commit {report.commit.id[:16]}; {built.duplicates:,} duplicates, {built.bad:,} bad rows, "
+        f"{built.resumed:,} objects from an earlier run"
+    )
+    return told, {**commit, **to_builtins(built)}
+
+
+JOB = Job("import", _ABOUT, _arguments, _run)
+
+if __name__ == "__main__":
+    sys.exit(run_job(JOB))

@@ -1,0 +1,215 @@
+"""Where listings come from: tables in files, an S3 Inventory, a prefix of a bucket that is listed in parallel."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as arrow
+from msgspec import Struct
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from graveler.errors import InvalidError, NotFoundError
+from graveler.lake.importing.listing_files import find_near
+from graveler.lake.repository import OpenRepository
+from graveler.spark.failures import spark_errors
+from graveler.storage.objects import Objects
+
+FORMATS: Final = ("parquet", "orc", "csv")
+LISTED: Final = "key string, physical_address string, size long, etag string, mtime long"
+"""Columns of :func:`list_prefix`."""
+
+_SUFFIXES: Final = {".parquet": "parquet", ".orc": "orc", ".csv": "csv", ".csv.gz": "csv"}
+_BUCKET: Final = "arn:aws:s3:::"
+_ROWS: Final = 10_000
+_LAST: Final = "\U0010ffff"
+
+
+class Source(Struct, frozen=True):
+    """A listing: its rows, whether the keys are URL-encoded, and texts for messages (``label``) and for telling it from any other
+    (``version``)."""
+
+    rows: DataFrame
+    url_encoded: bool
+    label: str
+    version: str
+
+
+class _ManifestFile(Struct, frozen=True):
+    key: str
+    size: int | None = None
+
+
+class _Manifest(Struct, frozen=True, rename="camel"):
+    file_format: str
+    file_schema: str
+    files: list[_ManifestFile]
+    destination_bucket: str = ""
+
+
+def read_tables(spark: SparkSession, paths: Sequence[str], kind: str = "", columns: Sequence[str] = ()) -> Source:
+    """Tables in files or folders, wherever Spark reads them. ``kind`` is one of :data:`FORMATS`, by default what the first path's
+    suffix says; ``columns`` are the names of those of a CSV without a header.
+
+    Cost: a listing of the files. :class:`InvalidError`, :class:`NotFoundError`.
+    """
+    if not paths:
+        raise InvalidError("no listing to import; name at least one file or folder")
+    kind = kind or next((kind for suffix, kind in _SUFFIXES.items() if paths[0].lower().endswith(suffix)), "")
+    if kind not in FORMATS:
+        raise InvalidError(f"what kind of table is {paths[0]!r}? Name its format: {', '.join(FORMATS)}")
+    label = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    with spark_errors(f"reading {label!r}"):
+        found = _files(spark, paths)
+        return Source(_read(spark, paths, kind, columns), False, label, _digest([repr(found), kind, *columns]))
+
+
+def read_inventory(spark: SparkSession, manifest: str) -> Source:
+    """An S3 Inventory by its ``manifest.json``: in its bucket (``s3a://…``), or a copy in a folder with the files near it.
+
+    Cost: two listings. :class:`NotFoundError`, :class:`InvalidError` for what is no manifest, and if a file has not the size
+    that it says.
+    """
+    with spark_errors(f"reading {manifest!r}"):
+        text = spark.read.text(manifest, wholetext=True).head()
+    try:
+        said = msgspec.json.decode(text.value if text else "", type=_Manifest)
+    except msgspec.MsgspecError as error:
+        raise InvalidError(f"{manifest!r} is not a manifest of S3 Inventory: {error}") from None
+    kind = said.file_format.lower()
+    if kind not in FORMATS:
+        raise InvalidError(
+            f"{manifest!r} has files in the format {said.file_format!r}, which is none of S3 Inventory's"
+        )
+    if not said.files:
+        raise InvalidError(f"{manifest!r} names no files, so the inventory is empty")
+    scheme, separator, _ = manifest.partition("://")
+    if separator and scheme != "file":
+        bucket = said.destination_bucket.removeprefix(_BUCKET)
+        paths = [f"{scheme}://{bucket}/{file.key}" for file in said.files]
+    else:
+        here = Path(manifest.removeprefix("file://"))
+        paths = [str(find_near(here, file.key)) for file in said.files]
+    with spark_errors(f"reading the files of {manifest!r}"):
+        sizes = {path.rpartition("/")[2]: size for path, size in _files(spark, paths)}
+        for path, file in zip(paths, said.files, strict=True):
+            size = sizes.get(path.rpartition("/")[2])
+            if file.size is not None and size != file.size:
+                raise InvalidError(
+                    f"{path!r} is not the file that {manifest!r} means: it has {size} bytes, and should have {file.size}"
+                )
+        columns = [name.strip() for name in said.file_schema.split(",")] if kind == "csv" else []
+        rows = _read(spark, paths, kind, columns)
+    return Source(rows, kind == "csv", manifest, _digest([text.value if text else ""]))
+
+
+def _read(spark: SparkSession, paths: Sequence[str], kind: str, columns: Sequence[str]) -> DataFrame:
+    if kind != "csv":
+        return spark.read.format(kind).load(list(paths))
+    # As RFC 4180 has it; everything is text, and what it has to be is seen later, with a reason.
+    reader = spark.read.option("escape", '"').option("header", not columns).option("enforceSchema", False)
+    if columns:
+        reader = reader.option("enforceSchema", True)
+        reader = reader.schema(StructType([StructField(name, StringType()) for name in columns]))
+    return reader.csv(list(paths))
+
+
+def _files(spark: SparkSession, paths: Sequence[str]) -> list[tuple[str, int]]:
+    """Paths and sizes (bytes) of all files. Reads none of them."""
+    rows = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(list(paths))
+    return sorted((row.path, row.length) for row in rows.select("path", "length").collect())
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return sha256(msgspec.msgpack.encode(list(texts))).hexdigest()
+
+
+def list_prefix(spark: SparkSession, repository: OpenRepository, address: str, tasks: int | None = None) -> DataFrame:
+    """The objects whose address begins with ``address`` (``s3://bucket/folder/``), in the columns :data:`LISTED`; keys begin
+    behind its last slash, as of an import in one process.
+
+    Tasks list intervals of keys, which are cut at folders that are found first. Cost: up to some requests for each of the
+    ``tasks`` on the driver, and one for each 1,000 objects by them. :class:`NotFoundError` if nothing is there,
+    :class:`graveler.errors.ForbiddenError` for the lake's own place, :class:`InvalidError` for folders of this machine.
+    """
+    if address.startswith("file://"):
+        raise InvalidError(
+            f"{address!r} is a folder: import it with the library, whose commit is the same (OpenRepository.import_addresses)"
+        )
+    above, separator, _ = address.rpartition("/")
+    if not separator or "://" not in above:
+        raise InvalidError(f"cannot list {address!r}; give an address of the form s3://bucket/folder/")
+    objects, probe = repository.store_at(f"{above}/_")
+    folder = probe[:-1]
+    prefix = folder + address[len(above) + 1 :]
+    if next(objects.list(prefix), None) is None:
+        raise NotFoundError(f"no object's address begins with {address!r}; nothing was imported")
+    tasks = tasks or 4 * spark.sparkContext.defaultParallelism
+    cuts = ["", *cut_points(objects, prefix, tasks), ""]
+    intervals = spark.createDataFrame(list(pairwise(cuts)), "after string, upto string").repartition(len(cuts) - 1)
+
+    def run(batches: Iterable[arrow.RecordBatch]) -> Iterator[arrow.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from _listed(objects, prefix, folder, above, row["after"], row["upto"])
+
+    return intervals.mapInArrow(run, LISTED)
+
+
+def cut_points(objects: Objects, prefix: str, wanted: int) -> list[str]:
+    """Some names that begin with ``prefix``, ascending, at which a listing can be cut into about ``wanted`` parts: folders, from
+    the top down. Any would be right; these are likely to be of use. At most some requests for each."""
+    cuts: list[str] = []
+    level = [prefix]
+    left = 4 * wanted
+    while level and len(cuts) < wanted and left > 0:
+        below: list[str] = []
+        for top in level:
+            for folder in _folders(objects, top, left):
+                left -= 1
+                if folder:
+                    below.append(folder)
+        cuts += below
+        level = below
+    return sorted(set(cuts), key=str.encode)
+
+
+def _folders(objects: Objects, top: str, limit: int) -> Iterator[str]:
+    """The folders directly below a name, one request each; an empty text for each object that is there instead of one."""
+    after = ""
+    for _ in range(limit):
+        found = next(objects.list(top, after), None)
+        if found is None:
+            return
+        name, separator, _ = found.key[len(top) :].partition("/")
+        yield top + name + separator if separator else ""
+        after = top + name + separator + _LAST if separator else found.key
+        if found.key > after:
+            after = found.key
+
+
+def _listed(
+    objects: Objects, prefix: str, folder: str, above: str, after: str, upto: str
+) -> Iterator[arrow.RecordBatch]:
+    """The objects in an interval of keys, ``after`` exclusive, ``upto`` (unless it is empty) inclusive."""
+    end = upto.encode()
+    rows: list[tuple[str, str, int, str, int]] = []
+    for stored in objects.list(prefix, after):
+        if upto and stored.key.encode() > end:
+            break
+        name = stored.key.removeprefix(folder)
+        rows.append((name, f"{above}/{name}", stored.size, stored.etag.strip('"'), int(stored.modified)))
+        if len(rows) == _ROWS:
+            yield _batch(rows)
+            rows = []
+    yield _batch(rows)
+
+
+def _batch(rows: Sequence[tuple[str, str, int, str, int]]) -> arrow.RecordBatch:
+    types = (arrow.string(), arrow.string(), arrow.int64(), arrow.string(), arrow.int64())
+    columns = zip(*rows, strict=True) if rows else [()] * len(types)
+    arrays = [arrow.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    return arrow.RecordBatch.from_arrays(arrays, names=["key", "physical_address", "size", "etag", "mtime"])
