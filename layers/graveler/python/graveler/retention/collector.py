@@ -22,6 +22,7 @@ from graveler.retention.comparing import Listed, unneeded
 from graveler.retention.keeping import DAY, KnownCommit, Verdict, judge
 from graveler.retention.marking import FOLDER as MARKS
 from graveler.retention.marking import Marks
+from graveler.retention.pace import RATE, Pace
 from graveler.retention.report import check_possible, write_report
 from graveler.retention.roots import RootReader, Roots
 from graveler.retention.runs import CHUNK, OPERATION, Candidate, Claim, Kind, Mode, Outcome, Plan, Runs, Summary, Tally
@@ -30,7 +31,7 @@ from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
-from graveler.storage.objects import Objects, StoredObject
+from graveler.storage.objects import NotPermittedError, Objects, StoredObject
 from graveler.storage.tables import ConditionFailedError, Delete, Matches, Tables
 from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import known_as
@@ -54,13 +55,15 @@ def no_progress(_phase: str, _done: int, _total: int) -> None:
 
 class Options(Struct, frozen=True):
     """How to collect. ``grace`` and ``skew`` in seconds; ``mode`` None is quarantine for the first run of a repository, and
-    deletion for later ones. ``quarantine_days`` is how long quarantined files can be brought back."""
+    deletion for later ones. ``quarantine_days`` is how long quarantined files can be brought back; ``rate`` how many requests
+    a second remove files, at most."""
 
     mode: Mode | None = None
     grace: float = GRACE
     skew: float = SKEW
     quarantine_days: float = QUARANTINE_DAYS
     report_days: float = REPORT_DAYS
+    rate: float = RATE
     threads: int = THREADS
 
 
@@ -150,6 +153,7 @@ class Collector:
     def _make_plan(self, mode: Mode) -> Plan:
         began = self._clock.now()
         horizon = began - self._options.grace - self._options.skew
+        self._unlisted: list[str] = []
         run = self._runs.new(began)
         reader = RootReader(
             self._repository,
@@ -195,6 +199,7 @@ class Collector:
             marks.ranges_read,
             marks.metaranges_read,
             tuple(forget),
+            tuple(self._unlisted),
         )
         self._runs.put_plan(plan)
         return plan
@@ -341,10 +346,21 @@ class Collector:
             if stored.key >= _INSIDE:
                 break
             unknown.add(stored)
+        yield from self._unfinished(horizon)
         old = self._old_objects(horizon, unknown)
         for listed in unneeded(old, marks.rows(), marks.alive(data), mark.roots.names.sorted()):
             why = "no commit that is kept and no uncommitted change names it"
             yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, why)
+
+    def _unfinished(self, horizon: float) -> Iterator[Candidate]:
+        """Uploads in parts that nobody completed. What they were for cannot be linked any more."""
+        try:
+            for upload in self._objects.uploads():
+                if upload.began <= horizon and (known_as(upload.key) or upload.key.startswith(_INSIDE)):
+                    why = "nobody completed it within the grace"
+                    yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, why)
+        except NotPermittedError as error:
+            self._unlisted.append(f"unfinished uploads: {error}")
 
     def _old_objects(self, horizon: float, unknown: "_Unknown") -> Iterator[Listed]:
         """The objects under data names, old ones only, by name. One request for each thousand."""
@@ -391,7 +407,7 @@ class Collector:
         return summary
 
     def _sweep(self, plan: Plan) -> None:
-        sweeper = Sweeper(self._objects, self._clock, self._options.threads)
+        sweeper = Sweeper(self._objects, self._clock, self._options.threads, Pace(self._clock, self._options.rate))
         total = sum(tally.files for tally in plan.found.values())
         done = 0
         for number in range(plan.chunks):

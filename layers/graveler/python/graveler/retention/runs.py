@@ -61,6 +61,7 @@ class Kind(str, Enum):
     DUMP = "unfinished dump"
     RUN = "old run"
     QUARANTINE = "quarantined file"
+    UPLOAD = "unfinished upload"
 
 
 class Outcome(str, Enum):
@@ -76,7 +77,8 @@ class Outcome(str, Enum):
 
 
 class Candidate(Struct, frozen=True, array_like=True):
-    """A file that nobody needs. ``size`` in bytes, ``modified`` in Unix seconds."""
+    """A file that nobody needs. ``size`` in bytes, ``modified`` in Unix seconds. Of an unfinished upload ``etag`` is its ID, and
+    ``modified`` when it began."""
 
     kind: Kind
     key: str
@@ -99,7 +101,7 @@ class Tally(Struct, frozen=True):
 
 class Plan(Struct, frozen=True):
     """What a mark found. ``forget`` are commits whose items go at the end, with the time of their mark; ``expired`` and
-    ``revived`` how many commits were marked, or had their mark taken back."""
+    ``revived`` how many commits were marked, or had their mark taken back; ``unlisted`` says what could not be looked at."""
 
     run: str
     repository: str
@@ -118,6 +120,7 @@ class Plan(Struct, frozen=True):
     ranges_read: int
     metaranges_read: int
     forget: tuple[tuple[CommitID, int], ...] = ()
+    unlisted: tuple[str, ...] = ()
 
 
 class Summary(Struct, frozen=True):

@@ -8,92 +8,145 @@ Quarantine is the folder ``_graveler/quarantine/<run>/``, in which a file keeps 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-from graveler.errors import BusyError, ForbiddenError, InvalidError, NotFoundError, UnavailableError
+from graveler.errors import BusyError, GravelerError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.clock import Backoff, Clock
+from graveler.retention.pace import Pace
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome
 from graveler.retention.threads import at_once
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject
+from graveler.storage.objects import (
+    NotPermittedError,
+    ObjectConditionError,
+    ObjectMissingError,
+    Objects,
+    StoredObject,
+)
 
 QUARANTINE: Final = "_graveler/quarantine"
 
-_SMALL: Final = 8 << 20
+_TOGETHER: Final = 1000
 _PUT_AGAIN: Final = (Kind.RANGE, Kind.METARANGE)
 """What may be put again under its name."""
 _SAME: Final = 2.0
 """Seconds by which a store may round times in one answer and not in another."""
+_NEVER_QUARANTINED: Final = (Kind.QUARANTINE, Kind.RUN, Kind.DUMP, Kind.UPLOAD)
 _PATIENCE: Final = 60.0
 
 
 class Sweeper:
-    """Removes files of one namespace, ``threads`` at a time. A store that asks to slow down is asked again later, ever slower."""
+    """Removes files of one namespace, ``threads`` requests at a time, at a :class:`Pace`. A store that asks to slow down is asked
+    again later."""
 
-    def __init__(self, objects: Objects, clock: Clock, threads: int) -> None:
+    def __init__(self, objects: Objects, clock: Clock, threads: int, pace: Pace | None = None) -> None:
         self._objects = objects
         self._clock = clock
         self._threads = threads
+        self._pace = pace or Pace(clock)
 
     def sweep(self, run: str, mode: Mode, candidates: Sequence[Candidate], done: Callable[[], None]) -> list[Outcome]:
-        """What became of each. One object request each, two for a tree's file, two more in quarantine; ``done`` is called after
-        each."""
+        """What became of each; ``done`` is called after each request. One request for each 1,000 that are deleted, where the
+        store takes several; one for each of a tree's files more; in quarantine three for each."""
+        outcomes: dict[int, Outcome] = {}
+        together: list[int] = []
+        alone: list[int] = []
+        for number, candidate in enumerate(candidates):
+            simple = not _is_kept(mode, candidate) and candidate.kind not in (*_PUT_AGAIN, Kind.UPLOAD)
+            (together if simple else alone).append(number)
+        groups = [together[at : at + _TOGETHER] for at in range(0, len(together), _TOGETHER)]
 
-        def sweep_one(candidate: Candidate) -> Outcome:
-            outcome = self._patiently(run, mode, candidate)
+        def delete(group: list[int]) -> list[Outcome]:
+            found = self._delete([candidates[number] for number in group])
+            done()
+            return found
+
+        def sweep_one(number: int) -> Outcome:
+            outcome = self._patiently(run, mode, candidates[number])
             done()
             return outcome
 
-        return list(at_once(self._threads, sweep_one, candidates))
+        for group, found in zip(groups, at_once(self._threads, delete, groups), strict=True):
+            outcomes.update(zip(group, found, strict=True))
+        outcomes.update(zip(alone, at_once(self._threads, sweep_one, alone), strict=True))
+        return [outcomes[number] for number in range(len(candidates))]
+
+    def _delete(self, candidates: Sequence[Candidate]) -> list[Outcome]:
+        """Delete files on condition of their ETags, as many as the store takes at a time."""
+        backoff = self._backoff()
+        outcomes: dict[str, Outcome] = {}
+        left = list(candidates)
+        while left:
+            self._pace.wait()
+            try:
+                errors = self._objects.delete_many([(candidate.key, candidate.etag) for candidate in left])
+            except (BusyError, UnavailableError) as error:
+                errors = [error] * len(left)
+            outcomes.update((c.key, _outcome(error)) for c, error in zip(left, errors, strict=True))
+            again = {c.key for c, error in zip(left, errors, strict=True) if _may_be_asked_again(error)}
+            left = [candidate for candidate in left if candidate.key in again]
+            if not left:
+                self._pace.answered()
+            elif not self._waited(backoff):
+                break
+        return [outcomes[candidate.key] for candidate in candidates]
 
     def _patiently(self, run: str, mode: Mode, candidate: Candidate) -> Outcome:
-        backoff = Backoff(self._clock, first=0.05, longest=10.0, patience=_PATIENCE)
+        backoff = self._backoff()
         while True:
+            self._pace.wait()
             try:
-                return self._sweep(run, mode, candidate)
-            except ForbiddenError:
-                return Outcome.FAILED
-            except (BusyError, UnavailableError):
-                if not backoff.wait():
+                outcome = self._sweep(run, mode, candidate)
+            except (BusyError, UnavailableError) as error:
+                if not _may_be_asked_again(error) or not self._waited(backoff):
                     return Outcome.FAILED
+            else:
+                self._pace.answered()
+                return outcome
+
+    def _backoff(self) -> Backoff:
+        return Backoff(self._clock, first=0.05, longest=10.0, patience=_PATIENCE)
+
+    def _waited(self, backoff: Backoff) -> bool:
+        self._pace.slow_down()
+        return backoff.wait()
 
     def _sweep(self, run: str, mode: Mode, candidate: Candidate) -> Outcome:
+        if candidate.kind is Kind.UPLOAD:
+            self._objects.abort_multipart(candidate.key, candidate.etag)
+            return Outcome.DELETED
         quarantined = f"{QUARANTINE}/{run}/{candidate.key}"
-        keeps = mode is Mode.QUARANTINE and candidate.kind not in (Kind.QUARANTINE, Kind.RUN, Kind.DUMP)
+        keeps = _is_kept(mode, candidate)
         try:
             if candidate.kind in _PUT_AGAIN:
                 there = self._objects.head(candidate.key)
                 if there.etag != candidate.etag or abs(there.modified - candidate.modified) >= _SAME:
                     return Outcome.CHANGED
             if keeps:
-                self._copy(candidate, quarantined)
+                self._objects.copy(candidate.key, quarantined)
             self._objects.delete(candidate.key, if_match=candidate.etag)
-        except ObjectMissingError:
-            return Outcome.GONE
-        except ObjectConditionError:
-            if keeps:  # it was put again since, and stays
+        except (ObjectMissingError, ObjectConditionError) as error:
+            if keeps and isinstance(error, ObjectConditionError):  # it was put again since, and stays
                 with suppress(ObjectMissingError):
                     self._objects.delete(quarantined)
-            return Outcome.CHANGED
+            return _outcome(error)
         return Outcome.QUARANTINED if keeps else Outcome.DELETED
 
-    def _copy(self, candidate: Candidate, destination: str) -> None:
-        copy(self._objects, candidate.key, candidate.size, destination)
+
+def _is_kept(mode: Mode, candidate: Candidate) -> bool:
+    return mode is Mode.QUARANTINE and candidate.kind not in _NEVER_QUARANTINED
 
 
-def copy(objects: Objects, source: str, size: int, destination: str, *, if_absent: bool = False) -> None:
-    """Copy an object within a namespace, through this process: small ones in memory, others through a temporary file. Two
-    requests. :class:`ObjectMissingError`, :class:`ObjectConditionError`."""
-    if size <= _SMALL:
-        objects.put(destination, objects.get(source), if_absent=if_absent)
-        return
-    with TemporaryDirectory(prefix="graveler-gc-") as folder:
-        path = Path(folder) / "object"
-        with path.open("wb") as file:
-            for piece in objects.stream(source):
-                file.write(piece)
-        objects.put(destination, path, if_absent=if_absent)
+def _outcome(error: GravelerError | None) -> Outcome:
+    """What became of a file whose deletion ended so."""
+    if error is None:
+        return Outcome.DELETED
+    if isinstance(error, ObjectMissingError):
+        return Outcome.GONE
+    return Outcome.CHANGED if isinstance(error, ObjectConditionError) else Outcome.FAILED
+
+
+def _may_be_asked_again(error: GravelerError | None) -> bool:
+    return isinstance(error, BusyError | UnavailableError) and not isinstance(error, NotPermittedError)
 
 
 class Quarantine:
@@ -116,11 +169,10 @@ class Quarantine:
         for stored in self.files(run, prefix):
             found = True
             key = stored.key.removeprefix(f"{QUARANTINE}/{run}/")
-            try:
-                copy(self._objects, stored.key, stored.size, key, if_absent=True)
-            except ObjectConditionError:
+            if self._is_there(key):
                 yield key, False
                 continue
+            self._objects.copy(stored.key, key)
             with suppress(ObjectMissingError, ObjectConditionError):
                 self._objects.delete(stored.key, if_match=stored.etag)
             yield key, True
@@ -128,3 +180,10 @@ class Quarantine:
             raise NotFoundError(
                 f"nothing in quarantine is of run {run!r} and begins with {prefix!r}; it may be past its time"
             )
+
+    def _is_there(self, key: str) -> bool:
+        try:
+            self._objects.head(key)
+        except ObjectMissingError:
+            return False
+        return True
