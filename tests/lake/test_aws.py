@@ -1,7 +1,7 @@
 """The lake on DynamoDB's own engine and a real S3 server: verbs do what they do in memory, for the same requests, and processes
 that are killed lose nothing.
 
-``GRAVELER_SOAK_SECONDS=n`` lets the processes work for n seconds.
+``GRAVELER_SOAK_SECONDS=n`` lets the processes work for n seconds, and more of them.
 """
 
 import os
@@ -22,12 +22,13 @@ from graveler.storage.objects import Objects
 from graveler.storage.s3_objects import S3Settings
 from graveler.storage.tables import Tables
 from tests.lake.fleet import NAME, SETTERS, AwsPlace, open_place
-from tests.lake.test_processes import SMALL, Fleet, check
+from tests.lake.test_processes import FLEET, SMALL, Fleet, check
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.instruments import CountingObjects, CountingTables
 from tests.support.servers import REGION, dynamodb_local, s3proxy
 
-SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "8"))
+SOAK = os.environ.get("GRAVELER_SOAK_SECONDS")
+SECONDS = float(SOAK or "10")
 ENTRY = ObjectEntry("a", "s3://elsewhere/a", 1, "0" * 32, 0)
 Verb = Callable[[OpenRepository], object]
 
@@ -142,9 +143,11 @@ def test_processes_that_are_killed_lose_nothing(place: AwsPlace, tmp_path: Path)
     repository = open_place(written).create_repository(NAME, f"{place.objects}/fleet", split=SMALL)
     for branch in ("side", *SETTERS):
         repository.create_branch(branch, "main")
-    fleet = Fleet(tmp_path, written, ["writer0", "writer1", "committer0", "merger0"], SECONDS)
+    fleet = Fleet(tmp_path, written, FLEET if SOAK else ["writer0", "writer1", "committer0", "merger0"], SECONDS)
     fleet.run()
     assert not "".join(path.read_text() for path in tmp_path.glob("*.err"))
+    assert all(process.returncode == 0 for process in fleet.processes.values())
     counts = check(tmp_path, written)
     assert counts["done"] >= 5
     assert counts["committed"] >= 1
+    assert fleet.kills >= 3
