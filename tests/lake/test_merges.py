@@ -9,11 +9,18 @@ from random import Random
 
 import pytest
 
-from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError, NoChangesError, RefNotFoundError
+from graveler.errors import (
+    DirtyBranchError,
+    InvalidError,
+    MergeConflictError,
+    NoChangesError,
+    RefNotFoundError,
+    TouchedError,
+)
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, MergeStrategy, ObjectEntry
 from tests.lake import oracles
-from tests.lake.support import TINY, World, commit, messages, put, texts
+from tests.lake.support import TINY, Before, World, commit, messages, put, texts
 
 MERGES = int(os.environ.get("GRAVELER_MERGES", "900"))
 
@@ -212,6 +219,30 @@ def test_merging_into_a_missing_or_dirty_branch_or_from_nothing_is_refused() -> 
     put(world.main, {"x": "1"}, "b")
     with pytest.raises(DirtyBranchError, match="merging 'main' into it"):
         world.main.merge("main", "b")
+
+
+def test_what_has_to_be_untouched_is_looked_at_on_each_head() -> None:
+    world = World()
+    commit(world.main, {"t/a": "1", "t0": "1", "u/a": "1"})
+    world.main.create_branch("dev", "main")
+    world.main.delete("dev", ["t/a"])
+    commit(world.main, {"t/b": "2"}, branch="dev")
+    commit(world.main, {"t0": "3", "u/a": "3"})
+    before = world.main.commit_of("main").id
+    with pytest.raises(TouchedError, match="below 'u/' in 'main'"):
+        world.main.merge("dev", "main", untouched=["t/", "u/"])
+    assert world.main.commit_of("main").id == before
+
+    def touch() -> None:
+        commit(world.repository(), {"t/c": "4"})
+
+    late = Before("objects.put", 1, touch)  # behind the first look at the head, before the commit is published
+    with pytest.raises(TouchedError, match="below 't/'"):
+        world.repository(late).merge("dev", "main", untouched=["t/"])
+    assert late.reached
+    assert set(texts(world.main, "main")) == {"t/a", "t/c", "t0", "u/a"}
+    world.main.merge("dev", "main", untouched=["nothing/"])
+    assert set(texts(world.main, "main")) == {"t/b", "t/c", "t0", "u/a"}
 
 
 def test_a_merge_commit_tells_what_it_did() -> None:

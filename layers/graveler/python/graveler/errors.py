@@ -156,6 +156,17 @@ class MergeConflictError(ConflictError):
         )
 
 
+class TouchedError(ConflictError):
+    """Somebody changed what a merge relies on to be as it was; nothing was changed."""
+
+    def __init__(self, source: str, destination: str, prefix: str) -> None:
+        self.source, self.destination, self.prefix = source, destination, prefix
+        super().__init__(
+            f"merging {source!r} into {destination!r}: somebody changed objects below {prefix!r} in {destination!r} meanwhile, "
+            "and what was done relies on what was there before; nothing was changed. Begin again on the branch as it is now"
+        )
+
+
 class NoChangesError(PreconditionError):
     """There is nothing to commit or to merge."""
 

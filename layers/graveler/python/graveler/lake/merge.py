@@ -1,11 +1,12 @@
 """Merge: bring what one ref changed since the common base into a branch, or only say what that would do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from graveler.errors import InvalidError, NoChangesError
+from graveler.errors import InvalidError, NoChangesError, TouchedError
 from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
+from graveler.lake.blame import prefix_interval
 from graveler.lake.landing import Landing
 from graveler.lake.rules import Intent
 from graveler.lake.sides import Sides
@@ -13,6 +14,7 @@ from graveler.lake.three_way import Choose, ThreeWay, Undertaking, strategy_by_k
 from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import TotalsCounter
+from graveler.tree.touch import differ
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 """Metadata of a merge commit that says by which strategy conflicts were decided; the clients' word."""
@@ -40,6 +42,7 @@ class Merger:
         created: int | None = None,
         force: bool = False,
         source_id: CommitID | None = None,
+        untouched: Sequence[str] = (),
     ) -> Undertaking:
         """See :meth:`graveler.lake.repository.OpenRepository.merge`. ``source_id`` is what the source was when the merge was
         asked for, if that was earlier. No request yet."""
@@ -64,6 +67,7 @@ class Merger:
 
             def choose(head: Commit) -> ThreeWay:
                 base = self._base(source, other, destination, head, allow_empty=allow_empty)
+                self._check_untouched(source, destination, base, head, untouched)
                 merged = () if squash or other.id == head.id else (other,)
                 return ThreeWay(base, other, strategies, merged, (other.id,))
 
@@ -84,6 +88,13 @@ class Merger:
             else:
                 counter.add(item[1], item[2])
         return MergePreview(base.id, counter.totals(), tuple(conflicts))
+
+    def _check_untouched(
+        self, source: str, destination: str, base: Commit, head: Commit, prefixes: Sequence[str]
+    ) -> None:
+        for prefix in prefixes:
+            if differ(self._sides.tree(base), self._sides.tree(head), *prefix_interval(prefix)):
+                raise TouchedError(source, destination, prefix)
 
     def _base(self, source: str, other: Commit, destination: str, head: Commit, *, allow_empty: bool) -> Commit:
         base = merge_base(self._commits, other.id, head.id)

@@ -615,16 +615,20 @@ class OpenRepository(RepositoryReader):
         created: int | None = None,
         force: bool = False,
         limit: int | None = None,
+        untouched: Sequence[str] = (),
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
         Uncommitted changes of the source stay out. A ``strategy`` decides conflicts, one for all paths or by prefix. With
         ``squash``, the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing
-        to bring. ``limit`` as for :meth:`commit`. Cost: resolving the source and finding the base; three metaranges and the
-        ranges that both sides changed read; the ranges that are new, the metarange and the commit record written; one
-        transaction. Two table reads to see that nothing is staged at the destination (one for each token and shard); two
-        transactions more if something is that changes nothing. :class:`MergeConflictError` lists all conflicts, in key order,
-        and nothing was changed; :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
+        to bring. ``limit`` as for :meth:`commit`. If the destination has changed below a prefix of ``untouched`` since the base,
+        :class:`TouchedError`: for who replaces all that was there.
+
+        Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges
+        that are new, the metarange and the commit record written; one transaction. Two table reads to see that nothing is staged
+        at the destination (one for each token and shard); two transactions more if something is that changes nothing.
+        :class:`MergeConflictError` lists all conflicts, in key order, and nothing was changed; :class:`NoChangesError`,
+        :class:`DirtyBranchError`, :class:`BusyError`.
         """
         return self._three_way.land(
             self._merger.undertake(
@@ -639,6 +643,7 @@ class OpenRepository(RepositoryReader):
                 request_id=request_id,
                 created=created,
                 force=force,
+                untouched=untouched,
             ),
             limit,
         )
