@@ -59,6 +59,11 @@ class Application:
         large body of somebody who may not send it. None if the body is wanted."""
         return self._respond(event, has_body=False)
 
+    @property
+    def operator(self) -> Operator:
+        """Who starts operations for its clients."""
+        return self._runner
+
     def close(self) -> None:
         """Stop working on operations; others take them over."""
         self._runner.close()

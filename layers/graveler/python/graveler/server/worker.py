@@ -12,6 +12,7 @@ from graveler.api.settings import Settings
 from graveler.lake.folder import folder_store, url_signer
 from graveler.lake.lake import Lake
 from graveler.lake.place import AwsLake, FolderLake, open_at
+from graveler.operations.sweeping import Sweeper
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
@@ -50,6 +51,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
     lake = open_at(settings.lake, base_url=base_url, memory=settings.memory)
     application = Application(lake, Access(lake.tables), api_settings(settings))
+    sweeper = Sweeper(lake, application.operator)
     metrics = Metrics(settings.metrics)
     handlers, disk = Threads("handler", settings.threads), Threads("disk", settings.disk_threads)
     data_plane = _data_plane(settings, lake, base_url, disk)
@@ -58,6 +60,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
         handlers.close()
         disk.close()
         metrics.close()
+        sweeper.close()
         application.close()
         lake.close()
 

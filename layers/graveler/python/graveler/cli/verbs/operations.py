@@ -1,0 +1,147 @@
+"""Operations that are worked on in the background: imports, merges and commits that take long, dumps, garbage collections."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli import completion
+from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.places import Named, open_own_lake
+from graveler.cli.terminal import Json, Screen, output
+from graveler.cli.uris import parse_repository
+from graveler.cli.values import moment
+
+if TYPE_CHECKING:
+    from graveler.operations.store import Operation, Operations, Progress
+
+app = typer.Typer(help="Watch and cancel what is worked on in the background, by a server or an AWS account.")
+
+Repository = Annotated[
+    str,
+    typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.", autocompletion=completion.repositories),
+]
+OperationID = Annotated[str, typer.Argument(metavar="ID", help="The operation's ID.")]
+
+
+@app.command("list")
+def list_(
+    repository: Repository,
+    running: Annotated[bool, typer.Option("--running", help="Only those that have not ended.")] = False,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the operations of a repository that have not ended, or ended within a week.
+
+    \b
+    Examples:
+      graveler operations list quickstart
+      graveler operations list quickstart --running --json
+
+    JSON: a line for each, as of `operations show`, without progress.
+    """
+    operations = _operations(lake, repository)
+    screen = output()
+    for operation in sorted(operations.all(), key=lambda one: one.created):
+        if running and operation.is_finished:
+            continue
+        if as_json:
+            screen.json(_json(operation))
+        else:
+            what = f"{operation.kind} {operation.branch}".strip()
+            state = screen.paint(operation.state.value, _COLOURS[operation.state.value])
+            screen.line(f"{operation.id}  {moment(int(operation.created))}  {state}  {screen.safe(what)}")
+
+
+@app.command()
+def show(repository: Repository, operation: OperationID, lake: LakeOption = None, as_json: AsJson = False) -> None:
+    """Show how far an operation is, what it made, or why it failed.
+
+    \b
+    Example:
+      graveler operations show quickstart 0f6c1b9a7e624b5e9d3c2a1b4f5e6d70
+
+    JSON: one document {id, kind, branch, state, created, updated, attempt,
+    objects, result, error, progress: {parts, parts_done, records, records_done,
+    bytes, bytes_done}}; progress only where it is worked on in parts.
+    """
+    operations = _operations(lake, repository)
+    found = operations.get(operation)
+    _show(output(), found, operations.progress(found), as_json=as_json)
+
+
+@app.command()
+def cancel(repository: Repository, operation: OperationID, lake: LakeOption = None, as_json: AsJson = False) -> None:
+    """End an operation; nothing is changed by it then.
+
+    Who works on it sees that within some seconds. One that has ended otherwise cannot be cancelled.
+
+    \b
+    Example:
+      graveler operations cancel quickstart 0f6c1b9a7e624b5e9d3c2a1b4f5e6d70
+
+    JSON: one document, as of `operations show`.
+    """
+    from graveler.operations.dispatch import Dispatcher
+
+    opened = open_own_lake(lake)
+    named = opened.repository(parse_repository(repository))
+    found = Dispatcher(opened.tables, {}).cancel(named, operation)
+    screen = output()
+    if as_json:
+        screen.json(_json(found))
+        return
+    screen.line(f"cancelled {found.kind} {found.id}; nothing was changed")
+
+
+def _operations(lake: Named | None, repository: str) -> "Operations":
+    from graveler.operations.store import Operations
+
+    opened = open_own_lake(lake)
+    return Operations(opened.tables, opened.repository(parse_repository(repository)).repository.uid)
+
+
+def _show(screen: Screen, operation: "Operation", done: "Progress", *, as_json: bool) -> None:
+    progress = {
+        "parts": operation.parts,
+        "parts_done": done.parts,
+        "records": operation.records,
+        "records_done": done.records,
+        "bytes": operation.bytes,
+        "bytes_done": done.bytes,
+    }
+    if as_json:
+        screen.json({**_json(operation), "progress": progress} if operation.parts else _json(operation))
+        return
+    fields = {
+        "operation": operation.id,
+        "kind": operation.kind,
+        "branch": operation.branch,
+        "state": operation.state.value,
+        "created": moment(int(operation.created)),
+        "updated": moment(int(operation.updated)),
+        "attempt": str(operation.attempt),
+        "parts": f"{done.parts:,} of {operation.parts:,}" if operation.parts else "",
+        "records": f"{done.records:,} of about {operation.records:,}" if operation.parts else "",
+        "objects": f"{operation.objects:,}" if operation.objects else "",
+        "result": operation.result,
+        "error": operation.error,
+    }
+    screen.fields({name: value for name, value in fields.items() if value})
+
+
+def _json(operation: "Operation") -> Json:
+    return {
+        "id": operation.id,
+        "kind": operation.kind,
+        "branch": operation.branch,
+        "state": operation.state.value,
+        "created": int(operation.created),
+        "updated": int(operation.updated),
+        "attempt": operation.attempt,
+        "objects": operation.objects,
+        "result": operation.result,
+        "error": operation.error,
+    }
+
+
+_COLOURS = {"running": "yellow", "completed": "green", "failed": "red", "cancelled": "dim"}

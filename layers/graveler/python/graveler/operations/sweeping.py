@@ -1,0 +1,62 @@
+"""Finding operations whose workers died, in all repositories of a lake: now, or again and again from a thread."""
+
+import logging
+import random
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Final
+
+from graveler.errors import GravelerError
+from graveler.lake.lake import Lake
+from graveler.operations.operator import Operator
+
+EVERY: Final = 300.0
+"""Seconds between two sweeps of a process that stays."""
+
+_log = logging.getLogger(__name__)
+
+
+def sweep(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda: True) -> int:
+    """Have dead operations begun again by ``operator``, or marked as failed; how many there were. Stops between two repositories
+    when ``go_on`` says so. One table read for each repository and each thousand of its operations; others as
+    :meth:`Operator.sweep`."""
+    found = 0
+    after = ""
+    while True:
+        page = lake.repositories(after=after)
+        for repository in page.results:
+            if not go_on():
+                return found
+            try:
+                found += operator.sweep(lake.repository(repository.name))
+            except GravelerError as error:  # the others are to be swept all the same
+                _log.warning("operations of repository %s could not be swept: %s", repository.name, error)
+        if page.next_after is None:
+            return found
+        after = page.next_after
+
+
+class Sweeper:
+    """Sweeps every ``every`` seconds, the first time soon, until it is closed."""
+
+    def __init__(self, lake: Lake, operator: Operator, every: float = EVERY) -> None:
+        self._lake = lake
+        self._operator = operator
+        self._every = every
+        self._closed = Event()
+        self._thread = Thread(target=self._run, name="graveler-sweeper", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, between two repositories if need be."""
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        pause = random.uniform(0, min(self._every, 10.0))  # several processes begin at the same time
+        while not self._closed.wait(pause):
+            pause = self._every * random.uniform(0.8, 1.2)
+            try:
+                sweep(self._lake, self._operator, go_on=lambda: not self._closed.is_set())
+            except GravelerError as error:  # the next sweep finds what this one did not
+                _log.warning("operations could not be swept: %s", error)

@@ -1,0 +1,57 @@
+"""Operations, seen from the command line."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from graveler.lake.folder import open_folder_lake
+from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.in_parts.work import Sizes
+from graveler.operations.parted import COMMIT, Steps
+from graveler.operations.store import Operation, Operations, OperationState
+from tests.cli.support import done, put, run
+
+
+@pytest.fixture
+def waiting(lake: Path) -> str:
+    """An operation that one of two parts is done of."""
+    put("main", "a", "1")
+    with open_folder_lake(lake) as opened:
+        repository = opened.repository("lake")
+        operations = Operations(opened.tables, repository.repository.uid)
+        request = msgspec.json.encode(CommitAsk(branch="main", message="m"))
+        now = repository.clock.now()
+        operation = Operation("abc", COMMIT, request, OperationState.RUNNING, now, now, branch="main", attempt=1)
+        operations.add(operation)
+        steps = Steps(repository, operation, Sizes(1, 2))
+        steps.plan(0)
+        steps.run_part(0, 0)
+        operations.add(Operation("old", "dump", b"", OperationState.FAILED, now - 5, now, error="the disk is full"))
+    return "abc"
+
+
+def test_operations_are_listed_by_age(waiting: str) -> None:
+    shown = done("operations", "list", "lake").out.splitlines()
+    assert [line.split()[0] for line in shown] == ["old", "abc"]
+    assert shown[1].endswith("running  commit main")
+    assert [line["id"] for line in done("operations", "list", "lakefs://lake", "--running", "--json").lines] == ["abc"]
+
+
+def test_one_operation_is_shown_with_its_progress(waiting: str) -> None:
+    found = done("operations", "show", "lake", waiting, "--json").json
+    assert (found["state"], found["branch"], found["progress"]["parts_done"]) == ("running", "main", 1)
+    shown = done("operations", "show", "lake", waiting).out
+    assert "parts:      1 of 1" in shown
+    assert "the disk is full" in done("operations", "show", "lake", "old").out
+
+
+def test_an_operation_is_cancelled_once_it_has_not_ended(waiting: str) -> None:
+    assert "nothing was changed" in done("operations", "cancel", "lake", waiting).out
+    assert done("operations", "cancel", "lake", waiting, "--json").json["state"] == "cancelled"
+    failed = run("operations", "cancel", "lake", "old")
+    assert failed.code != 0
+    assert "it failed" in failed.err
+    unknown = run("operations", "show", "lake", "none")
+    assert unknown.code != 0
+    assert "'none' not found" in unknown.err
