@@ -25,6 +25,7 @@ from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.importing.listing_rows import encode_external_batch
 from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress, source_at
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
@@ -818,3 +819,24 @@ def test_what_is_written_is_read(
             )
             for key, (size, checksum, mtime, content_type, metadata) in table.items()
         }
+
+
+def test_objects_uploaded_to_the_repository_itself_are_not_imported(tmp_path: Path) -> None:
+    """A collector may be about to remove them (tests/retention/model.py)."""
+    world = World()
+    world.main.upload("main", "a", b"a")
+    world.main.commit("main", "a")
+    own = world.main.stat("main", "a").address
+    beside = f"{world.main.repository.namespace}/other/file"
+    listing = tmp_path / "listing.csv"
+    listing.write_text(f"key,physical_address,size,etag\nx,{beside},1,e\ny,{own},1,e\n")
+    with pytest.raises(InvalidError, match=r"row 3.*was uploaded to this very repository.*Copy it"):
+        world.main.import_listing("main", listing)
+    codec, key = RecordCodec(world.main.repository.namespace), own.removeprefix("mem://repo/")
+    address = ImportAddress(AddressType.OBJECT, own, "y")
+    source = source_at(address, codec, lambda _: (world.objects(), key), lambda *_: None)
+    with pytest.raises(InvalidError, match=r"was uploaded to this very repository"):
+        list(source.records())
+    listing.write_text(f"key,physical_address,size,etag\nx,{beside},1,e\n")
+    world.main.import_listing("main", listing)
+    assert world.main.stat("main", "x").address == beside

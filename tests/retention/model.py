@@ -25,6 +25,8 @@ RULES: Final[tuple[str, ...]] = (
     "reach_anew",  # the second step believes its own reachability, not the mark alone
     "trace",  # who copies an old staged record or renames a branch notes it, and the mark reads the notes last
     "look_again",  # after noting it, the copier looks whether the source is still there
+    "no_own_import",  # an object that was uploaded to the repository is not taken over from a listing
+    "new_etag",  # a range that is put again has another ETag than before
 )
 
 GRACE: Final = 2
@@ -211,6 +213,12 @@ class Search:
         """Names the old commit, whatever it was reachable from."""
         yield me._replace(step="done"), self._point(state, "t", "c0")
 
+    def _import(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
+        """Takes over ``X`` where it lies, as a listing names it, into ``b``."""
+        if "no_own_import" not in self.rules and "X" in dict(state.files):
+            state = self._publish(state, "b", "c5", frozenset("X"))
+        yield me._replace(step="done"), state
+
     def _untag(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         yield me._replace(step="done"), state._replace(refs=put_into(state.refs, "t", None))
 
@@ -249,7 +257,9 @@ class Search:
         return state._replace(staged=put_into(state.staged, slot, value))
 
     def _put(self, state: State, name: str) -> State:
-        file = File(state.etags, state.tick)
+        found = dict(state.files).get(name)
+        etag = state.etags if found is None or "new_etag" in self.rules else found.etag
+        file = File(etag, state.tick)
         return state._replace(files=put_into(state.files, name, file), etags=state.etags + 1)
 
     def _publish(self, state: State, branch: str, commit: str, names: Names) -> State:
@@ -412,6 +422,7 @@ CASES: Final = {
     "tag": Case(("tag",), collectors=2),
     "tag, untag": Case(("tag", "untag"), collectors=2, refs={"a": "c1", "b": "c1", "t": "c0"}),
     "merge": Case(("merge",), collectors=2),
+    "import": Case(("import",), collectors=2),
     "branch, drop": Case(("branch", "drop"), collectors=2, refs={"a": "c0"}),
     "rename, drop": Case(("rename", "drop"), collectors=2, refs={"a": "c0"}),
 }

@@ -6,7 +6,7 @@ import pytest
 
 from tests.retention.model import CASES, RULES
 
-SHORT = ("copy, delete", "rename", "commit", "tag", "tag, untag", "merge")
+SHORT = ("copy, delete", "rename", "commit", "tag", "tag, untag", "merge", "import")
 """Cases of less than 50,000 states."""
 NEEDED = {
     "young_files_stay": "upload",
@@ -21,6 +21,8 @@ NEEDED = {
     "reach_anew": "tag",
     "trace": "copy, delete",
     "look_again": "copy, delete",
+    "no_own_import": "import",
+    "new_etag": "build",
 }
 """In which case a rule is missed."""
 

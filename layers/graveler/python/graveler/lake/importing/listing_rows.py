@@ -29,6 +29,7 @@ from graveler.lake.importing.listing_tables import (
     Batch,
     Table,
 )
+from graveler.lake.importing.own import refuse_own
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.tree.record import MAX_KEY_BYTES, RecordCodec
 
@@ -179,6 +180,7 @@ class RowReader:
         ):
             try:
                 encoded.append(encode(ObjectEntry(key.decode(), address.decode(), *rest)))
+                refuse_own(encoded[-1], address.decode())
             except InvalidError as error:
                 raise ListingError(self._path, f"cannot be imported: {error}", number) from None
         return encoded

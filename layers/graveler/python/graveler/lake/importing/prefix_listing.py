@@ -14,6 +14,7 @@ import msgspec
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.importing.folder_listing import FolderListing, Progress, file_record, no_progress
 from graveler.lake.importing.importer import ImportSource, Listing
+from graveler.lake.importing.own import refuse_own
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
 from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
@@ -117,7 +118,9 @@ def _listed(
 
 def _record(path: str, address: str, stored: StoredObject, codec: RecordCodec) -> tuple[bytes, bytes]:
     entry = ObjectEntry(path, address, stored.size, stored.etag.strip('"'), int(stored.modified))
-    return encode_key(path), codec.encode(entry)
+    packed = codec.encode(entry)
+    refuse_own(packed, address)
+    return encode_key(path), packed
 
 
 def _missing(address: str) -> NotFoundError:
