@@ -1,6 +1,8 @@
 """An event comes in, the application's answer goes out, and the log says what it cost."""
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,8 @@ import pytest
 from graveler.errors import InvalidError
 from graveler.functions.configuration import Configuration, read_configuration
 from graveler.functions.entry import api_handler, raw_path
-from graveler.functions.traffic import Traffic
+from graveler.functions.opening import open_deployed_lake
+from graveler.functions.traffic import Tier, Traffic
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 
@@ -34,6 +37,49 @@ def test_requests_and_cache_are_counted_by_event(
     assert 1 <= line["TableRequests"][0] <= 4
     assert line["ObjectRequests"] == [0.0]
     assert line["Retries"] == [0.0]
+
+
+def test_where_files_of_trees_were_found_is_counted_by_tier(
+    deployment: None,
+    write: Handler,
+    authorization: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Memory, then a folder of one's own, then one that functions share, then S3; each function here is on a new machine, if
+    nothing else is said."""
+    monkeypatch.setenv("GRAVELER_SHARED_CACHE", str(tmp_path / "shared"))
+    created = {"name": "tiers", "storage_namespace": "s3://lake/tiers"}
+    assert write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)["statusCode"] == 201
+    lake = open_deployed_lake(read_configuration(os.environ), Traffic())
+    lake.repository("tiers").upload("main", "a", b"1")
+    lake.repository("tiers").commit("main", "one")
+    listing = event("GET", f"{REPOSITORIES}/tiers/refs/main/objects/ls", authorization=authorization)
+    names = ("MemoryHits", "ScratchHits", "SharedHits", "CacheMisses")
+
+    def where(handler: Handler) -> dict[str, float]:
+        capsys.readouterr()
+        assert handler(listing, None)["statusCode"] == 200
+        (line,) = figures(capsys.readouterr().out)
+        return {name: line[name][0] for name in names if line.get(name, [0.0])[0]}
+
+    def machine(name: str, *, shares: bool) -> Handler:
+        monkeypatch.setenv("GRAVELER_CACHE", str(tmp_path / name))
+        if not shares:
+            monkeypatch.delenv("GRAVELER_SHARED_CACHE", raising=False)
+        handler = api_handler("read")
+        assert handler(event("GET", "/api/v1/healthcheck"), None)["statusCode"] == 204
+        return handler
+
+    files = 2.0  # a metarange and a range
+    first = machine("first", shares=True)
+    assert where(first) == {"SharedHits": files}
+    assert where(first) == {"MemoryHits": 1.0}  # of the metarange it has the list of ranges at hand
+    assert where(machine("first", shares=True)) == {"ScratchHits": files}
+    alone = machine("alone", shares=False)
+    assert where(alone) == {"CacheMisses": files}
+    assert where(machine("alone", shares=False)) == {"ScratchHits": files}
 
 
 def test_figures_have_one_dimension(write: Handler, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,8 +147,10 @@ def test_counts_begin_anew_when_they_are_taken() -> None:
     traffic.note_request("DynamoDB table 'x', get_item", False)
     traffic.note_request("s3://lake/a: get 'b'", False)
     traffic.note_request("s3://lake/a: get 'b'", True)
-    traffic.note_cache(True)
-    traffic.note_cache(False)
+    for tier in Tier:
+        traffic.note_file(tier)
+    traffic.note_file(Tier.MEMORY)
     counts = traffic.take()
-    assert (counts.tables, counts.objects, counts.retries, counts.found, counts.missed) == (1, 2, 1, 1, 1)
+    assert (counts.tables, counts.objects, counts.retries) == (1, 2, 1)
+    assert (counts.in_memory, counts.in_scratch, counts.shared, counts.missed) == (2, 1, 1, 1)
     assert traffic.take().objects == 0

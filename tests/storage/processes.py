@@ -6,7 +6,7 @@ from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from graveler.storage.cache import FileCache
+from graveler.storage.cache import Cache, FileCache, Tiers
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError
 from graveler.storage.sqlite_tables import SqliteTables
@@ -87,9 +87,28 @@ def put_until_killed(objects: FolderObjects, acknowledgements: Connection) -> No
 def fill_cache(folder: Path, max_bytes: int, name: str, times: int) -> None:
     """Add to a cache that others add to, and read what they have added."""
     cache = FileCache(folder, max_bytes, 1000)
+    _fill(cache, name, times)
+    assert cache.failures == 0
+
+
+def fill_tiers(near: Path, far: Path, max_bytes: int, name: str, times: int) -> None:
+    """The same where each process has a small cache of its own before the one that all share."""
+    own, shared = FileCache(near, max_bytes // 8, 1000), FileCache(far, max_bytes, 1000)
+    _fill(Tiers(own, shared), name, times)
+    assert own.failures == shared.failures == 0
+
+
+def fill_until_killed(near: Path, far: Path, max_bytes: int, name: str, begun: Connection) -> None:
+    """The same for ever. Tells when it has begun."""
+    cache = Tiers(FileCache(near, max_bytes // 8, 1000), FileCache(far, max_bytes, 1000))
+    while True:
+        _fill(cache, name, 50)
+        begun.send(None)
+
+
+def _fill(cache: Cache, name: str, times: int) -> None:
     for number in range(times):
         cache.put(f"{name}-{number}", bytes([number % 256]) * 1000)
         for other in "abc":
             copy = cache.get(f"{other}-{number}")
             assert copy is None or copy.data == bytes([number % 256]) * 1000
-    assert cache.failures == 0

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import multiprocessing
 import os
 import pickle
 from pathlib import Path
@@ -10,8 +11,8 @@ from threading import Thread
 import pytest
 
 from graveler.errors import InvalidError
-from graveler.storage.cache import FileCache
-from tests.storage.processes import fill_cache, run_all
+from graveler.storage.cache import Cache, FileCache, Tiers
+from tests.storage.processes import fill_cache, fill_tiers, fill_until_killed, run_all
 
 
 class Clock:
@@ -126,6 +127,68 @@ def test_processes_share_it(tmp_path: Path) -> None:
     # Each looks after a sixteenth of its own: two more processes, two sixteenths more, at most.
     assert _size(tmp_path) <= 64_000 * 18 // 16
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_processes_with_caches_of_their_own_share_one_and_some_are_killed(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    far, mine, theirs = tmp_path / "far", *context.Pipe()
+    mortal = context.Process(target=fill_until_killed, args=(tmp_path / "c", far, 64_000, "c", theirs))
+    mortal.start()
+    mine.recv()
+    run_all(fill_tiers, [(tmp_path / name, far, 64_000, name, 300) for name in "ab"])
+    mortal.kill()
+    mortal.join()
+    mortal.close()
+    mine.close()
+    theirs.close()
+    assert _size(far) <= 64_000 * 18 // 16
+    assert all(_size(tmp_path / name) <= 8_000 for name in "abc")
+    left = FileCache(far, 64_000, 1000)
+    for path in far.iterdir():
+        if not path.name.startswith("."):  # what it was writing when it was killed is removed as a leftover
+            copy = left.get(path.name)
+            assert copy is not None
+            assert copy.data == bytes([int(path.name[2:]) % 256]) * 1000
+
+
+def test_what_is_found_far_is_copied_near_with_its_age(tmp_path: Path, clock: Clock) -> None:
+    near, far = (FileCache(tmp_path / name, 16_000, 1000, clock) for name in ("near", "far"))
+    tiers = Tiers(near, far)
+    assert tiers.get("a") is None
+    far.put("a", b"1")
+    clock.forward(900)
+    found = tiers.get("a")
+    assert found is not None
+    assert (found.data, found.due) == (b"1", False)
+    clock.forward(200)
+    assert _dues(near, far, tiers) == [True, True, True]
+    far.confirm("a")  # by another machine
+    assert _dues(near, far, tiers) == [True, False, False]
+    assert _dues(near) == [False], "and now this one knows"
+    clock.forward(1001)
+    tiers.confirm("a")
+    assert _dues(near, far) == [False, False]
+    tiers.drop("a")
+    assert _held(near, "a") == _held(far, "a") == [None]
+    tiers.put("b", b"2")
+    assert _held(near, "b") == _held(far, "b") == [b"2"]
+    far.drop("b")
+    assert tiers.get("b") is not None
+
+
+def _dues(*caches: Cache) -> list[bool | None]:
+    copies = [cache.get("a") for cache in caches]
+    return [None if copy is None else copy.due for copy in copies]
+
+
+def test_folders_in_it_are_somebody_elses(tmp_path: Path, clock: Clock) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "x").write_bytes(b"kept")
+    cache = FileCache(tmp_path, 16_000, 1000, clock)
+    for number in range(40):
+        cache.put(f"k{number}", bytes(1000))
+    assert cache.failures == 0
+    assert (tmp_path / "notes" / "x").read_bytes() == b"kept"
 
 
 def test_threads_share_it(tmp_path: Path) -> None:

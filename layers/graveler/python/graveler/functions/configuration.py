@@ -14,12 +14,14 @@ from graveler.errors import InvalidError
 _PREFIX: Final = "GRAVELER_"
 _S3: Final = "s3://"
 _DEFAULT_CACHE_BYTES: Final = 384 << 20
+_SHARED_CACHE_BYTES: Final = 64 << 30
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
     """``objects`` (``s3://bucket``) is where new repositories lie, ``tables`` (``dynamodb://table``) the lake's table;
     ``data_buckets`` may hold repositories too, and what is imported. Files of trees are kept in the folder ``cache``, up to
-    ``cache_bytes``. ``operations_queue`` is the URL of the queue that long operations go to; None: this process works on them.
+    ``cache_bytes``, and behind it in ``shared_cache``, if there is a file system that functions share. ``operations_queue`` is
+    the URL of the queue that long operations go to; None: this process works on them.
     ``ingest_queue`` is that of the queue whose messages are ingested, ``ingest_dead_letters`` of the one for those that cannot
     be; None: they come again, when the queue itself says so, until it gives them up.
     """
@@ -30,6 +32,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     presign_seconds: int = DEFAULT_PRESIGN_SECONDS
     cache: Path = Path("/tmp/cache")
     cache_bytes: int = _DEFAULT_CACHE_BYTES
+    shared_cache: Path | None = None
+    shared_cache_bytes: int = _SHARED_CACHE_BYTES
     operations_queue: str | None = None
     ingest_queue: str | None = None
     ingest_dead_letters: str | None = None
@@ -83,6 +87,8 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         presign_seconds=number("PRESIGN_SECONDS", DEFAULT_PRESIGN_SECONDS),
         cache=Path(environ.get(f"{_PREFIX}CACHE") or "/tmp/cache"),
         cache_bytes=number("CACHE_BYTES", _DEFAULT_CACHE_BYTES),
+        shared_cache=Path(shared) if (shared := environ.get(f"{_PREFIX}SHARED_CACHE")) else None,
+        shared_cache_bytes=number("SHARED_CACHE_BYTES", _SHARED_CACHE_BYTES),
         operations_queue=environ.get(f"{_PREFIX}OPERATIONS_QUEUE") or None,
         ingest_queue=environ.get(f"{_PREFIX}INGEST_QUEUE") or None,
         ingest_dead_letters=environ.get(f"{_PREFIX}INGEST_DEAD_LETTERS") or None,

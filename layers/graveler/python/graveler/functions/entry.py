@@ -33,7 +33,7 @@ class Function:
     def __init__(self, verb: str) -> None:
         self.configuration: Configuration = read_configuration(os.environ)
         self.traffic = Traffic()
-        self.telemetry = Telemetry(verb)
+        self.telemetry = Telemetry(verb, shares=self.configuration.shared_cache is not None)
         observe(self.traffic.note_request)
         self.lake: Lake = open_deployed_lake(self.configuration, self.traffic)
 

@@ -1,30 +1,41 @@
-"""Opening the lake of a deployment: DynamoDB, S3, and a cache that counts what it finds."""
+"""Opening the lake of a deployment: DynamoDB, S3, and caches that count what they find.
 
+A file of a tree is looked for in this process's memory, then in ``/tmp``, then in the file system that functions share (if there
+is one), then in S3.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from graveler.functions.configuration import Configuration
-from graveler.functions.traffic import Traffic
+from graveler.functions.traffic import Tier, Traffic
 from graveler.lake.aws import open_lake
 from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake
-from graveler.storage.cache import CachedFile, FileCache
+from graveler.storage.cache import Cache, CachedFile, FileCache, Tiers
 
 _SCRATCH: Final = Path("/tmp")
+_NOTES_SHARE: Final = 8
+"""One part in so many of the near cache is for what was computed of its files."""
 
 
-class CountedCache(FileCache):
-    """A cache that tells ``traffic`` what it finds and what not."""
+class Counted:
+    """A cache that calls ``found`` for each copy that it has, and ``missed`` for each that it lacks."""
 
-    def __init__(self, folder: Path, max_bytes: int, traffic: Traffic) -> None:
-        super().__init__(folder, max_bytes, GRACE / 2)
-        self._traffic = traffic
+    def __init__(
+        self, cache: Cache, found: Callable[[], None] = lambda: None, missed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._cache, self._found, self._missed = cache, found, missed
+        self.put, self.confirm, self.drop = cache.put, cache.confirm, cache.drop
 
     def get(self, name: str) -> CachedFile | None:
         """The copy of this name, or None."""
-        found = super().get(name)
-        self._traffic.note_cache(found is not None)
-        return found
+        copy = self._cache.get(name)
+        (self._missed if copy is None else self._found)()
+        return copy
 
 
 def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
@@ -32,9 +43,18 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
 
     One process works for an operation: Lambda has no shared memory for more of them.
     """
+    note = {tier: partial(traffic.note_file, tier) for tier in Tier}
+    notes_bytes = max(1, configuration.cache_bytes // _NOTES_SHARE)
+    files_bytes = max(1, configuration.cache_bytes - notes_bytes)
+    cache: Cache = Counted(FileCache(configuration.cache / "files", files_bytes, GRACE / 2), note[Tier.SCRATCH])
+    if configuration.shared_cache is not None:
+        shared = FileCache(configuration.shared_cache, configuration.shared_cache_bytes, GRACE / 2)
+        cache = Tiers(cache, Counted(shared, note[Tier.SHARED]))
     return open_lake(
         configuration.objects,
         configuration.tables,
-        cache=CountedCache(configuration.cache, configuration.cache_bytes, traffic),
+        cache=Counted(cache, missed=note[Tier.STORE]),
+        notes=FileCache(configuration.cache / "notes", notes_bytes, math.inf),
+        found_open=note[Tier.MEMORY],
         scratch=_SCRATCH,
     )

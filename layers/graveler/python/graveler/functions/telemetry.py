@@ -17,9 +17,11 @@ _ROOT: Final = "graveler"
 
 
 class Telemetry:
-    """Logger and figures of one function. Its log takes the lines of all rooms, the audit log among them."""
+    """Logger and figures of one function. Its log takes the lines of all rooms, the audit log among them. ``shares``: there is a
+    cache that functions share, which has a figure too (each is paid for)."""
 
-    def __init__(self, verb: str) -> None:
+    def __init__(self, verb: str, *, shares: bool = False) -> None:
+        self._shares = shares
         self.logger = Logger(service=verb)
         self._metrics = Metrics(namespace=_ROOT, service=verb)
         self._cold = True
@@ -44,7 +46,10 @@ class Telemetry:
         metrics.add_metric(name="ObjectRequests", unit=count, value=counts.objects)
         metrics.add_metric(name="TableRequests", unit=count, value=counts.tables)
         metrics.add_metric(name="Retries", unit=count, value=counts.retries)
-        metrics.add_metric(name="CacheHits", unit=count, value=counts.found)
+        metrics.add_metric(name="MemoryHits", unit=count, value=counts.in_memory)
+        metrics.add_metric(name="ScratchHits", unit=count, value=counts.in_scratch)
+        if self._shares:
+            metrics.add_metric(name="SharedHits", unit=count, value=counts.shared)
         metrics.add_metric(name="CacheMisses", unit=count, value=counts.missed)
         metrics.add_metric(name="ColdStarts", unit=count, value=int(self._cold))
         metrics.add_metric(name="Time", unit=MetricUnit.Milliseconds, value=round(ms, 3))

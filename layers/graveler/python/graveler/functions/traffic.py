@@ -1,5 +1,6 @@
-"""How many requests a function has sent, repetitions among them, and how often its cache had what was looked for."""
+"""How many requests a function has sent, repetitions among them, and where it found the files of trees that it looked for."""
 
+from enum import Enum, auto
 from threading import Lock
 from typing import Final
 
@@ -14,8 +15,22 @@ class Counts(Struct):
     objects: int = 0
     tables: int = 0
     retries: int = 0
-    found: int = 0
+    in_memory: int = 0
+    in_scratch: int = 0
+    shared: int = 0
     missed: int = 0
+
+
+class Tier(Enum):
+    """Where a file of a tree may be found, the nearest first."""
+
+    MEMORY = auto()
+    SCRATCH = auto()
+    """The folder of this function alone."""
+    SHARED = auto()
+    """The file system that functions share."""
+    STORE = auto()
+    """The object store: it was in no cache."""
 
 
 class Traffic:
@@ -34,13 +49,18 @@ class Traffic:
                 self._counts.objects += 1
             self._counts.retries += repeated
 
-    def note_cache(self, found: bool) -> None:
-        """The cache was asked."""
+    def note_file(self, tier: Tier) -> None:
+        """A file of a tree was looked for, and this is where it is."""
         with self._lock:
-            if found:
-                self._counts.found += 1
-            else:
-                self._counts.missed += 1
+            match tier:
+                case Tier.MEMORY:
+                    self._counts.in_memory += 1
+                case Tier.SCRATCH:
+                    self._counts.in_scratch += 1
+                case Tier.SHARED:
+                    self._counts.shared += 1
+                case Tier.STORE:
+                    self._counts.missed += 1
 
     def take(self) -> Counts:
         """The counts, which begin anew."""

@@ -13,7 +13,7 @@ from typing import Final
 from graveler.errors import ForbiddenError, InvalidError
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.lake import Lake
-from graveler.storage.cache import FileCache
+from graveler.storage.cache import Cache, FileCache
 from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import Objects
@@ -31,8 +31,10 @@ def open_lake(
     region: str | None = None,
     dynamodb_endpoint_url: str | None = None,
     create_table: bool = False,
-    cache: Path | FileCache | None = None,
+    cache: Path | Cache | None = None,
     cache_bytes: int = _CACHE_BYTES,
+    notes: Cache | None = None,
+    found_open: Callable[[], None] | None = None,
     scratch: Path | None = None,
     workers: int = 1,
     memory: int | None = None,
@@ -44,8 +46,9 @@ def open_lake(
 
     ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
     the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or a cache that
-    somebody has made; ``scratch``, ``workers`` and ``memory`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put
-    something around the adapters, such as what counts their requests.
+    somebody has made; ``notes`` (unless ``cache`` is a folder, which has them too), ``found_open``, ``scratch``, ``workers`` and
+    ``memory`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put something around the adapters, such as what counts their
+    requests.
 
     Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
     of another form.
@@ -62,7 +65,8 @@ def open_lake(
         partial(_open, settings, wrap_objects),
         clock=clock,
         cache=FileCache(cache, cache_bytes, GRACE / 2) if isinstance(cache, Path) else cache,
-        notes=FileCache(cache / "notes", cache_bytes // 2, math.inf) if isinstance(cache, Path) else None,
+        notes=FileCache(cache / "notes", cache_bytes // 2, math.inf) if isinstance(cache, Path) else notes,
+        found_open=found_open,
         scratch=scratch,
         workers=workers,
         memory=memory,

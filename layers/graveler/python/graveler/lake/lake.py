@@ -28,7 +28,7 @@ from graveler.lake.repositories import (
 from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.staging.tokens import new_token
-from graveler.storage.cache import CacheNotes, FileCache
+from graveler.storage.cache import Cache, CacheNotes
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
@@ -54,9 +54,9 @@ class Lake:
     where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
     objects in other processes are the same ones. ``grace`` is how long (seconds) garbage collection leaves young files alone:
     the same for everybody at work on the lake, as is ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about
-    how many bytes of its tree each repository keeps at hand (None: as many as :class:`TreeStore` does). ``home`` begins the
-    namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
-    calls it."""
+    how many bytes of its tree each repository keeps at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is
+    called for each file that was there. ``home`` begins the namespaces of repositories that name none. ``close`` lets go of what
+    the adapters hold; a lake is a context manager that calls it."""
 
     def __init__(
         self,
@@ -64,8 +64,9 @@ class Lake:
         open_objects: Callable[[str], Objects],
         *,
         clock: Clock | None = None,
-        cache: FileCache | None = None,
-        notes: FileCache | None = None,
+        cache: Cache | None = None,
+        notes: Cache | None = None,
+        found_open: Callable[[], None] | None = None,
         scratch: Path | None = None,
         workers: int = 1,
         grace: float = GRACE,
@@ -81,6 +82,7 @@ class Lake:
         self._clock = clock or SystemClock()
         self._cache = cache
         self._notes = notes or cache
+        self._found_open = found_open
         self._scratch = scratch
         self._workers = workers
         self._grace = grace
@@ -263,7 +265,7 @@ class Lake:
         objects = self._open_objects(known.repository.namespace)
         files = ImmutableFiles(objects, self._cache, self._grace, self._clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
-        store = TreeStore(files, scratch=self._scratch, notes=notes, workers=self._workers)
+        store = TreeStore(files, scratch=self._scratch, notes=notes, workers=self._workers, found=self._found_open)
         if self._memory is not None:
             store.limit(self._memory)
         opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside, self._grace, self._skew)

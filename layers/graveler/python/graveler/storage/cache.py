@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -29,10 +29,32 @@ _USE_STEP: Final = 60.0
 
 
 class CachedFile(Struct, frozen=True):
-    """A cached copy. ``due``: it is so old that somebody should look whether the store still has the file."""
+    """A cached copy. ``due``: it is so old that somebody should look whether the store still has the file. ``known``: when the
+    store was last known to have it, in Unix seconds."""
 
     data: bytes
     due: bool
+    known: float
+
+
+class Cache(Protocol):
+    """What keeps copies of immutable files. It never makes an operation fail."""
+
+    def get(self, name: str) -> CachedFile | None:
+        """The copy of this name, or None."""
+        ...
+
+    def put(self, name: str, data: bytes, known: float | None = None) -> None:
+        """Keep a copy that the store was last known to have at ``known`` (Unix seconds; None: now)."""
+        ...
+
+    def confirm(self, name: str) -> None:
+        """Note that the store was seen to have this file just now."""
+        ...
+
+    def drop(self, name: str) -> None:
+        """Remove the copy of this name; none is success."""
+        ...
 
 
 class FileCache:
@@ -79,16 +101,16 @@ class FileCache:
         except OSError as error:
             self._failed("read", name, error)
             return None
-        return CachedFile(data, abs(now - status.st_mtime) > self._recheck_after)
+        return CachedFile(data, abs(now - status.st_mtime) > self._recheck_after, status.st_mtime)
 
-    def put(self, name: str, data: bytes) -> None:
-        """Keep a copy that the store is known to have now. Replaces one of this name."""
+    def put(self, name: str, data: bytes, known: float | None = None) -> None:
+        """Keep a copy that the store was last known to have at ``known`` (Unix seconds; None: now). Replaces one of this name."""
         path = self._path(name)
         try:
             if not self._reserve(len(data)):
                 return
             try:
-                self._write(path, data)
+                self._write(path, data, known)
             finally:
                 with self._lock:
                     self._under_way -= len(data)
@@ -123,7 +145,7 @@ class FileCache:
             "cache %s: cannot %s %s (%s); going on without it", self._folder, doing, name, error.strerror or error
         )
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _write(self, path: Path, data: bytes, known: float | None) -> None:
         temporary = self._folder / f"{_TEMPORARY}{token_hex(8)}"
         try:
             # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums.
@@ -133,7 +155,7 @@ class FileCache:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 temporary.write_bytes(data)
             now = _ns(self._clock())
-            os.utime(temporary, ns=(now, now))
+            os.utime(temporary, ns=(now, now if known is None else _ns(known)))
             temporary.rename(path)
         except BaseException:
             with suppress(OSError):  # it is removed as a leftover later
@@ -164,6 +186,8 @@ class FileCache:
         try:
             with os.scandir(self._folder) as entries:
                 for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        continue  # not ours
                     with suppress(FileNotFoundError):
                         status = entry.stat()
                         total += status.st_size
@@ -187,10 +211,46 @@ class FileCache:
         return total
 
 
+class Tiers:
+    """Two caches, one before the other: ``near`` is quick and this machine's own, ``far`` is shared with others.
+
+    What is found only far is copied near. A copy that is due near may have been looked for by another machine meanwhile: then the
+    far one says so, and nobody asks the store."""
+
+    def __init__(self, near: Cache, far: Cache) -> None:
+        self._near, self._far = near, far
+
+    def get(self, name: str) -> CachedFile | None:
+        """The copy of this name, or None. Cost: an open and a read in one of the two, or in both."""
+        near = self._near.get(name)
+        if near is not None and not near.due:
+            return near
+        far = self._far.get(name)
+        if far is None or (near is not None and far.known <= near.known):
+            return near
+        self._near.put(name, far.data, far.known)
+        return far
+
+    def put(self, name: str, data: bytes, known: float | None = None) -> None:
+        """Keep a copy in both."""
+        self._near.put(name, data, known)
+        self._far.put(name, data, known)
+
+    def confirm(self, name: str) -> None:
+        """Note in both that the store was seen to have this file just now."""
+        self._near.confirm(name)
+        self._far.confirm(name)
+
+    def drop(self, name: str) -> None:
+        """Remove both copies."""
+        self._near.drop(name)
+        self._far.drop(name)
+
+
 class CacheNotes:
     """A cache of what can be computed anew, for :class:`graveler.tree.ids.Notes`: nothing in it is ever out of date."""
 
-    def __init__(self, cache: FileCache) -> None:
+    def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
     def get(self, name: str) -> bytes | None:

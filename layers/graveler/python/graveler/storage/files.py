@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from graveler.errors import InvalidError
-from graveler.storage.cache import FileCache
+from graveler.storage.cache import Cache
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
 
 FOLDER = "_graveler"
@@ -27,7 +27,7 @@ class ImmutableFiles:
     def __init__(
         self,
         objects: Objects,
-        cache: FileCache | None,
+        cache: Cache | None,
         grace_seconds: float = 86400,
         clock: Callable[[], float] = time.time,
     ) -> None:

@@ -16,6 +16,8 @@ from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.sstable import BlockCache, MalformedTableError, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from graveler.tree.crew import Crew
 
 RANGES: Final = "ranges"
@@ -46,7 +48,7 @@ class TreeStore:
     ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where it is noted what
     rewriting a range needs; in this process's memory if nothing is given. ``workers`` is how many processes may work for this
     one where very many ranges are concerned (``crew``); give more than 1 only for ``files`` whose pickled copies read and
-    write the same.
+    write the same. ``found`` is called, in any thread, for each file that is wanted and still open.
     """
 
     def __init__(
@@ -58,8 +60,10 @@ class TreeStore:
         max_block_bytes: int = 192 << 20,
         notes: Notes | None = None,
         workers: int = 1,
+        found: "Callable[[], None] | None" = None,
     ) -> None:
         self._files = files
+        self._found = found
         self._scratch = scratch or default_scratch()
         self._max_open_bytes = max_open_bytes
         self._open: OrderedDict[str, Table] = OrderedDict()
@@ -112,6 +116,8 @@ class TreeStore:
             table = self._open.get(name)
             if table is not None:
                 self._open.move_to_end(name)
+                if self._found is not None:
+                    self._found()
                 return table
         try:
             try:
