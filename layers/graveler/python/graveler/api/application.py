@@ -20,10 +20,9 @@ from graveler.api.routing import Route, Router
 from graveler.api.settings import Settings
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
-from graveler.operations.kinds import KINDS
 from graveler.operations.operator import Operator
 from graveler.operations.runner import Runner
-from graveler.retention.operation import KIND, collect_garbage
+from graveler.retention.operation import ALL_KINDS
 
 BASE: Final = "/api/v1"
 
@@ -43,7 +42,7 @@ class Application:
     ) -> None:
         self._lake = lake
         self._access = access
-        self._runner: Operator = runner or Runner(lake.tables, {**KINDS, KIND: collect_garbage})
+        self._runner: Operator = runner or Runner(lake.tables, ALL_KINDS)
         self._settings = settings or Settings()
         self._router = Router(GROUPS)
 

@@ -56,7 +56,7 @@ def no_progress(_phase: str, _done: int, _total: int) -> None:
 class Options(Struct, frozen=True):
     """How to collect. ``grace`` and ``skew`` in seconds; ``mode`` None is quarantine for the first run of a repository, and
     deletion for later ones. ``quarantine_days`` is how long quarantined files can be brought back; ``rate`` how many requests
-    a second remove files, at most."""
+    a second remove files, at most; ``parquet`` whether the report is also written as a Parquet table."""
 
     mode: Mode | None = None
     grace: float = GRACE
@@ -64,6 +64,7 @@ class Options(Struct, frozen=True):
     quarantine_days: float = QUARANTINE_DAYS
     report_days: float = REPORT_DAYS
     rate: float = RATE
+    parquet: bool = True
     threads: int = THREADS
 
 
@@ -136,7 +137,8 @@ class Collector:
         return self._runs.plan(run).mode is not Mode.DRY_RUN
 
     def _claimed(self, mode: Mode) -> Summary:
-        check_possible()
+        if self._options.parquet:
+            check_possible()
         check_same(self._repository.uid, self._repository.name, self._tables.get(repository_key(self._repository.name)))
         self._claim = Claim(self._tables, self._repository.uid, self._clock)
         try:
@@ -401,8 +403,9 @@ class Collector:
         for candidate, outcome in self._runs.rows(plan):
             of_kind = outcomes.setdefault(candidate.kind.value, {})
             of_kind[outcome.value] = of_kind.get(outcome.value, Tally()).plus(candidate.size)
-        write_report(self._objects, self._runs.report_key(plan.run), self._runs.rows(plan))
-        summary = Summary(plan, self._clock.now(), outcomes, forgotten, rows)
+        if self._options.parquet:
+            write_report(self._objects, self._runs.report_key(plan.run), self._runs.rows(plan))
+        summary = Summary(plan, self._clock.now(), outcomes, forgotten, rows, self._options.parquet)
         self._runs.put_summary(summary)
         return summary
 

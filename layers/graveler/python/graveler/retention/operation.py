@@ -1,11 +1,13 @@
 """The operation *collect garbage*: a run of the collector, in the background."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from graveler.lake.repository import OpenRepository
-from graveler.operations.work import Report
+from graveler.operations.kinds import KINDS
+from graveler.operations.work import Report, Work
 from graveler.retention.runs import OPERATION, Mode
 
 KIND: Final = OPERATION
@@ -18,12 +20,14 @@ class CollectRequest(msgspec.Struct, frozen=True):
 
 
 def collect_garbage(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:  # noqa: ARG001
-    """Collect, and return the run's name. Run again, it finishes the run that died. Costs as :meth:`Collector.run`."""
+    """Collect, and return the run's name. Run again, it finishes the run that died. Without pyarrow, as in a function, there is
+    no Parquet report. Costs as :meth:`Collector.run`."""
     from graveler.retention.collector import Options  # not on the path of a cold start
     from graveler.retention.garbage import Garbage
+    from graveler.retention.report import is_possible
 
     asked = msgspec.json.decode(request, type=CollectRequest)
-    garbage = Garbage(repository, Options(asked.mode, repository.grace, repository.skew))
+    garbage = Garbage(repository, Options(asked.mode, repository.grace, repository.skew, parquet=is_possible()))
 
     def progress(_phase: str, _done: int, _total: int) -> None:
         report.check()
@@ -32,3 +36,7 @@ def collect_garbage(repository: OpenRepository, operation_id: str, request: byte
     for tally in made.plan.found.values():
         report(tally.files, tally.bytes)
     return made.plan.run
+
+
+ALL_KINDS: Final[Mapping[str, Work]] = {**KINDS, KIND: collect_garbage}
+"""The kinds of operations that a deployment knows, this one included."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,15 +15,18 @@ from graveler.storage.objects import Objects
 _ROWS: Final = 50_000
 
 
+def is_possible() -> bool:
+    """Is pyarrow installed?"""
+    return find_spec("pyarrow") is not None
+
+
 def check_possible() -> None:
     """:class:`PreconditionError` if pyarrow is not installed."""
-    try:
-        import_module("pyarrow.parquet")
-    except ImportError:
+    if not is_possible():
         raise PreconditionError(
             "the report of garbage collection is Parquet, and writing it needs pyarrow; install it: "
             "pip install 'graveler[listing]'"
-        ) from None
+        )
 
 
 def write_report(objects: Objects, key: str, rows: Iterable[tuple[Candidate, Outcome]]) -> None:

@@ -124,13 +124,15 @@ class Plan(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """What a run did. ``outcomes`` are counted by kind, then by what became of them; ``rows`` are expired ones of the table."""
+    """What a run did. ``outcomes`` are counted by kind, then by what became of them; ``rows`` are expired ones of the table;
+    ``parquet`` whether there is a report of that kind."""
 
     plan: Plan
     ended: float
     outcomes: dict[str, dict[str, Tally]]
     forgotten: int
     rows: int
+    parquet: bool = True
 
     def total(self, outcome: Outcome) -> Tally:
         """All files of which this became."""

@@ -72,7 +72,8 @@ def run(
     \b
     JSON: one document {run, mode, began, ended, commits, kept, expired,
       revived, forgotten, rows, ranges, ranges_read, found, outcomes,
-      unknown, unknown_examples, report}; found is {kind: {files, bytes}},
+      unknown, unknown_examples, unlisted, report}; found is {kind: {files,
+      bytes}}, report null where none was written,
       outcomes {kind: {outcome: {files, bytes}}}.
     """
     from graveler.retention.runs import Mode
@@ -355,6 +356,8 @@ def _show(screen: Screen, garbage: "Garbage", summary: "Summary", *, as_json: bo
     if made.unknown.files:
         some = ", ".join(made.unknown_examples[:3])
         screen.line(screen.safe(f"kept, since they are not ours: {count(made.unknown.files, 'file')} ({some}, …)"))
+    for what in made.unlisted:
+        screen.line(screen.safe(f"not looked at: {what}"))
 
 
 def _json(garbage: "Garbage", made: "Plan", summary: "Summary | None") -> Json:
@@ -377,5 +380,6 @@ def _json(garbage: "Garbage", made: "Plan", summary: "Summary | None") -> Json:
         "outcomes": {} if summary is None else to_builtins(summary.outcomes),
         "unknown": to_builtins(made.unknown),
         "unknown_examples": list(made.unknown_examples),
-        "report": garbage.report_address(made.run),
+        "unlisted": list(made.unlisted),
+        "report": garbage.report_address(made.run) if summary is None or summary.parquet else None,
     }
