@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from xxhash import xxh3_128_digest
 
 from graveler.errors import DamagedFileError
-from graveler.model import ObjectEntry, SplitParameters
+from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
 from graveler.tree.apply import apply
 from graveler.tree.assemble import Assembler
 from graveler.tree.block import BLOCK_SIZE, unstored
@@ -19,6 +19,7 @@ from graveler.tree.cursor import Cursor
 from graveler.tree.diff import diff
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.ids import MemoryNotes
+from graveler.tree.merge import merge
 from graveler.tree.patch import Patch
 from graveler.tree.split import cuts_after, is_candidate, slack
 from graveler.tree.sstable import Table, write_table
@@ -215,6 +216,68 @@ def test_where_many_blocks_change_rocksdb_writes(watched: Watched) -> None:
     contents = dict.fromkeys(KEYS, 0) | dict.fromkeys(KEYS[::50], 1)
     check(apply(tree, changes(dict.fromkeys(KEYS[::50], 1)), SPLIT), contents)
     assert watched.patched == 0
+
+
+# -- merging
+
+
+def merged(
+    base: Contents, source: Contents, destination: Contents, *, source_wins: bool
+) -> tuple[Contents, list[bytes]]:
+    """The table of the format, word by word; and the conflicts."""
+    result: Contents = {}
+    conflicts = []
+    for key in sorted(base.keys() | source.keys() | destination.keys()):
+        b, s, d = base.get(key), source.get(key), destination.get(key)
+        if s not in (d, b) and b != d:
+            conflicts.append(key)
+        value = d if s in (d, b) or (b != d and not source_wins) else s
+        if value is not None:
+            result[key] = value
+    return result, conflicts
+
+
+@pytest.mark.parametrize("strategy", MergeStrategy)
+def test_merges_of_few_changes_copy_blocks_and_follow_the_table(
+    strategy: MergeStrategy, watched: Watched, seed: int
+) -> None:
+    random = Random(seed)
+    store, base = TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)
+    tree = tree_of(store, base)
+    merges = conflicting = 0
+    for _ in range(15):
+        sides = []
+        for _ in range(2):
+            contents = base
+            for _ in range(random.choice((1, 3, 8))):
+                contents = next_contents(contents, random)
+            sides.append(contents | {random.choice(KEYS[1700:1702]): random.randrange(3)})
+        source, destination = (apply(tree, between(base, contents), SPLIT) for contents in sides)
+        before = watched.patched
+        result = merge(tree, source, destination, SPLIT, strategy)
+        merges += watched.patched > before
+        wanted, conflicts = merged(base, *sides, source_wins=strategy is MergeStrategy.SOURCE_WINS)
+        conflicting += bool(conflicts)
+        if conflicts and strategy is MergeStrategy.NONE:
+            assert result.tree is None
+            assert [conflict.key for conflict in result.conflicts] == conflicts
+        else:
+            assert result.tree is not None
+            assert same_tree(result.tree, tree_of(TreeStore(MemoryFiles()), wanted))
+    assert merges > 5
+    assert conflicting > 1
+
+
+def test_a_merge_keeps_the_destinations_address_of_what_both_have(watched: Watched) -> None:
+    """Also where blocks are copied: the same object, stored twice, is no change."""
+    store = TreeStore(MemoryFiles())
+    base = tree_of(store, dict.fromkeys(KEYS, 0))
+    source = apply(base, [(KEYS[10], new(1, 1)), (KEYS[600], new(2))], SPLIT)
+    destination = apply(base, [(KEYS[10], new(1, 2)), (KEYS[900], new(3))], SPLIT)
+    result = merge(base, source, destination, SPLIT).tree
+    assert result is not None
+    assert watched.patched == 3
+    assert [result.get(KEYS[n]) for n in (10, 600, 900)] == [new(1, 2), new(2), new(3)]
 
 
 # -- where the rule may cut otherwise

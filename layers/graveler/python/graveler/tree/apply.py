@@ -16,6 +16,7 @@ from graveler.model import SplitParameters
 from graveler.tree.files import ENOUGH, TASK, TreeStore
 from graveler.tree.ids import ID_BYTES
 from graveler.tree.patch import Change as Change
+from graveler.tree.patch import patch_work
 from graveler.tree.record import identity, record_ids
 from graveler.tree.tree import Tree
 from graveler.tree.writer import BATCH, TreeWriter, batches
@@ -64,7 +65,8 @@ def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
     """Cut changes into shares of some :data:`TASK` records, after the last key of a range where that can be."""
     after: bytes | None = None
     mine: list[Change] = []
-    records = 0
+    records = count = here = 0
+    """Work in this share; records of the range that the last change belongs to, and how many changes it has."""
     upto: bytes | None = b""
     """Last key of the range that the last change belongs to; None behind all ranges."""
     for change in changes:
@@ -75,13 +77,15 @@ def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
                 after, mine, records = upto, [], 0
             number = bisect_left(tree.lasts, key)
             upto = None if number == len(tree) else tree.lasts[number]
-            records += 0 if upto is None else tree.info(number).count
+            count, here = 0 if upto is None else tree.info(number).count, 0
+            records += patch_work(count, 0)
         elif len(mine) >= TASK:  # very many in one place: so be it, a seam
             last = mine[-1][0]
             yield _Share((after, last), mine, records)
             after, mine, records = last, [], 0
         mine.append(change)
-        records += 1
+        here += 1
+        records += 1 + patch_work(count, here) - patch_work(count, here - 1)
     if mine:
         yield _Share((after, upto), mine, records)
 

@@ -131,6 +131,10 @@ class Cursor:
         table = self._open()
         return table.raw(self._block + ahead) if self._block + ahead < len(table) else None
 
+    def checksums(self) -> list[bytes]:
+        """The checksums of the range's blocks: equal blocks have equal ones. Opens the range."""
+        return self._open().checksums()
+
     def bound(self, ahead: int) -> bytes:
         """A key that is not below the last one of that block, and below whatever comes next in this tree."""
         return min(self._open().bounds[self._block + ahead], self.info.last)

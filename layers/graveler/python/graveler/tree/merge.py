@@ -22,6 +22,7 @@ import msgspec
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import Difference, common_records, diff, equal_blocks, equal_ids
+from graveler.tree.patch import Change, patch_work, worth_copying
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
@@ -136,7 +137,7 @@ class _Merge:
                     yield from self._in_parallel(crew)
                     return
                 sharing = False
-            if self._whole_blocks():
+            if self._patched() or self._whole_blocks():
                 continue
             keys = [key for key in (base.key, source.key, destination.key) if key is not None]
             if not keys:
@@ -191,6 +192,43 @@ class _Merge:
                         self._take(one, stop)
                     return True
         return False
+
+    def _patched(self) -> bool:
+        """Merge the range ahead by changing a few records of the destination's, so that blocks of its file are copied; False
+        where that cannot be or does not pay. Conflicts are left to :meth:`_records`."""
+        b, s, d = self.base, self.source, self.destination
+        if self.writer is None or not (b.at_start and s.at_start and d.at_start):
+            return False
+        if len({cursor.tree.lasts[cursor.number - 1] if cursor.number else b"" for cursor in (b, s, d)}) > 1:
+            return False
+        blocks = set(b.checksums())
+        if not worth_copying(sum(checksum not in blocks for checksum in s.checksums()), len(d.checksums())):
+            return False
+        start = d.tree.lasts[d.number - 1] + b"\0" if d.number else b""
+        last = d.info.last
+        found = list(diff(b.tree, s.tree, start, last + b"\0"))
+        present = d.tree.get_many([key for key, _, _ in found])
+        changes: list[Change] = []
+        for (key, before, after), here in zip(found, present, strict=True):
+            side = self._choose(key, before, after, here)
+            if side is None:
+                return False
+            if side is _Side.SOURCE:
+                changes.append((key, after))
+        if not self.writer.patch(d.tree, d.number, changes):
+            return False
+        d.records_read += patch_work(d.info.count, len(changes))
+        d.skip_ranges(1)
+        b.skip_upto(last)
+        s.skip_upto(last)
+        return True
+
+    def _choose(self, key: bytes, base: bytes | None, source: bytes | None, destination: bytes | None) -> _Side | None:
+        """Whose record the result has, the strategy included; None is a conflict."""
+        side = _decide(base, source, destination)
+        if side is None and (strategy := self.strategy_of(key)) is not MergeStrategy.NONE:
+            return _Side.SOURCE if strategy is MergeStrategy.SOURCE_WINS else _Side.DESTINATION
+        return side
 
     def _whole_blocks(self) -> bool:
         """Decide what can be decided by comparing blocks as they are in the files, by the same table; False if nothing can."""
@@ -260,13 +298,8 @@ class _Merge:
                 for cursor in (self.base, self.source, self.destination):
                     cursor.advance(run)
                 return None
-        conflict = None
-        side = _decide(b, s, d)
-        if side is None:
-            strategy = self.strategy_of(key)
-            if strategy is MergeStrategy.NONE:
-                conflict = TreeConflict(key, b, s, d)
-            side = _Side.SOURCE if strategy is MergeStrategy.SOURCE_WINS else _Side.DESTINATION
+        side = self._choose(key, b, s, d)
+        conflict = TreeConflict(key, b, s, d) if side is None else None
         result = s if side is _Side.SOURCE else d
         if result is not None and self.writer is not None and conflict is None:
             self.writer.add([key], [result])
