@@ -23,6 +23,7 @@ from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk, ReplayAsk
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.work import CancelledError
 
 RETRY_AFTER: Final = 5
 """Seconds after which a client is to ask again."""
@@ -144,7 +145,7 @@ def _tell(call: Call, repository: OpenRepository, operation: Operation) -> None:
 def failure(operation: Operation) -> Exception:
     """The error by which an operation failed, as the verb would have raised it."""
     if operation.state is OperationState.CANCELLED:
-        return ApiError(409, f"conflict: operation {operation.id} was cancelled; nothing was changed")
+        return CancelledError(f"operation {operation.id} was cancelled; nothing was changed")
     kind = getattr(errors, operation.error_kind, None)
     if not (isinstance(kind, type) and issubclass(kind, GravelerError)):
         return ApiError(500, operation.error)

@@ -198,7 +198,7 @@ def undo_branch(call: Call, repository: str, branch: str) -> Response:
     "/repositories/{repository}/branches/{branch}/revert",
     "revertBranch",
     Permission.WRITE,
-    answers={202: OperationDocument, 204: None, 400: Error, 403: Error, 404: Error, 409: Error},
+    answers={202: OperationDocument, 204: None, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
     """Take back on a branch what one commit changed, as a commit."""
@@ -245,7 +245,7 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
     "/repositories/{repository}/branches/{branch}/cherry-pick",
     "cherryPick",
     Permission.WRITE,
-    answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error},
+    answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreation) -> Response:
     """Make on a branch what one commit changed elsewhere, with its message and metadata."""

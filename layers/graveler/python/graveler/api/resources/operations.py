@@ -9,7 +9,7 @@ from graveler.api.operation_documents import OperationDocument, operation_docume
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
-from graveler.errors import PreconditionError
+from graveler.errors import NotFoundError, PreconditionError
 from graveler.operations.store import Operations
 
 routes = Routes("operations")
@@ -53,11 +53,22 @@ def get_operation(call: Call, repository: str, operation: str) -> Response:
     return json_response(operation_document(call, repository, found))
 
 
-@routes.delete(_ONE, "cancelOperation", Permission.WRITE, answers={204: None, 403: Error, 404: Error, 409: Error})
+@routes.route(
+    "DELETE",
+    _ONE,
+    "cancelOperation",
+    Permission.WRITE,
+    answers={204: None, 403: Error, 404: Error, 409: Error},
+    branch_in_body=True,  # in the operation, rather
+)
 def cancel_operation(call: Call, repository: str, operation: str) -> Response:
     """End a background operation; nothing was changed by it then. 409 if it has ended otherwise."""
     opened = call.lake.repository(repository)
-    found = call.runner.look(opened, operation)
+    try:
+        found = call.runner.look(opened, operation)
+    except NotFoundError:
+        call.identity.require(Permission.WRITE, repository)
+        raise
     # What changes no branch (a dump, a collection) is the administrator's.
     needed = Permission.WRITE if found.branch else Permission.ADMIN
     call.identity.require(needed, repository, found.branch)
