@@ -153,8 +153,9 @@ class Functions(Construct):
             "GRAVELER_TABLES": f"dynamodb://{self._table.table_name}",
             "GRAVELER_DATA_BUCKETS": ",".join(settings.data_buckets),
             "GRAVELER_PRESIGN_SECONDS": str(settings.presign_seconds),
-            "GRAVELER_CACHE": "/tmp/cache" if network is None else MOUNT,
-            "GRAVELER_CACHE_BYTES": str(_cache_bytes(settings) if network is None else 64 << 30),
+            "GRAVELER_CACHE": "/tmp/cache",
+            "GRAVELER_CACHE_BYTES": str(_cache_bytes(settings)),
+            **({} if network is None else {"GRAVELER_SHARED_CACHE": MOUNT}),
             "POWERTOOLS_SERVICE_NAME": verb,
             "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         }

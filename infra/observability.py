@@ -178,8 +178,9 @@ class ObservabilityStack(Stack):
             _graph("Repeated requests", [_own("Retries", verb) for verb in functions]),
         )
         dashboard.add_widgets(
-            _graph("Cache: found", [_own("CacheHits", verb) for verb in functions]),
-            _graph("Cache: not found", [_own("CacheMisses", verb) for verb in functions]),
+            _graph("Trees: found in memory", [_own("MemoryHits", verb) for verb in functions]),
+            _graph("Trees: found in /tmp", [_own("ScratchHits", verb) for verb in functions]),
+            _graph("Trees: read from S3", [_own("CacheMisses", verb) for verb in functions]),
             _graph(
                 "Long operations waiting", [self._served.operations.metric_approximate_number_of_messages_visible()]
             ),

@@ -224,6 +224,10 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
         f for f in resources(full["api"], "AWS::Lambda::Function").values() if f["Properties"].get("FileSystemConfigs")
     ]
     assert len(mounted) == 4
+    for function in mounted:
+        variables = function["Properties"]["Environment"]["Variables"]
+        assert variables["GRAVELER_CACHE"] == "/tmp/cache", "the shared cache stands behind a function's own"
+        assert variables["GRAVELER_SHARED_CACHE"] == function["Properties"]["FileSystemConfigs"][0]["LocalMountPath"]
 
 
 @pytest.mark.parametrize(
