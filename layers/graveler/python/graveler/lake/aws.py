@@ -47,8 +47,8 @@ def open_lake(
     ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
     the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or a cache that
     somebody has made; ``notes`` (unless ``cache`` is a folder, which has them too), ``found_open``, ``scratch``, ``workers`` and
-    ``memory`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put something around the adapters, such as what counts their
-    requests.
+    ``memory`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put something around the adapters, such as what counts
+    their requests.
 
     Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
     of another form.
