@@ -245,13 +245,13 @@ def test_merges_of_few_changes_copy_blocks_and_follow_the_table(
     store, base = TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)
     tree = tree_of(store, base)
     merges = conflicting = 0
-    for _ in range(15):
+    for number in range(15):
         sides = []
         for _ in range(2):
             contents = base
             for _ in range(random.choice((1, 3, 8))):
                 contents = next_contents(contents, random)
-            sides.append(contents | {random.choice(KEYS[1700:1702]): random.randrange(3)})
+            sides.append(contents | {KEYS[1700 + random.randrange(2) * (number % 3)]: len(sides) + 1})
         source, destination = (apply(tree, between(base, contents), SPLIT) for contents in sides)
         before = watched.patched
         result = merge(tree, source, destination, SPLIT, strategy)
@@ -264,8 +264,8 @@ def test_merges_of_few_changes_copy_blocks_and_follow_the_table(
         else:
             assert result.tree is not None
             assert same_tree(result.tree, tree_of(TreeStore(MemoryFiles()), wanted))
-    assert merges > 5
-    assert conflicting > 1
+    assert merges >= 5
+    assert conflicting >= 5
 
 
 def test_a_merge_keeps_the_destinations_address_of_what_both_have(watched: Watched) -> None:
