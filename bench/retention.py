@@ -18,6 +18,7 @@ from tests.support.instruments import CountingObjects
 from graveler.lake.clock import SystemClock
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
 from graveler.retention.comparing import Listed, unneeded
+from graveler.retention.engine import InProcess
 from graveler.retention.marking import Marks
 from graveler.retention.runs import Candidate, Kind, Mode
 from graveler.retention.sweeping import Sweeper
@@ -87,7 +88,9 @@ def mark(objects: FolderObjects, names: list[MetarangeName], what: str) -> float
     began = time.perf_counter()
     marks = Marks(counted)
     numbers = {number for name in names for number in marks.ranges_of(name)}
-    marks.mark(numbers, lambda _done, _total: None)
+    unread = marks.unread(numbers)
+    if unread:
+        marks.add(unread, InProcess(SystemClock()).mark(counted, unread, lambda _done, _total: None))
     marks.save(names, numbers)
     took = time.perf_counter() - began
     print(

@@ -1,8 +1,7 @@
 """The collector, in this process: mark, expire, plan, sweep. The order of its steps is the protocol of ``docs/retention.md``."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import groupby, islice
 from typing import Final
 
 from msgspec import Struct
@@ -18,16 +17,16 @@ from graveler.lake.dump.chunks import dumps
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
-from graveler.retention.comparing import Listed, unneeded
+from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.keeping import DAY, KnownCommit, Verdict, judge
+from graveler.retention.listing import Comparison, Unknown
 from graveler.retention.marking import FOLDER as MARKS
 from graveler.retention.marking import Marks
-from graveler.retention.pace import RATE, Pace
+from graveler.retention.pace import RATE
 from graveler.retention.report import check_possible, write_report
 from graveler.retention.roots import RootReader, Roots
-from graveler.retention.runs import CHUNK, OPERATION, Candidate, Claim, Kind, Mode, Outcome, Plan, Runs, Summary, Tally
 from graveler.retention.runs import FOLDER as RUNS
-from graveler.retention.sweeping import Sweeper
+from graveler.retention.runs import OPERATION, Candidate, Claim, Kind, Mode, Outcome, Plan, Runs, Summary, Tally
 from graveler.retention.threads import THREADS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
@@ -39,11 +38,7 @@ from graveler.tree.record import known_as
 QUARANTINE_DAYS: Final = 7
 REPORT_DAYS: Final = 90
 
-_FIRST_PART: Final = len("data/") + 20
-"""Characters of a key up to where a data name has its second part."""
-_EXAMPLES: Final = 20
 _INSIDE: Final = "_graveler/"
-_BEHIND: Final = "_graveler0"
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, how much of it is done, and how much is known to be in it."""
@@ -95,6 +90,7 @@ class Collector:
         writers_grace: float = GRACE,
         writers_skew: float = SKEW,
         progress: Progress = no_progress,
+        engine: Engine | None = None,
     ) -> None:
         self._options = options or Options()
         if self._options.grace < writers_grace:
@@ -111,6 +107,7 @@ class Collector:
         self._objects = objects
         self._clock = clock
         self._progress = progress
+        self._engine = engine or InProcess(clock, self._options.threads)
         self._commits = CommitStore(tables, repository.uid)
         self._runs = Runs(objects)
 
@@ -172,12 +169,13 @@ class Collector:
         with closing(roots.names):
             mark = self._judge(roots, began, horizon)
             expired, revived = (0, 0) if mode is Mode.DRY_RUN else self._expire(mark, reader, began)
-            marks = Marks(self._objects, self._options.threads)
+            marks = Marks(self._objects)
             data, all_ranges = self._mark_ranges(mark, marks, horizon)
-            tallies: dict[str, Tally] = {}
-            unknown = _Unknown()
-            candidates = self._candidates(mark, marks, data, all_ranges, horizon, unknown)
-            chunks = self._write_candidates(run, candidates, tallies)
+            unknown = Unknown()
+            written = write_chunks(self._runs, run, 0, self._candidates(mark, marks, all_ranges, horizon, unknown))
+            work = Comparison(self._objects, marks.files, bytes(marks.alive(data)), horizon)
+            told = self._told("listing objects")
+            written.merge(self._engine.compare(work, roots.names.sorted(), run, len(written.numbers), unknown, told))
         forget: list[tuple[CommitID, int]] = []
         if mode is not Mode.DRY_RUN:
             forget = self._seal(mark)
@@ -189,8 +187,8 @@ class Collector:
             mode,
             began,
             self._options.grace,
-            chunks,
-            tallies,
+            len(written.numbers),
+            written.found,
             unknown.tally,
             tuple(unknown.examples),
             len(roots.commits),
@@ -202,6 +200,7 @@ class Collector:
             marks.metaranges_read,
             tuple(forget),
             tuple(self._unlisted),
+            tuple(written.numbers),
         )
         self._runs.put_plan(plan)
         return plan
@@ -300,19 +299,18 @@ class Collector:
                 data.add(number)
                 everything.add(number)
 
-        def told(done: int, total: int) -> None:
-            self._progress("reading ranges", done, total)
-            self._claim.renew()
-
-        marks.mark(data, told)
+        unread = marks.unread(data)
+        if unread:
+            marks.add(unread, self._engine.mark(self._objects, unread, self._told("reading ranges")))
         marks.save(together, data)
         return data, everything
 
     # What is there and not needed
 
     def _candidates(
-        self, mark: _Mark, marks: Marks, data: set[int], ranges: set[int], horizon: float, unknown: "_Unknown"
+        self, mark: _Mark, marks: Marks, ranges: set[int], horizon: float, unknown: Unknown
     ) -> Iterator[Candidate]:
+        """All but objects. Our own files were listed before; here are two listings more."""
         commits = mark.roots.commits
         metaranges = {c.metarange for c in commits.values() if c.metarange and c.id not in mark.forgotten}
         complete = set(dumps(self._objects)) if DUMPS.rpartition("/")[2] in mark.files else set()
@@ -349,10 +347,6 @@ class Collector:
                 break
             unknown.add(stored)
         yield from self._unfinished(horizon)
-        old = self._old_objects(horizon, unknown)
-        for listed in unneeded(old, marks.rows(), marks.alive(data), mark.roots.names.sorted()):
-            why = "no commit that is kept and no uncommitted change names it"
-            yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, why)
 
     def _unfinished(self, horizon: float) -> Iterator[Candidate]:
         """Uploads in parts that nobody completed. What they were for cannot be linked any more."""
@@ -364,32 +358,13 @@ class Collector:
         except NotPermittedError as error:
             self._unlisted.append(f"unfinished uploads: {error}")
 
-    def _old_objects(self, horizon: float, unknown: "_Unknown") -> Iterator[Listed]:
-        """The objects under data names, old ones only, by name. One request for each thousand."""
-        numbered = enumerate(self._objects.list(after=_BEHIND), 1)
-        for _, together in groupby(numbered, lambda numbered: numbered[1].key[:_FIRST_PART]):
-            old = []  # one, or all files of a data folder, whose names do not sort as their keys
-            for number, stored in together:
-                name = known_as(stored.key)
-                if name is None:
-                    unknown.add(stored)
-                elif stored.modified <= horizon:
-                    old.append(Listed(name, stored.key, stored.size, stored.etag, stored.modified))
-                if number % 1000 == 0:
-                    self._progress("listing objects", number, number)
-                    self._claim.renew()
-            yield from sorted(old)
+    def _told(self, phase: str) -> Callable[[int, int], None]:
+        def told(done: int, total: int) -> None:
+            if done >= 0:
+                self._progress(phase, done, total)
+            self._claim.renew()
 
-    def _write_candidates(self, run: str, candidates: Iterable[Candidate], tallies: dict[str, Tally]) -> int:
-        source = iter(candidates)
-        number = 0
-        while some := list(islice(source, CHUNK)):
-            for candidate in some:
-                kind = candidate.kind.value
-                tallies[kind] = tallies.get(kind, Tally()).plus(candidate.size)
-            self._runs.put_candidates(run, number, some)
-            number += 1
-        return number
+        return told
 
     # Sweep
 
@@ -410,17 +385,8 @@ class Collector:
         return summary
 
     def _sweep(self, plan: Plan) -> None:
-        sweeper = Sweeper(self._objects, self._clock, self._options.threads, Pace(self._clock, self._options.rate))
-        total = sum(tally.files for tally in plan.found.values())
-        done = 0
-        for number in range(plan.chunks):
-            candidates = self._runs.candidates(plan.run, number)
-            if self._runs.outcomes(plan.run, number) is None:
-                outcomes = sweeper.sweep(plan.run, plan.mode, candidates, self._claim.renew)
-                self._runs.put_outcomes(plan.run, number, outcomes)
-            done += len(candidates)
-            self._progress("removing", done, total)
-            self._claim.renew()
+        told = self._told("removing, 5,000 at a time")
+        self._engine.sweep(self._objects, plan.run, plan.mode, plan.chunk_numbers(), self._options.rate, told)
 
     def _forget(self, plan: Plan) -> int:
         """Remove the items of commits whose files are gone. One transaction each."""
@@ -448,19 +414,6 @@ class Collector:
         while queue.sweep(staged, self._clock.now(), 100):
             self._claim.renew()
         return self._tables.remove_expired(self._clock.now())
-
-
-class _Unknown:
-    """Files that are not ours to judge: kept, and listed."""
-
-    def __init__(self) -> None:
-        self.tally = Tally()
-        self.examples: list[str] = []
-
-    def add(self, stored: StoredObject) -> None:
-        self.tally = self.tally.plus(stored.size)
-        if len(self.examples) < _EXAMPLES:
-            self.examples.append(stored.key)
 
 
 def _file_name(stored: StoredObject) -> str:

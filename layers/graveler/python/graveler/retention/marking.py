@@ -24,7 +24,7 @@ from msgspec import Struct
 from graveler.errors import CorruptError, DamagedFileError
 from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.retention.comparing import ROW, Rows
-from graveler.retention.threads import THREADS, at_once
+from graveler.retention.threads import at_once
 from graveler.storage.files import FOLDER as FILES
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.files import METARANGES, RANGES
@@ -55,9 +55,8 @@ class _State(Struct):
 class Marks:
     """The marks of one namespace. ``files_read`` counts the metaranges and ranges that had to be read."""
 
-    def __init__(self, objects: Objects, threads: int = THREADS) -> None:
+    def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._threads = threads
         self._state = self._load()
         self.metaranges_read = 0
         self.ranges_read = 0
@@ -69,7 +68,7 @@ class Marks:
         numbers = self._state.metaranges.get(raw)
         if numbers is None:
             numbers = []
-            for lasts, packed in self._table(METARANGES, metarange).blocks():
+            for lasts, packed in _table(self._objects, METARANGES, metarange).blocks():
                 for last, description in zip(lasts, packed, strict=True):
                     info = RangeInfo.unpack(last, description)
                     numbers.append(self.number(info.id + info.suffix))
@@ -89,16 +88,22 @@ class Marks:
         """Is the range file of this name one of those?"""
         return self._state.ranges.get(_raw(name)) in numbers
 
-    def mark(self, numbers: Collection[int], progress: Callable[[int, int], None]) -> None:
-        """Read the ranges that never were read, and write down what they name. One object read for each, one write for all."""
+    def unread(self, numbers: Collection[int]) -> list[tuple[int, str]]:
+        """Which of these ranges never were read: number and name."""
         fresh = sorted(set(numbers) - self._state.marked)
-        if not fresh:
-            return
-        names = {number: name for name, number in self._state.ranges.items()}
-        blocks = self._read([(number, _hex(names[number])) for number in fresh], progress)
-        self._state.files.append(self._write(sort_blocks(blocks, _MEMORY)))
-        self._state.marked.update(fresh)
-        self.ranges_read += len(fresh)
+        names = {number: name for name, number in self._state.ranges.items()} if fresh else {}
+        return [(number, _hex(names[number])) for number in fresh]
+
+    def add(self, ranges: Sequence[tuple[int, str]], files: Sequence[str]) -> None:
+        """These ranges have been read, into these files."""
+        self._state.files += files
+        self._state.marked.update(number for number, _ in ranges)
+        self.ranges_read += len(ranges)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Keys of the files of rows."""
+        return tuple(f"{FOLDER}/{name}" for name in self._state.files)
 
     def rows(self) -> list[Rows]:
         """All rows, of each file from its beginning. One object read each."""
@@ -116,7 +121,7 @@ class Marks:
         if len(self._state.files) > _MOST_FILES or len(self._state.marked) > 2 * len(numbers) + _MOST_FILES:
             alive = self.alive(numbers)
             merged = heapq.merge(*(_unpacked(rows, alive) for rows in self.rows()))
-            self._state.files = [self._write(_as_blocks(merged))]
+            self._state.files = [_write(self._objects, _as_blocks(merged))]
             self._state.marked &= set(numbers)
         kept = {_raw(name) for name in metaranges}
         self._state.metaranges = {raw: found for raw, found in self._state.metaranges.items() if raw in kept}
@@ -146,35 +151,57 @@ class Marks:
             return False
         return True
 
-    def _read(self, ranges: Sequence[tuple[int, str]], progress: Callable[[int, int], None]) -> Iterator[Block]:
-        found = at_once(self._threads, lambda numbered: self._names(numbered[1]), ranges)
+
+def write_rows(
+    objects: Objects, ranges: Sequence[tuple[int, str]], threads: int, told: Callable[[int, int], None]
+) -> str:
+    """Read ranges, each with its number, and write rows of what they name; the name of the file. One object read each, one write.
+    Memory for 256 MiB of rows, the rest in temporary files."""
+
+    def blocks() -> Iterator[Block]:
+        found = at_once(threads, lambda numbered: _names(objects, numbered[1]), ranges)
         for done, ((number, _), names) in enumerate(zip(ranges, found, strict=True), 1):
             yield names, [number] * len(names), [b""] * len(names)
-            progress(done, len(ranges))
+            told(done, len(ranges))
 
-    def _names(self, name: str) -> list[bytes]:
-        found = []
-        for _, packed in self._table(RANGES, name).blocks():
-            found += [own for own in map(own_name, packed) if own is not None]
-        return found
+    return _write(objects, sort_blocks(blocks(), _MEMORY))
 
-    def _table(self, kind: str, name: str) -> Table:
-        try:
-            return Table(self._objects.get(f"{FILES}/{kind}/{name}"))
-        except ObjectMissingError:
-            raise DamagedFileError(kind[:-1], name, "is missing, so nothing was collected") from None
-        except MalformedTableError as error:
-            raise DamagedFileError(kind[:-1], name, f"is damaged ({error}), so nothing was collected") from None
 
-    def _write(self, blocks: Iterable[Block]) -> str:
-        name = f"{token_hex(8)}.rows"
-        with TemporaryDirectory(prefix="graveler-gc-") as folder:
-            path = Path(folder) / name
-            with path.open("wb", buffering=_WRITE * 16) as file:
-                for names, numbers, _ in blocks:
-                    file.write(b"".join(map(ROW.pack, names, numbers)))
-            self._objects.put(f"{FOLDER}/{name}", path)
-        return name
+def _names(objects: Objects, name: str) -> list[bytes]:
+    found = []
+    for _, packed in _table(objects, RANGES, name).blocks():
+        found += [own for own in map(own_name, packed) if own is not None]
+    return found
+
+
+def _table(objects: Objects, kind: str, name: str) -> Table:
+    try:
+        return Table(objects.get(f"{FILES}/{kind}/{name}"))
+    except ObjectMissingError:
+        raise DamagedFileError(kind[:-1], name, "is missing, so nothing was collected") from None
+    except MalformedTableError as error:
+        raise DamagedFileError(kind[:-1], name, f"is damaged ({error}), so nothing was collected") from None
+
+
+def write_names(objects: Objects, names: Iterator[bytes], number: int, key: str) -> None:
+    """Write sorted names as rows of one number. One object write."""
+    blocks = _as_blocks((name, number) for name in names)
+    _put_rows(objects, key, blocks)
+
+
+def _write(objects: Objects, blocks: Iterable[Block]) -> str:
+    name = f"{token_hex(8)}.rows"
+    _put_rows(objects, f"{FOLDER}/{name}", blocks)
+    return name
+
+
+def _put_rows(objects: Objects, key: str, blocks: Iterable[Block]) -> None:
+    with TemporaryDirectory(prefix="graveler-gc-") as folder:
+        path = Path(folder) / "rows"
+        with path.open("wb", buffering=_WRITE * 16) as file:
+            for names, numbers, _ in blocks:
+                file.write(b"".join(map(ROW.pack, names, numbers)))
+        objects.put(key, path)
 
 
 def _unpacked(rows: Rows, alive: bytearray) -> Iterator[tuple[bytes, int]]:

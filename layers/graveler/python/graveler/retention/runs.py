@@ -101,7 +101,8 @@ class Tally(Struct, frozen=True):
 
 class Plan(Struct, frozen=True):
     """What a mark found. ``forget`` are commits whose items go at the end, with the time of their mark; ``expired`` and
-    ``revived`` how many commits were marked, or had their mark taken back; ``unlisted`` says what could not be looked at."""
+    ``revived`` how many commits were marked, or had their mark taken back; ``unlisted`` says what could not be looked at.
+    ``numbers`` are those of the chunks, where they have gaps."""
 
     run: str
     repository: str
@@ -121,6 +122,11 @@ class Plan(Struct, frozen=True):
     metaranges_read: int
     forget: tuple[tuple[CommitID, int], ...] = ()
     unlisted: tuple[str, ...] = ()
+    numbers: tuple[int, ...] | None = None
+
+    def chunk_numbers(self) -> Sequence[int]:
+        """The numbers of its chunks of candidates, in order."""
+        return range(self.chunks) if self.numbers is None else self.numbers
 
 
 class Summary(Struct, frozen=True):
@@ -225,7 +231,7 @@ class Runs:
 
     def rows(self, plan: Plan) -> Iterator[tuple[Candidate, Outcome]]:
         """All candidates with what became of them."""
-        for number in range(plan.chunks):
+        for number in plan.chunk_numbers():
             candidates = self.candidates(plan.run, number)
             outcomes = self.outcomes(plan.run, number) or [Outcome.LISTED] * len(candidates)
             yield from zip(candidates, outcomes, strict=True)

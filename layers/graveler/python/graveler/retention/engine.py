@@ -1,0 +1,108 @@
+"""Who does the work that grows with the lake: reading ranges, comparing listings, removing files.
+
+What is done, and in which order, the collector says; an engine only shares it out. This one has the threads of one process;
+:mod:`graveler.spark.garbage` has the executors of a cluster. Both run the same code on the same files.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Protocol
+
+from msgspec import Struct
+
+from graveler.lake.clock import Clock
+from graveler.retention.listing import EVERYTHING, Comparison, Unknown, candidates
+from graveler.retention.marking import write_rows
+from graveler.retention.pace import Pace
+from graveler.retention.runs import CHUNK, Candidate, Mode, Runs, Tally
+from graveler.retention.sweeping import Sweeper
+from graveler.retention.threads import THREADS
+from graveler.storage.objects import Objects
+
+Told = Callable[[int, int], None]
+"""Called now and then with how much is done and how much there is, as far as it is known."""
+
+
+class Written(Struct):
+    """Candidates that were written down: in chunks of these ``numbers``, counted by kind."""
+
+    numbers: list[int] = []
+    found: dict[str, Tally] = {}
+
+    def merge(self, other: "Written") -> None:
+        """Add what another one wrote."""
+        self.numbers += other.numbers
+        for kind, tally in other.found.items():
+            mine = self.found.get(kind, Tally())
+            self.found[kind] = Tally(mine.files + tally.files, mine.bytes + tally.bytes)
+
+
+class Engine(Protocol):
+    """Shares out the work."""
+
+    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
+        """Read ranges, each with its number, and write what they name; the files of rows that were written."""
+        ...
+
+    def compare(
+        self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told
+    ) -> Written:
+        """Write down the objects that nobody needs, in chunks from number ``first`` on, in the order of their keys. ``names``
+        (sorted) are needed besides what the rows say."""
+        ...
+
+    def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
+        """Remove the candidates of these chunks, and write down what became of them; those of which that is known already are
+        left. ``rate`` requests a second in all."""
+        ...
+
+
+class InProcess:
+    """The threads of this process."""
+
+    def __init__(self, clock: Clock, threads: int = THREADS) -> None:
+        self._clock = clock
+        self._threads = threads
+
+    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
+        """See :meth:`Engine.mark`. One object read for each range, one write for all; memory for 256 MiB of rows."""
+        return [write_rows(objects, ranges, self._threads, told)]
+
+    def compare(
+        self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told
+    ) -> Written:
+        """See :meth:`Engine.compare`. One listing."""
+        found = candidates(work, EVERYTHING, names, unknown, lambda done: told(done, done))
+        return write_chunks(Runs(work.objects), run, first, found)
+
+    def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
+        """See :meth:`Engine.sweep`."""
+        pace = Pace(self._clock, rate)
+        for done, number in enumerate(numbers):
+            told(done, len(numbers))
+            sweep_chunk(
+                objects, run, mode, number, Sweeper(objects, self._clock, self._threads, pace), lambda: told(-1, 0)
+            )
+
+
+def write_chunks(runs: Runs, run: str, first: int, found: Iterable[Candidate]) -> Written:
+    """Write candidates down, some thousand at a time, in chunks from number ``first`` on. One object write each."""
+    source = iter(found)
+    written = Written()
+    while some := list(islice(source, CHUNK)):
+        number = first + len(written.numbers)
+        for candidate in some:
+            kind = candidate.kind.value
+            written.found[kind] = written.found.get(kind, Tally()).plus(candidate.size)
+        runs.put_candidates(run, number, some)
+        written.numbers.append(number)
+    return written
+
+
+def sweep_chunk(
+    objects: Objects, run: str, mode: Mode, number: int, sweeper: Sweeper, done: Callable[[], None]
+) -> None:
+    """Remove the candidates of one chunk, unless that was done before. An object read, those of the sweeper, one write."""
+    runs = Runs(objects)
+    if runs.outcomes(run, number) is None:
+        runs.put_outcomes(run, number, sweeper.sweep(run, mode, runs.candidates(run, number), done))

@@ -1,0 +1,137 @@
+"""The live listing of objects, compared with what is needed: as a whole, or cut into intervals that several may work on.
+
+Bounds of intervals lie between the first parts of data names, so that the files of a data folder, whose names do not sort as
+their keys, stay together.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.retention.comparing import NAME_BYTES, ROW, Listed, Rows, unneeded
+from graveler.retention.runs import Candidate, Kind, Tally
+from graveler.storage.objects import Objects, StoredObject
+from graveler.tree.record import data_path, known_as
+
+BEHIND: Final = "_graveler0"
+"""Behind all keys of our own files, before the first of an object."""
+
+_DATA: Final = "data/"
+_FIRST_PART: Final = len(_DATA) + 20
+"""Characters of a key up to where a data name has its second part."""
+_SECOND_BITS: Final = 100
+_EXAMPLES: Final = 20
+_NEAR: Final = 1 << 16
+"""Bytes of rows that are passed over rather than looked into."""
+
+
+class Unknown:
+    """Files that are not ours to judge: kept, and listed."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self.examples: list[str] = []
+
+    def add(self, stored: StoredObject) -> None:
+        """Note one."""
+        self.tally = self.tally.plus(stored.size)
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append(stored.key)
+
+    def merge(self, other: "Unknown") -> None:
+        """Note all of another one's."""
+        self.tally = Tally(self.tally.files + other.tally.files, self.tally.bytes + other.tally.bytes)
+        self.examples = [*self.examples, *other.examples][:_EXAMPLES]
+
+
+class Interval(Struct, frozen=True):
+    """Keys above ``after`` and up to ``last`` (empty: all), and the names (25 bytes) that they have: above ``above``, up to
+    ``upto`` (empty: all)."""
+
+    after: str = BEHIND
+    last: str = ""
+    above: bytes = b""
+    upto: bytes = b""
+
+
+EVERYTHING: Final = Interval()
+
+
+class Comparison(Struct, frozen=True):
+    """What a listing is compared with: ``files`` are keys of sorted rows (:mod:`.comparing`), ``alive`` holds 1 for each number
+    that counts. Objects younger than ``horizon`` (Unix seconds) stay. Picklable if ``objects`` is."""
+
+    objects: Objects
+    files: tuple[str, ...]
+    alive: bytes
+    horizon: float
+
+
+def intervals(names: Sequence[bytes], amount: int) -> list[Interval]:
+    """Up to ``amount`` intervals that share ``names``, a sample of what is there, evenly; together they are everything."""
+    ordered = sorted(names)
+    wanted = {ordered[len(ordered) * number // amount] for number in range(1, amount)} if ordered else set()
+    found: list[Interval] = []
+    after, above = BEHIND, b""
+    for upto in sorted({_last_of_first_part(name) for name in wanted}):
+        last = f"{_DATA}{data_path(upto)[:20]}0"  # behind all keys with this first part: "/" comes before "0"
+        found.append(Interval(after, last, above, upto))
+        after, above = last, upto
+    return [*found, Interval(after, "", above, b"")]
+
+
+def _last_of_first_part(name: bytes) -> bytes:
+    number = int.from_bytes(name, "big") | (1 << _SECOND_BITS) - 1
+    return number.to_bytes(NAME_BYTES, "big")
+
+
+def candidates(
+    work: Comparison, interval: Interval, also: Iterator[bytes], unknown: Unknown, told: Callable[[int], None]
+) -> Iterator[Candidate]:
+    """Objects of an interval that nobody needs, by key: no row that counts names them, and ``also`` (sorted names) does not.
+    ``told`` is called with how many were listed. One listing; of each file of rows a dozen requests. Streaming."""
+    rows = [_rows_above(work.objects, key, interval.above) for key in work.files]
+    for listed in unneeded(_old(work, interval, unknown, told), rows, work.alive, also):
+        why = "no commit that is kept and no uncommitted change names it"
+        yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, why)
+
+
+def _old(work: Comparison, interval: Interval, unknown: Unknown, told: Callable[[int], None]) -> Iterator[Listed]:
+    numbered = enumerate(_listed(work.objects, interval), 1)
+    for _, together in groupby(numbered, lambda numbered: numbered[1].key[:_FIRST_PART]):
+        old = []  # one, or all files of a data folder
+        for number, stored in together:
+            name = known_as(stored.key)
+            if name is None:
+                unknown.add(stored)
+            elif stored.modified <= work.horizon:
+                old.append(Listed(name, stored.key, stored.size, stored.etag, stored.modified))
+            if number % 1000 == 0:
+                told(number)
+        yield from sorted(old)
+
+
+def _listed(objects: Objects, interval: Interval) -> Iterator[StoredObject]:
+    for stored in objects.list(after=interval.after):
+        if interval.last and stored.key > interval.last:
+            return
+        yield stored
+
+
+def _rows_above(objects: Objects, key: str, above: bytes) -> Rows:
+    """The rows of a file whose names are above one: what lies far before it is not read."""
+    begin = 0
+    if above:
+        end = objects.head(key).size // ROW.size
+        while (end - begin) * ROW.size > _NEAR:
+            middle = (begin + end) // 2
+            if objects.get_range(key, middle * ROW.size, NAME_BYTES) <= above:
+                begin = middle
+            else:
+                end = middle
+    rows = Rows(objects.stream(key, begin * ROW.size))
+    if above:
+        rows.upto(above)
+    return rows
