@@ -246,7 +246,7 @@ def test_merges_of_few_changes_copy_blocks_and_follow_the_table(
     tree = tree_of(store, base)
     merges = conflicting = 0
     for number in range(15):
-        sides = []
+        sides: list[Contents] = []
         for _ in range(2):
             contents = base
             for _ in range(random.choice((1, 3, 8))):

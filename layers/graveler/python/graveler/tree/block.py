@@ -200,42 +200,44 @@ def entries(block: bytes, suffix: int) -> Records:
     return keys, values
 
 
-def search(block: bytes, key: bytes) -> bytes | None:
-    """The value of ``key`` in a block of records: binary search over the restart points, then at most 16 entries."""
-    restarts, end = restart_points(block)
-    places = unpack_from(f"<{restarts}I", block, end)
-    low, high = 0, restarts - 1
-    while low < high:
-        middle = (low + high + 1) >> 1
-        at = places[middle] + 1  # nothing is shared at a restart point: one zero byte
+def restart_keys(block: bytes) -> tuple[list[bytes], list[int]]:
+    """The key at each restart point of a block of records; where each begins, and where the last one's entries end. 0.5 µs a
+    key."""
+    count, end = restart_points(block)
+    places = [*unpack_from(f"<{count}I", block, end), end]
+    keys = []
+    for place in places[:-1]:
+        at = place + 1  # nothing is shared at a restart point: one zero byte
         unshared, length = block[at], block[at + 1]
         if unshared < 128 and (length < 128 or block[at + 2] < 128):
             at += 2 if length < 128 else 3
         else:
             unshared, at = varint(block, at)
             _, at = varint(block, at)
-        if block[at : at + unshared - SEQUENCE_SIZE] <= key:
-            low = middle
-        else:
-            high = middle - 1
-    at = places[low]
+        keys.append(block[at : at + unshared - SEQUENCE_SIZE])
+    return keys, places
+
+
+def find(stretch: bytes, key: bytes) -> bytes | None:
+    """The value of ``key`` among entries that begin with a restart point, one after another. 0.3 µs an entry up to it."""
+    at, end = 0, len(stretch)
     current = b""
     while at < end:
-        shared, unshared, length = block[at], block[at + 1], block[at + 2]
+        shared, unshared, length = stretch[at], stretch[at + 1], stretch[at + 2]
         if length < 128 and unshared < 128 and shared < 128:
             at += 3
-        elif unshared < 128 and shared < 128 and block[at + 3] < 128:
-            length += (block[at + 3] << 7) - 128
+        elif unshared < 128 and shared < 128 and stretch[at + 3] < 128:
+            length += (stretch[at + 3] << 7) - 128
             at += 4
         else:
-            shared, at = varint(block, at)
-            unshared, at = varint(block, at)
-            length, at = varint(block, at)
+            shared, at = varint(stretch, at)
+            unshared, at = varint(stretch, at)
+            length, at = varint(stretch, at)
         stop = at + unshared
         if shared > len(current):
             current += SEQUENCE
-        current = current[:shared] + block[at : stop - SEQUENCE_SIZE]
+        current = current[:shared] + stretch[at : stop - SEQUENCE_SIZE]
         at = stop + length
         if current >= key:
-            return block[stop:at] if current == key else None
+            return stretch[stop:at] if current == key else None
     return None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from graveler.errors import DamagedFileError, NotFoundError
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
-from graveler.tree.sstable import BlockCache, MalformedTableError, Table
+from graveler.tree.kept import BlockCache
+from graveler.tree.sstable import MalformedTableError, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ class TreeFiles(Protocol):
 
 class TreeStore:
     """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and at most
-    ``max_block_bytes`` of decompressed blocks that single records were looked up in.
+    ``max_block_bytes`` of what was decompressed to look up single records.
 
     ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where it is noted what
     rewriting a range needs; in this process's memory if nothing is given. ``workers`` is how many processes may work for this
