@@ -1,7 +1,8 @@
-"""An import outlives the process that works on it, wherever that is killed: another one brings it to its end, as one commit."""
+"""Operations outlive the processes that work on them, wherever these are killed: others end them, as one commit."""
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
@@ -10,10 +11,15 @@ import pytest
 
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import ImportAsk
-from graveler.operations.parted import IMPORT, do_in_parts
+from graveler.lake.in_parts.asks import Ask, ImportAsk, MergeAsk
+from graveler.lake.repository import OpenRepository
+from graveler.operations.machine import Machine, Next, Task
+from graveler.operations.parted import COMMIT, IMPORT, MERGE, do_in_parts
 from graveler.operations.runner import Runner
-from graveler.operations.store import OperationState
+from graveler.operations.store import Operation, Operations, OperationState
+from tests.lake.support import TINY
+from tests.operations.step_worker import POINTS as STEP_POINTS
+from tests.operations.support import SMALL, alone, commit_ask, diverged, merge_ask
 from tests.operations.worker import POINTS
 
 ROOT = Path(__file__).parents[2]
@@ -54,3 +60,37 @@ def test_another_process_ends_what_a_killed_one_began(tmp_path: Path, point: str
     assert [entry.path for entry in opened.objects("main")] == [f"in/{number}" for number in range(10)]
     assert [commit.message for commit in opened.log("main").results][:2] == ["take over", "before"]
     lake.close()
+
+
+@pytest.mark.parametrize("point", STEP_POINTS)
+@pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
+def test_another_execution_ends_what_a_killed_step_began(
+    tmp_path: Path, point: str, make_ask: Callable[[OpenRepository], Ask]
+) -> None:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        opened = lake.create_repository("repo", "local://repo", split=TINY)
+        diverged(opened, 40)
+        ask = make_ask(opened)
+        tree = alone(opened, ask)
+        operations = Operations(lake.tables, opened.repository.uid)
+        kind = MERGE if isinstance(ask, MergeAsk) else COMMIT
+        now = opened.clock.now()
+        operations.add(Operation("op", kind, msgspec.json.encode(ask), OperationState.RUNNING, now, now, attempt=1))
+        command = [sys.executable, "-m", "tests.operations.step_worker", str(tmp_path / "lake"), "repo", "op", point]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as worker:
+            assert worker.stdout is not None
+            try:
+                assert worker.stdout.readline() == b"there\n"
+            finally:
+                worker.kill()  # SIGKILL: it can tell nobody
+        machine, task = Machine(lake, sizes=SMALL), Task("repo", "op", 1)
+        planned = machine.plan(task)
+        for number in planned.numbers:
+            machine.part(task, number)
+        assert machine.publish(task).state is Next.ENDED
+        done = operations.get("op")
+        assert (done.state, done.error) == (OperationState.COMPLETED, "")
+        assert opened.branch("main").commit_id == done.result
+        assert opened.commit_of("main").metarange_id == tree
+        assert [commit.message for commit in opened.log("main").results].count("together") == 1
+        assert not opened.uncommitted("main").results

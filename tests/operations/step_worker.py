@@ -1,0 +1,51 @@
+"""A process that runs the steps of an operation, comes to a certain point, says so, and stays there until it is killed.
+
+``python -m tests.operations.step_worker LAKE REPOSITORY OPERATION POINT``
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from graveler.lake.folder import open_folder_lake
+from graveler.lake.in_parts.files import PartFiles
+from graveler.lake.publish import Publisher
+from graveler.operations.machine import Machine, Next, Task
+from graveler.tree.files import TreeStore
+from tests.operations.support import SMALL
+from tests.operations.worker import stay
+
+POINTS: Final[dict[str, tuple[type, str, bool]]] = {
+    "before its plan is written": (PartFiles, "keep_plan", False),
+    "after a range of its first part": (TreeStore, "put", True),
+    "after the result of a part": (PartFiles, "keep_result", True),
+    "before its commit is published": (Publisher, "publish", False),
+    "after its commit is published": (Publisher, "publish", True),
+}
+"""A method, and whether to stay after it or before."""
+
+
+def staying(real: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
+    def stays(*arguments: Any, **named: Any) -> None:
+        if after:
+            real(*arguments, **named)
+        stay()
+
+    return stays
+
+
+def main(lake: str, name: str, operation: str, point: str) -> None:
+    """One execution, up to the point."""
+    owner, method, after = POINTS[point]
+    setattr(owner, method, staying(getattr(owner, method), after=after))
+    machine, task = Machine(open_folder_lake(Path(lake)), sizes=SMALL), Task(name, operation, 1)
+    planned = machine.plan(task)
+    assert planned.state is Next.PARTS
+    for number in planned.numbers:
+        machine.part(task, number)
+    machine.publish(task)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,69 @@
+"""Branches that differ all over, and requests to bring them together in parts."""
+
+from threading import Event
+
+import msgspec
+
+from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk
+from graveler.lake.in_parts.work import Sizes
+from graveler.lake.repository import OpenRepository
+from graveler.operations.parted import COMMIT, MERGE
+from graveler.operations.store import Operation, Operations, OperationState
+from tests.lake.support import World, put
+
+PATIENCE = 30.0
+SMALL = Sizes(records=20, parts=6)
+
+
+def diverged(repository: OpenRepository, count: int = 120) -> None:
+    """Branches main and dev, each with changes of its own."""
+    put(repository, {f"{number:03}": "base" for number in range(count)})
+    repository.commit("main", "base")
+    repository.create_branch("dev", "main")
+    for branch, begin in (("dev", 0), ("main", 1)):
+        put(repository, {f"{number:03}": branch for number in range(begin, count, 5)}, branch)
+        repository.commit(branch, branch)
+
+
+def merge_ask(repository: OpenRepository) -> MergeAsk:
+    return MergeAsk(source="dev", source_id=repository.commit_of("dev").id, destination="main", message="together")
+
+
+def commit_ask(repository: OpenRepository) -> CommitAsk:
+    put(repository, {f"{number:03}": "new" for number in range(0, 120, 4)})
+    return CommitAsk(branch="main", message="together")
+
+
+def alone(repository: OpenRepository, ask: Ask) -> str:
+    """The tree that one call makes, on another branch."""
+    repository.create_branch("alone", "main")
+    if isinstance(ask, MergeAsk):
+        return repository.merge("dev", "alone").metarange_id
+    put(repository, {f"{number:03}": "new" for number in range(0, 120, 4)}, "alone")
+    return repository.commit("alone", "together").metarange_id
+
+
+def write_down(world: World, ask: Ask, operation_id: str = "op", *, attempt: int = 1) -> Operation:
+    """An operation that nobody works on yet."""
+    kind = MERGE if isinstance(ask, MergeAsk) else COMMIT
+    now = world.clock.now()
+    operation = Operation(
+        operation_id, kind, msgspec.json.encode(ask), OperationState.RUNNING, now, now, attempt=attempt, branch="main"
+    )
+    assert operations(world).add(operation)
+    return operation
+
+
+def operations(world: World) -> Operations:
+    return Operations(world.tables, world.main.repository.uid)
+
+
+def ended(world: World, operation_id: str = "op") -> Operation:
+    """The operation when it has come to an end; waits for it."""
+    never = Event()
+    for _ in range(int(PATIENCE / 0.01)):
+        operation = operations(world).get(operation_id)
+        if operation.is_finished:
+            return operation
+        never.wait(0.01)
+    raise AssertionError(f"{operation_id} does not end")

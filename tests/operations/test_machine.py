@@ -1,0 +1,237 @@
+"""The steps of a state machine, run by a small interpreter: repeated, doubled, failed, they make the commit of one call."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.lake.in_parts.asks import Ask
+from graveler.lake.repository import OpenRepository
+from graveler.operations.machine import LEASE, Machine, Next, Planned, Published, Task
+from graveler.operations.parted import Steps
+from graveler.operations.store import OperationState
+from graveler.operations.work import CANCELLED
+from tests.lake.support import NAME, World, put
+from tests.operations.support import SMALL, alone, commit_ask, diverged, merge_ask, operations, write_down
+
+MakeAsk = Callable[[OpenRepository], Ask]
+BOTH = pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
+TASK = Task(NAME, "op", 1)
+
+
+def machine(world: World) -> Machine:
+    """A function that was just started: nothing is near."""
+    return Machine(world.lake(), clock=world.clock, sizes=SMALL)
+
+
+def sent(value: msgspec.Struct) -> str:
+    """What passes from state to state: JSON, far smaller than 256 KiB."""
+    text = msgspec.json.encode(value).decode()
+    assert len(text) < 10_000
+    return text
+
+
+def execute(world: World, task: Task = TASK) -> Iterator[str]:
+    """An execution of the state machine; yields the name of each step after it, so that others may step in."""
+    while True:
+        planned = msgspec.json.decode(sent(machine(world).plan(task)), type=Planned)
+        yield "plan"
+        task = Task(planned.repository, planned.operation, planned.attempt, planned.round)
+        if planned.state is not Next.PARTS:
+            return
+        for number in reversed(planned.numbers):
+            sent(machine(world).part(task, number))
+            yield "part"
+        published = msgspec.json.decode(sent(machine(world).publish(task)), type=Published)
+        yield "publish"
+        if published.state is not Next.PLAN:
+            return
+        task = Task(published.repository, published.operation, published.attempt, published.round)
+
+
+def begun(make_ask: MakeAsk) -> tuple[World, str]:
+    """An operation that waits to be worked on, and the tree that one call makes."""
+    world = World()
+    diverged(world.main)
+    ask = make_ask(world.main)
+    tree = alone(world.main, ask)
+    write_down(world, ask)
+    return world, tree
+
+
+def check_done(world: World, tree: str) -> None:
+    done = operations(world).get("op")
+    assert (done.state, done.error) == (OperationState.COMPLETED, "")
+    assert world.main.branch("main").commit_id == done.result
+    assert world.main.commit_of("main").metarange_id == tree
+    assert [commit.message for commit in world.main.log("main").results].count("together") == 1
+
+
+@BOTH
+def test_an_execution_makes_the_commit_of_one_call(make_ask: MakeAsk) -> None:
+    world, tree = begun(make_ask)
+    steps = list(execute(world))
+    assert steps[0] == "plan"
+    assert steps[-1] == "publish"
+    assert steps.count("part") > 2
+    check_done(world, tree)
+    claimed = operations(world).get("op")
+    assert claimed.owner == "machine-1"
+    assert list(execute(world)) == ["plan"], "one that has ended ends at once"
+
+
+@BOTH
+@pytest.mark.parametrize("ahead", [0, 1, 2, 4])
+def test_two_executions_at_once_have_the_effect_of_one(make_ask: MakeAsk, ahead: int) -> None:
+    world, tree = begun(make_ask)
+    one, other = execute(world), execute(world)
+    for _ in range(ahead):
+        next(one)
+    running = [one, other]
+    while running:
+        running = [execution for execution in running if next(execution, None) is not None]
+    check_done(world, tree)
+
+
+def test_a_head_that_moves_is_another_round() -> None:
+    world, _ = begun(merge_ask)
+    execution = execute(world)
+    seen = []
+    for step in execution:
+        seen.append(step)
+        if step == "part" and seen.count("publish") == 0 and seen.count("part") == 2:
+            put(world.main, {"between": "1"})
+            world.main.commit("main", "in between")
+    assert seen.count("plan") == seen.count("publish") == 2
+    done = operations(world).get("op")
+    assert (done.state, done.round) == (OperationState.COMPLETED, 1)
+    assert operations(world).progress(done).parts == done.parts
+    assert world.main.stat("main", "between").size == 1
+    assert world.main.stat("main", "000").size == 3
+
+
+@BOTH
+@pytest.mark.parametrize("step", ["plan", "run_part", "publish"])
+def test_what_may_pass_is_raised_for_the_machine_to_repeat(
+    make_ask: MakeAsk, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, tree = begun(make_ask)
+    real = getattr(Steps, step)
+    failures = iter([UnavailableError("S3 is away"), BusyError("others"), MemoryError("too large")])
+
+    def fails(self: Steps, *arguments: object) -> object:
+        for failure in failures:
+            raise failure
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Steps, step, fails)
+    for _ in range(3):
+        with pytest.raises((UnavailableError, BusyError, MemoryError)):
+            list(execute(world))
+        assert operations(world).get("op").state is OperationState.RUNNING
+    list(execute(world))
+    check_done(world, tree)
+
+
+@BOTH
+@pytest.mark.parametrize("step", ["plan", "run_part", "publish"])
+def test_what_does_not_pass_ends_the_operation_cleanly(
+    make_ask: MakeAsk, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, _ = begun(make_ask)
+    head = world.main.branch("main").commit_id
+
+    def fails(self: Steps, *arguments: object) -> None:
+        raise InvalidError("this is why")
+
+    monkeypatch.setattr(Steps, step, fails)
+    list(execute(world))
+    failed = operations(world).get("op")
+    assert (failed.state, failed.error, failed.error_kind) == (OperationState.FAILED, "this is why", "InvalidError")
+    assert world.main.branch("main").commit_id == head
+    check_nobody_waits(world)
+
+
+def check_nobody_waits(world: World) -> None:
+    slept = world.clock.slept
+    put(world.repository(), {"more": "1"})
+    world.repository().commit("main", "by somebody else")
+    assert world.clock.slept - slept < 1
+
+
+@BOTH
+def test_when_the_machine_gives_up_the_operation_has_failed_and_holds_nothing(make_ask: MakeAsk) -> None:
+    world, _ = begun(make_ask)
+    next(execute(world))
+    machine(world).fail(TASK, "part 3 timed out, three times")
+    machine(world).fail(TASK, "again")
+    failed = operations(world).get("op")
+    assert (failed.state, failed.error) == (OperationState.FAILED, "part 3 timed out, three times")
+    check_nobody_waits(world)
+
+
+def test_an_execution_that_another_attempt_has_replaced_ends() -> None:
+    world, tree = begun(merge_ask)
+    old = execute(world)
+    next(old)
+    operations(world).change("op", lambda now: replace(now, attempt=2))
+    assert list(old) == ["part"] * len(list(machine(world).plan(replace(TASK, attempt=2)).numbers)) + ["publish"]
+    machine(world).fail(TASK, "of the old one")
+    assert operations(world).get("op").state is OperationState.RUNNING
+    list(execute(world, replace(TASK, attempt=2)))
+    check_done(world, tree)
+
+
+@pytest.mark.parametrize("after", ["plan", "part", "publish"])
+def test_a_cancelled_operation_ends_at_its_next_step(after: str) -> None:
+    world, _ = begun(merge_ask)
+    head = world.main.branch("main").commit_id
+    seen = []
+    for step in execute(world):
+        seen.append(step)
+        if step == after:
+            operations(world).change(
+                "op",
+                lambda now: None if now.is_finished else replace(now, state=OperationState.CANCELLED, error=CANCELLED),
+            )
+    done = operations(world).get("op")
+    moved = after == "publish"
+    assert done.state is (OperationState.COMPLETED if moved else OperationState.CANCELLED)
+    assert (world.main.branch("main").commit_id != head) == moved
+
+
+def test_a_part_sees_that_it_is_cancelled_while_it_works() -> None:
+    world, _ = begun(commit_ask)
+    planned = machine(world).plan(TASK)
+    operations(world).change("op", lambda now: replace(now, state=OperationState.CANCELLED, error=CANCELLED))
+    assert machine(world).part(TASK, planned.numbers[0]).state is Next.ENDED
+    assert operations(world).get("op").state is OperationState.CANCELLED
+
+
+def test_a_step_claims_the_operation_for_as_long_as_it_may_take() -> None:
+    world, _ = begun(merge_ask)
+    machine(world).plan(TASK)
+    first = operations(world).get("op").lease
+    assert first == world.clock.now() + LEASE
+    world.clock.time += LEASE / 2 + 1
+    machine(world).part(TASK, 0)
+    assert operations(world).get("op").lease > first
+
+
+def test_what_is_gone_ends_quietly() -> None:
+    world, _ = begun(merge_ask)
+    nothing = replace(TASK, operation="none")
+    assert machine(world).plan(nothing).state is Next.ENDED
+    nowhere = replace(TASK, repository="none")
+    assert machine(world).part(nowhere, 0).state is Next.ENDED
+    assert machine(world).publish(nowhere).state is Next.ENDED
+    machine(world).fail(nowhere, "why")
+
+
+def test_what_passes_between_steps_is_plain_json() -> None:
+    planned = json.loads(sent(Planned(Next.PARTS, "repo", "op", 1, 0, tuple(range(1000)))))
+    assert planned["state"] == "parts"
+    assert planned["numbers"][-1] == 999

@@ -1,0 +1,328 @@
+"""Merges and commits as operations of this process: joined, repeated, cancelled, swept, with the effect of one call."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.lake.in_parts.asks import Ask
+from graveler.lake.in_parts.parted import PartDone
+from graveler.lake.repository import OpenRepository
+from graveler.operations import parted
+from graveler.operations.dispatch import Dispatcher
+from graveler.operations.kinds import KINDS
+from graveler.operations.operator import MAX_ATTEMPTS, SILENT, Operator
+from graveler.operations.parted import COMMIT, MERGE, Steps, do_in_parts
+from graveler.operations.runner import Runner
+from graveler.operations.store import Operation, OperationState, Progress
+from graveler.operations.sweeping import Sweeper, sweep
+from graveler.operations.work import CancelledError, Report
+from tests.lake.support import World, put, texts
+from tests.operations.support import (
+    PATIENCE,
+    SMALL,
+    alone,
+    commit_ask,
+    diverged,
+    ended,
+    merge_ask,
+    operations,
+    write_down,
+)
+
+MakeAsk = Callable[[OpenRepository], Ask]
+
+BOTH = pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Steps.__init__
+
+    def small(self: Steps, repository: OpenRepository, operation: Operation, sizes: object = None) -> None:
+        whole(self, repository, operation, SMALL)
+
+    monkeypatch.setattr(Steps, "__init__", small)
+
+
+@contextmanager
+def runner(world: World) -> Iterator[Runner]:
+    made = Runner(world.tables, KINDS, clock=world.clock, heartbeat=0.01)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Noted:
+    """A starter that only notes what it is told."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, str, int]] = []
+        self.fails = False
+
+    def begin(self, repository: str, operation: Operation) -> None:
+        if self.fails:
+            raise UnavailableError("the queue is away")
+        self.begun.append((repository, operation.id, operation.attempt))
+
+
+@BOTH
+def test_an_operation_makes_the_commit_of_one_call_and_tells_how_far_it_is(make_ask: MakeAsk) -> None:
+    world = World()
+    diverged(world.main)
+    ask = make_ask(world.main)
+    one_call = alone(world.main, ask)
+    with runner(world) as operator:
+        kind = MERGE if make_ask is merge_ask else COMMIT
+        started = operator.start(world.repository(), kind, msgspec.json.encode(ask), "op", branch="main")
+        done = ended(world)
+    assert (done.state, done.error) == (OperationState.COMPLETED, "")
+    commit = world.main.commit_of("main")
+    assert (commit.id, commit.metarange_id, commit.message) == (done.result, one_call, "together")
+    assert (started.branch, done.parts, done.round) == ("main", 6 if kind == MERGE else done.parts, 0)
+    progress = operations(world).progress(done)
+    assert progress.parts == done.parts > 2
+    assert progress.records > 0
+    assert operations(world).progress(started) == Progress()
+
+
+@BOTH
+def test_work_that_was_broken_off_anywhere_goes_on_with_the_first_part_that_is_not_done(
+    make_ask: MakeAsk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    diverged(world.main)
+    ask = make_ask(world.main)
+    one_call = alone(world.main, ask)
+    write_down(world, ask)
+    worked: list[int] = []
+    run = Steps.run_part
+
+    def dies(self: Steps, number: int, *arguments: object) -> PartDone:
+        if len(worked) == 2:
+            raise KeyboardInterrupt  # the process ends: nobody is told
+        worked.append(number)
+        return run(self, number, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Steps, "run_part", dies)
+    with pytest.raises(KeyboardInterrupt):
+        do_in_parts(world.repository(), "op", b"", Report())
+    monkeypatch.setattr(Steps, "run_part", run)
+    before = operations(world).progress(operations(world).get("op"))
+    assert before.parts == 2
+    written = {found.key for found in world.objects().list("_graveler/operations/op/parts/")}
+    commit = do_in_parts(world.repository(), "op", b"", Report())
+    assert world.main.commit_of(commit).metarange_id == one_call
+    assert {key: world.objects().head(key).modified for key in written}
+    assert do_in_parts(world.repository(), "op", b"", Report()) == commit, "published once"
+    assert [one.message for one in world.main.log("main").results].count("together") == 1
+
+
+@BOTH
+@pytest.mark.parametrize("step", ["plan", "run_part", "publish"])
+@pytest.mark.parametrize("error", [BusyError, UnavailableError])
+def test_what_passes_is_tried_again_at_every_step(
+    make_ask: MakeAsk, step: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    diverged(world.main)
+    write_down(world, make_ask(world.main))
+    real = getattr(Steps, step)
+    failures = iter([error("not now"), error("not now")])
+
+    def fails(self: Steps, *arguments: object) -> object:
+        for failure in failures:
+            raise failure
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Steps, step, fails)
+    commit = do_in_parts(world.repository(), "op", b"", Report())
+    assert world.main.branch("main").commit_id == commit
+    assert world.clock.slept >= 2.5
+
+
+@BOTH
+@pytest.mark.parametrize("step", ["plan", "run_part", "publish"])
+def test_a_failure_is_noted_with_its_kind_changes_nothing_and_holds_nothing(
+    make_ask: MakeAsk, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    diverged(world.main)
+    ask = make_ask(world.main)
+    head = world.main.branch("main").commit_id
+
+    def fails(self: Steps, *arguments: object) -> None:
+        raise InvalidError("this is why")
+
+    monkeypatch.setattr(Steps, step, fails)
+    with runner(world) as operator:
+        kind = MERGE if make_ask is merge_ask else COMMIT
+        operator.start(world.repository(), kind, msgspec.json.encode(ask), "op")
+        done = ended(world)
+    assert (done.state, done.error, done.error_kind) == (OperationState.FAILED, "this is why", "InvalidError")
+    assert world.main.branch("main").commit_id == head
+    slept = world.clock.slept
+    put(world.main, {"more": "1"})
+    world.repository().commit("main", "by somebody else")
+    assert world.clock.slept - slept < 1, "nobody has to wait for what the operation had sealed"
+
+
+def test_conflicts_are_told_as_by_the_verb() -> None:
+    world = World()
+    diverged(world.main)
+    put(world.main, {"000": "main"})
+    world.main.commit("main", "conflict")
+    with runner(world) as operator:
+        operator.start(world.repository(), MERGE, msgspec.json.encode(merge_ask(world.main)), "op")
+        done = ended(world)
+    assert (done.state, done.error_kind) == (OperationState.FAILED, "MergeConflictError")
+    assert "1 conflict ('000')" in done.error
+
+
+def test_a_cancelled_operation_stops_at_the_next_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    diverged(world.main)
+    head = world.main.branch("main").commit_id
+    write_down(world, merge_ask(world.main))
+    report = Report()
+    run, ran = Steps.run_part, []
+
+    def cancels(self: Steps, number: int, *arguments: object) -> PartDone:
+        ran.append(number)
+        report.cancelled.set()
+        return run(self, number, arguments[0])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Steps, "run_part", cancels)
+    with pytest.raises(CancelledError):
+        do_in_parts(world.repository(), "op", b"", report)
+    assert ran == [0]
+    assert world.main.branch("main").commit_id == head
+
+
+def test_a_branch_that_keeps_moving_ends_the_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    diverged(world.main)
+    write_down(world, merge_ask(world.main))
+    monkeypatch.setattr(parted, "MAX_ROUNDS", 3)
+    publish = Steps.publish
+
+    def moves(self: Steps, round_number: int) -> object:
+        put(world.main, {f"more/{round_number}": "1"})
+        world.main.commit("main", "in between")
+        return publish(self, round_number)
+
+    monkeypatch.setattr(Steps, "publish", moves)
+    with pytest.raises(BusyError, match="moved 3 times"):
+        do_in_parts(world.repository(), "op", b"", Report())
+    monkeypatch.setattr(Steps, "publish", publish)
+    monkeypatch.setattr(parted, "MAX_ROUNDS", 10)
+    do_in_parts(world.repository(), "op", b"", Report())
+    assert texts(world.main)["000"] == "dev"
+    assert texts(world.main)["more/2"] == "1"
+
+
+def test_the_same_is_asked_for_once_and_by_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, starter = World(), Noted()
+    one, other = (Dispatcher(world.tables, {"work": starter}, clock=world.clock) for _ in range(2))
+    first = one.ask(world.main, "work", b"", "same", joins=lambda _: True, request_id="r", branch="b")
+    again = other.ask(world.main, "work", b"", "same", joins=lambda _: True)
+    assert again == first
+    assert (first.request_id, first.branch, first.asked) == ("r", "b", "same")
+    assert one.of_request(world.main, "same") == first
+    assert one.of_request(world.main, "other") is None
+    assert starter.begun == [("repo", first.id, 1)] * 2, "word is sent again: it may have been lost"
+    new = one.ask(world.main, "work", b"", "same", joins=lambda _: False)
+    assert new.id != first.id
+    assert one.of_request(world.main, "same") == new
+
+    def meanwhile(found: Operation) -> bool:
+        if found.id == new.id:  # another process is faster
+            others.append(other.ask(world.main, "work", b"", "same", joins=lambda _: False))
+        return found.id != new.id
+
+    others: list[Operation] = []
+    assert one.ask(world.main, "work", b"", "same", joins=meanwhile) == others[0]
+
+
+def test_word_that_could_not_be_sent_is_sent_by_the_sweep() -> None:
+    world, starter = World(), Noted()
+    operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
+    starter.fails = True
+    with pytest.raises(UnavailableError):
+        operator.start(world.main, "work", b"", "op")
+    starter.fails = False
+    assert operator.sweep(world.main) == 0, "it was written down a moment ago"
+    world.clock.time += SILENT
+    assert sweep(world.lake(), operator) == 1
+    assert starter.begun == [("repo", "op", 2)]
+    assert operator.sweep(world.main) == 0
+    operator.close()
+
+
+def test_the_sweep_begins_dead_operations_again_and_gives_up_after_some_times() -> None:
+    world, starter = World(), Noted()
+    operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
+    operator.start(world.main, "work", b"", "dead")
+    operator.start(world.main, "work", b"", "alive")
+    for attempt in range(2, MAX_ATTEMPTS + 1):
+        world.clock.time += SILENT + 1
+        operations(world).change("alive", lambda now: replace(now, lease=world.clock.now() + 10))
+        assert operator.sweep(world.main) == 1
+        assert operations(world).get("dead").attempt == attempt
+    world.clock.time += SILENT + 1
+    operations(world).change("alive", lambda now: replace(now, lease=world.clock.now() + 10))
+    assert operator.sweep(world.main) == 1
+    dead = operations(world).get("dead")
+    assert (dead.state, dead.error_kind) == (OperationState.FAILED, "UnavailableError")
+    assert "died 5 times" in dead.error
+    assert operations(world).get("alive").attempt == 1
+    assert [attempt for _, name, attempt in starter.begun if name == "dead"] == [1, 2, 3, 4, 5]
+
+
+def test_who_serves_a_lake_ends_what_a_dead_process_began() -> None:
+    world = World()
+    diverged(world.main)
+    ask = merge_ask(world.main)
+    one_call = alone(world.main, ask)
+    write_down(world, ask)
+    world.clock.time += SILENT + 1
+    with runner(world) as operator:
+        swept = Event()
+
+        class Told(Operator):
+            """Tells when it was asked."""
+
+            def sweep(self, repository: OpenRepository) -> int:
+                found = operator.sweep(repository)
+                swept.set()
+                return found
+
+            def close(self) -> None: ...
+
+            def _claimed(self, operation: Operation) -> Operation:
+                raise NotImplementedError
+
+            def _begin(self, repository: OpenRepository, operation: Operation) -> None:
+                raise NotImplementedError
+
+        sweeper = Sweeper(world.lake(), Told(world.tables, ()), every=0.01)
+        assert swept.wait(PATIENCE)
+        done = ended(world)
+        sweeper.close()
+    assert (done.state, done.attempt) == (OperationState.COMPLETED, 2)
+    assert world.main.commit_of(done.result).metarange_id == one_call
+
+
+def test_operations_are_listed_in_pages() -> None:
+    world = World()
+    for name in ("a", "b", "c"):
+        operations(world).add(Operation(name, "work", b"", OperationState.RUNNING, 0, 0))
+    first, more = operations(world).page("", 2)
+    assert ([one.id for one in first], more) == (["a", "b"], True)
+    rest, more = operations(world).page("b", 2)
+    assert ([one.id for one in rest], more) == (["c"], False)
