@@ -38,7 +38,7 @@ def main() -> None:
     lines = [
         f"{made}.",
         "",
-        "| what | median | per second | min to max | peak memory | requests of one call | |",
+        "| what | median | per second | min to max | peak memory, + workers' | requests of one call, workers' included | |",
         "|---|---:|---:|---:|---:|---|---|",
     ]
     for title in rows.ROWS:
@@ -94,15 +94,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, object]:
         "amount": run.amount,
         "requests": {name: count / len(run.seconds) for name, count in sorted(run.requests.items())},
         "note": run.note,
-        "rss": peak_memory(),
+        "rss": rows.peak_memory(),
+        "workers": list(run.workers.values()),
     }
-
-
-def peak_memory() -> int:
-    """Bytes of this process at its largest. (``ru_maxrss`` would be the parent's, if that was larger when it made us.)"""
-    found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    assert found
-    return int(found.group(1)) * 1024
 
 
 def line(title: str, measured: dict[str, object]) -> str:
@@ -117,7 +111,12 @@ def line(title: str, measured: dict[str, object]) -> str:
     requests = measured["requests"]
     assert isinstance(requests, dict)
     asked = ", ".join(f"{count:.3g} {name}" for name, count in requests.items())
-    return f"| {title} | {show(middle)} | {amount / middle:,.0f} | {span} | {rss / 1e6:.0f} MB | {asked} | {measured['note']} |"
+    workers = measured["workers"]
+    assert isinstance(workers, list)
+    memory = f"{rss / 1e6:.0f}" + "".join(f" + {worker / 1e6:.0f}" for worker in workers)
+    return (
+        f"| {title} | {show(middle)} | {amount / middle:,.0f} | {span} | {memory} MB | {asked} | {measured['note']} |"
+    )
 
 
 def show(seconds: float) -> str:

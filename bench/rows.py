@@ -5,12 +5,13 @@ process has opened the ranges before.
 """
 
 import random
+import re
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from itertools import islice, pairwise
 from pathlib import Path
 from shutil import rmtree
@@ -27,6 +28,7 @@ from graveler.model import Commit, MergeStrategy, MetarangeName, RepositoryUID, 
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.sqlite_tables import SqliteTables
+from graveler.tree.crew import Crew
 from graveler.tree.files import TreeStore
 from graveler.tree.parallel import build_parallel
 from graveler.tree.record import RecordCodec
@@ -50,12 +52,12 @@ class Run:
         self.note = ""
         self.random = random.Random(7)
         self.requests: Counter[str] = Counter()
-        """Of all timed calls together, by port and method."""
-        self._counted: Counter[str] = Counter()
+        """Of all timed calls together, those of worker processes included, by port and method."""
+        self.workers: dict[int, int] = {}
+        """Worker processes, and bytes of each at its largest."""
+        self._watched = Requests()
+        self._watched.watch_workers()
         self._key_count = 0
-        self._inside = False
-        self._count(FolderObjects, "objects", ("get", "put"))
-        self._count(SqliteTables, "table", ("get", "get_many", "query", "put", "write_many", "transact"))
 
     @property
     def lake(self) -> Lake:
@@ -91,11 +93,12 @@ class Run:
 
     def timed(self, call: Callable[[], T]) -> T:
         """Call it, and keep how long it took."""
-        before = self._counted.copy()
+        before = self._watched.counted.copy()
         start = time.perf_counter()
         result = call()
         self.seconds.append(time.perf_counter() - start)
-        self.requests += self._counted - before
+        self.requests += self._watched.counted - before
+        self.workers.update((process, peak_memory(process)) for process in children())
         return result
 
     def forget(self) -> None:
@@ -103,15 +106,25 @@ class Run:
         self.seconds.clear()
         self.requests.clear()
 
-    def _count(self, adapter: type, port: str, methods: tuple[str, ...]) -> None:
-        """Count calls of an adapter's methods in this process, which measures one row and ends."""
+
+class Requests:
+    """Counts calls of the adapters' methods in this process, by port and method."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()
+        self._inside = False
+        self._watch(FolderObjects, "objects", ("get", "put"))
+        self._watch(SqliteTables, "table", ("get", "get_many", "query", "put", "write_many", "transact"))
+
+    def _watch(self, adapter: type, port: str, methods: tuple[str, ...]) -> None:
+        """The process measures one row, or works for one that does, and ends: nothing is put back."""
         for method in methods:
             original = getattr(adapter, method)
 
             def counted(*args: Any, _original: Any = original, _name: str = f"{port} {method}", **kwargs: Any) -> Any:
                 if self._inside:  # one method of an adapter may use another
                     return _original(*args, **kwargs)
-                self._counted[_name] += 1
+                self.counted[_name] += 1
                 self._inside = True
                 try:
                     return _original(*args, **kwargs)
@@ -119,6 +132,42 @@ class Run:
                     self._inside = False
 
             setattr(adapter, method, counted)
+
+    def watch_workers(self) -> None:
+        """Count what worker processes ask for too."""
+        original = Crew.run
+
+        def run(crew: Crew, function: Callable[..., T], tasks: Iterable[tuple[object, ...]]) -> Iterator[T]:
+            for result, requests in original(crew, in_worker, ((function, *task) for task in tasks)):
+                self.counted += requests
+                yield result
+
+        Crew.run = run  # type: ignore[method-assign, assignment]
+
+
+@cache
+def _requests_of_worker() -> Requests:
+    return Requests()
+
+
+def in_worker(function: Callable[..., T], *arguments: object) -> tuple[T, Counter[str]]:
+    """A task, and what it asked for."""
+    requests = _requests_of_worker()
+    before = requests.counted.copy()
+    result = function(*arguments)
+    return result, requests.counted - before
+
+
+def peak_memory(process: int | str = "self") -> int:
+    """Bytes of a process at its largest. (``ru_maxrss`` would be the parent's, if that was larger when it made us.)"""
+    found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert found, f"process {process} tells nothing of its memory"
+    return int(found.group(1)) * 1024
+
+
+def children() -> list[int]:
+    """The processes that this one has started and that are still there."""
+    return [int(number) for file in Path("/proc/self/task").glob("*/children") for number in file.read_text().split()]
 
 
 Row = Callable[[Run], None]
