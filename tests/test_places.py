@@ -73,7 +73,7 @@ def test_endpoints_are_taken_from_where_awss_own_tools_take_them(monkeypatch: py
         ({"tables": TABLE}, {}, "--tables is given without --objects"),
         ({}, {TABLES: TABLE}, "GRAVELER_TABLES is given without --objects"),
         ({"objects": S3}, {}, "--objects is given without --tables"),
-        ({"lake": "x", "objects": S3}, {}, "--lake 'x' names a lake in a folder: name one of them"),
+        ({"lake": "x", "objects": S3}, {}, "--lake 'x' names another lake: name one of them"),
         ({"lake": "x", "s3_endpoint_url": "http://s3"}, {}, "--s3-endpoint-url is of a lake on AWS"),
         ({"region": "eu-west-1"}, {}, "--region is of a lake on AWS"),
         ({"lake": "s3://bucket"}, {}, "--lake 's3://bucket' names no lake"),

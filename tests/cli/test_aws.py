@@ -103,9 +103,9 @@ def test_the_operator_makes_the_first_key_before_anybody_serves_the_lake(lake: s
     made = done("keys", "create", "admin", "--role", "admin", "--json").json
     assert done("keys", "list", "--json").json["access_key_id"] == made["access_key_id"]
     from graveler.access.authentication import Access
-    from graveler.cli.places import open_lake
+    from graveler.cli.places import open_own_lake
 
-    with open_lake(None) as opened:
+    with open_own_lake(None) as opened:
         access = Access(opened.tables)
         assert access.ensure_first_key(None, None, name="anybody") is None, "nobody else can make it any more"
 

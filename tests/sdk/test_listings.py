@@ -23,7 +23,7 @@ def many(repo: Repository) -> Branch:
 
 def add(repo: Repository, branch: Branch, prefix: str, number: int) -> None:
     entries = [ObjectEntry(f"{prefix}{n:05}", f"mem://o/{prefix}{n}", 1, "00" * 16, 0) for n in range(number)]
-    repo.verbs.link_many(branch.id, entries)
+    repo.own.link_many(branch.id, entries)
 
 
 def test_a_page_is_asked_for_when_it_is_reached(lake: CountedLake, repo: Repository, many: Branch) -> None:

@@ -5,19 +5,31 @@ Faces that run in a user's own process ask here; a server does not.
 
 import getpass
 import os
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
-from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.place import AwsLake, FolderLake, LakePlace
 
 LAKE: Final = "GRAVELER_LAKE"
-"""Names the lake: a folder, or a table as TABLES does."""
+"""Names the lake: a folder; or a table as TABLES does, or a server as ENDPOINT does."""
 
 TABLES: Final = "GRAVELER_TABLES"
 """Names the table of a lake on AWS, ``dynamodb://table``."""
+
+ENDPOINT: Final = "GRAVELER_ENDPOINT"
+"""Names a lake by the server that it is behind, ``https://host``."""
+
+KEY_ID: Final = "GRAVELER_ACCESS_KEY_ID"
+SECRET: Final = "GRAVELER_SECRET_ACCESS_KEY"
+"""The access key that a server is asked with."""
+
+HOST: Final = "GRAVELER_ENDPOINT_HOST"
+"""The host name to send to that server, if it is not the URL's own."""
 
 OBJECTS: Final = "GRAVELER_OBJECTS"
 """Names the place of a lake's repositories on AWS, ``s3://bucket/prefix``."""
@@ -29,18 +41,39 @@ HIDDEN: Final = ".graveler"
 """Folder that `graveler init` makes in a working folder."""
 
 _MARKER: Final = "graveler.json"
+_LAKECTL: Final = "~/.lakectl.yaml"
 _TABLE: Final = "dynamodb://"
 _ON_AWS: Final = f"--tables {_TABLE}TABLE and --objects s3://BUCKET/PREFIX (or {TABLES} and {OBJECTS})"
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServedLake:
+    """A lake behind the HTTP API of a server, and the access key to ask it with. ``host`` is the host name that is sent, if it is
+    not the URL's own."""
+
+    url: str
+    key_id: str
+    secret: str = field(repr=False)
+    host: str | None = None
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether the server is reached by this machine's own address, so that it has the same files."""
+        return urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
+
+    def __str__(self) -> str:
+        return self.url
+
+
+@dataclass(frozen=True, kw_only=True)
 class Named:
-    """What somebody said about where the lake is, by options or arguments; None: nothing. ``lake`` is a folder or
-    ``dynamodb://table``, ``tables`` only the latter, and the others are of a lake on AWS. Without a ``region`` and endpoints,
-    AWS's own configuration says them."""
+    """What somebody said about where the lake is, by options or arguments; None: nothing. ``lake`` is a folder,
+    ``dynamodb://table`` or a server's URL, ``tables`` and ``endpoint`` only the latter two, and the others are of a lake on AWS.
+    Without a ``region`` and endpoint URLs, AWS's own configuration says them."""
 
     lake: str | None = None
     tables: str | None = None
+    endpoint: str | None = None
     objects: str | None = None
     region: str | None = None
     s3_endpoint_url: str | None = None
@@ -48,28 +81,106 @@ class Named:
     cache: Path | None = None
 
 
-def find_place(named: Named | None = None) -> LakePlace:
+def find_lake(named: Named | None = None) -> LakePlace | ServedLake:
     """Where the lake is: where ``named`` says, else the environment, else in the nearest folder upward from the working folder.
 
     A folder is a lake if it holds ``graveler.json``, or ``.graveler`` that does; one that is named need not be one.
-    :class:`NotFoundError`, with what to do; :class:`InvalidError` for words that name two places, or half of one.
+    :class:`NotFoundError`, with what to do; :class:`InvalidError` for words that name two places, or half of one;
+    :class:`ForbiddenError` for a server without an access key.
     """
     named = named or Named()
-    found = _single(("--lake", named.lake), ("--tables", named.tables)) or _single(
-        (LAKE, os.environ.get(LAKE) or None), (TABLES, os.environ.get(TABLES) or None)
+    found = _named(named)
+    if found is not None and _is_served(*found):
+        _refuse_for_aws(named, found)
+        return _served(*found)
+    return _own(named, found)
+
+
+def find_place(named: Named | None = None) -> LakePlace:
+    """As :func:`find_lake`, for work that needs the lake itself: :class:`InvalidError` where a server is named."""
+    named = named or Named()
+    found = _named(named)
+    if found is not None and _is_served(*found):
+        raise InvalidError(
+            f"this is not in the HTTP API, and {found[0]} {found[1]!r} names a server; do it where the lake is kept: in its "
+            f"folder, or with {_ON_AWS}"
+        )
+    return _own(named, found)
+
+
+def _named(named: Named) -> tuple[str, str] | None:
+    """The place that is named, and by what. Options come first, all of them."""
+    return _single(("--lake", named.lake), ("--tables", named.tables), ("--endpoint", named.endpoint)) or _single(
+        *((name, os.environ.get(name) or None) for name in (LAKE, TABLES, ENDPOINT))
     )
+
+
+def _own(named: Named, found: tuple[str, str] | None) -> LakePlace:
     if found is not None and (found[0] in ("--tables", TABLES) or found[1].startswith(_TABLE)):
         return _aws(*found, named)
-    for_aws = [field.name for field in fields(named) if field.name != "lake" and getattr(named, field.name) is not None]
-    if "objects" in for_aws and found is None:
+    if found is None and named.objects is not None:
         raise InvalidError(f"--objects is given without --tables; a lake on AWS needs {_ON_AWS}")
-    if for_aws:
-        option = f"--{for_aws[0].replace('_', '-')}"
-        said = f"; {found[0]} {found[1]!r} names a lake in a folder: name one of them" if found else ""
-        raise InvalidError(f"{option} is of a lake on AWS, which is named with {_ON_AWS}{said}")
-    if found is not None:
-        return FolderLake(_named_folder(*found))
-    return FolderLake(_nearest())
+    _refuse_for_aws(named, found)
+    return FolderLake(_nearest() if found is None else _named_folder(*found))
+
+
+def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
+    """Options that make sense for a lake on AWS only, for one that is not there: :class:`InvalidError`."""
+    for name in ("objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url", "cache"):
+        if getattr(named, name) is not None:
+            said = f"; {found[0]} {found[1]!r} names another lake: name one of them" if found else ""
+            raise InvalidError(f"--{name.replace('_', '-')} is of a lake on AWS, which is named with {_ON_AWS}{said}")
+
+
+def _is_served(by: str, value: str) -> bool:
+    return by in ("--endpoint", ENDPOINT) or value.startswith(("http://", "https://"))
+
+
+def _served(by: str, url: str) -> ServedLake:
+    host = os.environ.get(HOST) or None
+    for key_id, secret in _access_keys(url):
+        if key_id and secret:
+            return ServedLake(url=url, key_id=key_id, secret=secret, host=host)
+    raise ForbiddenError(
+        f"{by} {url!r} names a server, and there is no access key for it; set {KEY_ID} and {SECRET}, or have this server in "
+        f"{_LAKECTL}"
+    )
+
+
+def _access_keys(url: str) -> Iterator[tuple[str | None, str | None]]:
+    """Access keys that there may be for a server: graveler's, or lakectl's if they are for this server and no other."""
+    environ = os.environ
+    yield environ.get(KEY_ID), environ.get(SECRET)
+    if _same_server(environ.get("LAKECTL_SERVER_ENDPOINT_URL", ""), url):
+        yield environ.get("LAKECTL_CREDENTIALS_ACCESS_KEY_ID"), environ.get("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY")
+    configured = _lakectl_settings()
+    if _same_server(configured.get("server.endpoint_url", ""), url):
+        yield configured.get("credentials.access_key_id"), configured.get("credentials.secret_access_key")
+
+
+def _same_server(one: str, other: str) -> bool:
+    parts, others = urlsplit(one), urlsplit(other)
+    return bool(parts.hostname) and parts[:2] == others[:2]
+
+
+def _lakectl_settings() -> dict[str, str]:
+    """What lakectl's file says, by names with a dot: two levels of ``name: value``, which is all that it uses of YAML."""
+    try:
+        lines = Path(_LAKECTL).expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, RuntimeError, UnicodeDecodeError):  # no file, no home folder, or none of lakectl's
+        return {}
+    found: dict[str, str] = {}
+    section = ""
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or line.lstrip().startswith("#"):
+            continue
+        value = value.partition(" #")[0].strip().strip("\"'")
+        if not line[0].isspace():
+            section = name.strip()
+        if value:
+            found[f"{section}.{name.strip()}" if line[0].isspace() else section] = value
+    return found
 
 
 def _single(*said: tuple[str, str | None]) -> tuple[str, str] | None:
@@ -109,7 +220,9 @@ def _cache_of(objects: str, tables: str, *endpoints: str | None) -> Path:
 
 def _named_folder(by: str, name: str) -> Path:
     if "://" in name:
-        raise InvalidError(f"{by} {name!r} names no lake; name a folder, or {_TABLE}TABLE for one on AWS")
+        raise InvalidError(
+            f"{by} {name!r} names no lake; name a folder, {_TABLE}TABLE for one on AWS, or a server's URL"
+        )
     folder = Path(name)
     return lake_in(folder) or folder
 

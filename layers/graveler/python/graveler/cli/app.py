@@ -23,6 +23,7 @@ from graveler.cli.verbs import (
     keys,
     merges,
     objects,
+    operations,
     origins,
     refs,
     repositories,
@@ -45,6 +46,8 @@ Environment:
   GRAVELER_LAKE     the lake, as --lake
   GRAVELER_TABLES   a lake on AWS, as --tables
   GRAVELER_OBJECTS  where its repositories lie, as --objects
+  GRAVELER_ENDPOINT, GRAVELER_ACCESS_KEY_ID, GRAVELER_SECRET_ACCESS_KEY
+                    a lake behind a server, as --endpoint; the key may be in ~/.lakectl.yaml, too
   AWS_…             region, credentials and AWS_ENDPOINT_URL_S3, …_DYNAMODB, as AWS's own tools take them
   GRAVELER_USER     who commits; the login name otherwise
   GRAVELER_PAGER    what log and diff are read with on a terminal, else PAGER, else less; empty: nothing
@@ -115,10 +118,14 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def root(
     lake: Annotated[  # read by the commands, from the context
-        str | None, typer.Option("--lake", metavar="LAKE", help="The lake: a folder, or dynamodb://TABLE.")
+        str | None, typer.Option("--lake", metavar="LAKE", help="The lake: a folder, dynamodb://TABLE or https://HOST.")
     ] = None,
     tables: Annotated[
         str | None, typer.Option("--tables", metavar="URL", help="A lake on AWS: its table, dynamodb://TABLE.")
+    ] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option("--endpoint", metavar="URL", help="A lake behind a server, with an access key: https://HOST."),
     ] = None,
     objects: Annotated[
         str | None,
@@ -187,6 +194,7 @@ app.add_typer(ingest.app, name="ingest", rich_help_panel=_CHANGES)
 _add(_HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
 app.add_typer(keys.app, name="keys", rich_help_panel=_UPKEEP)
 app.add_typer(gc.app, name="gc", rich_help_panel=_UPKEEP)
+app.add_typer(operations.app, name="operations", rich_help_panel=_UPKEEP)
 _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore, bench.bench)
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from graveler.errors import BusyError, CorruptError
 
 if TYPE_CHECKING:
-    from graveler.lake.repository import OpenRepository
     from graveler.model import ObjectEntry
+    from graveler.verbs import RepositoryVerbs
 
 _MD5_DIGITS = 32
 
 
-def checked_stream(repository: "OpenRepository", ref: str, entry: "ObjectEntry") -> Iterator[bytes]:
+def checked_stream(repository: "RepositoryVerbs", ref: str, entry: "ObjectEntry") -> Iterator[bytes]:
     """The pieces of ``entry``, an object of ``ref``. :class:`CorruptError`, after the last piece, if they are not its bytes.
 
     An object that was imported lies outside of the lake, where somebody may have changed it since. :class:`BusyError` if it is

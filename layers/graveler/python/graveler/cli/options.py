@@ -25,7 +25,7 @@ LakeOption = Annotated[
         metavar="LAKE",
         parser=lambda text: Named(lake=text),
         callback=named_place,
-        help="The lake: a folder, or dynamodb://TABLE. [default: GRAVELER_LAKE, else the nearest one upward from here]",
+        help="The lake: a folder, dynamodb://TABLE or https://HOST. [default: GRAVELER_LAKE, else the nearest upward from here]",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (see above).")]

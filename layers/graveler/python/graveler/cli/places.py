@@ -5,36 +5,61 @@ from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError
 from graveler.lake.place import FolderLake, open_at
+from graveler.places import ENDPOINT as ENDPOINT
 from graveler.places import HIDDEN as HIDDEN
 from graveler.places import LAKE as LAKE
 from graveler.places import TABLES as TABLES
 from graveler.places import Named as Named
+from graveler.places import ServedLake as ServedLake
+from graveler.places import find_lake as find_lake
 from graveler.places import find_place as find_place
 from graveler.places import user_name as user_name
 from graveler.places import working_folder as working_folder
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake
-    from graveler.lake.repository import OpenRepository
+    from graveler.verbs import LakeVerbs, RepositoryVerbs
 
 
-def open_lake(named: Named | None) -> "Lake":
-    """The lake that :func:`find_place` finds."""
-    return open_at(find_place(named))
+def open_lake(named: Named | None) -> "LakeVerbs":
+    """The lake that :func:`find_lake` finds."""
+    place = find_lake(named)
+    if isinstance(place, ServedLake):
+        from graveler.remote.opening import open_served
+
+        return open_served(place)
+    return open_at(place)
 
 
-def open_repository(named: Named | None, repository: str) -> "OpenRepository":
+def open_repository(named: Named | None, repository: str) -> "RepositoryVerbs":
     """A repository of that lake."""
     return open_lake(named).repository(repository)
 
 
+def open_own_lake(named: Named | None) -> "Lake":
+    """The lake itself, for verbs that are not in the HTTP API. :class:`InvalidError` where a server is named."""
+    return open_at(find_place(named))
+
+
 def folder_of_lake(doing: str, named: Named | None) -> Path:
-    """The lake's folder. :class:`InvalidError` for a lake elsewhere, which cannot take over this machine's files where they lie:
-    who reads it on another machine would not find them."""
+    """The lake's folder, for verbs that need one. :class:`InvalidError` for a lake elsewhere."""
     place = find_place(named)
     if isinstance(place, FolderLake):
         return place.folder
-    raise InvalidError(
+    raise _not_readable(doing, place)
+
+
+def expect_local_files(doing: str, named: Named | None) -> None:
+    """:class:`InvalidError` for a lake that cannot take over this machine's files where they lie: who reads it on another machine
+    would not find them."""
+    place = find_lake(named)
+    if isinstance(place, FolderLake) or (isinstance(place, ServedLake) and place.is_on_this_machine):
+        return
+    raise _not_readable(doing, place)
+
+
+def _not_readable(doing: str, place: object) -> InvalidError:
+    return InvalidError(
         f"cannot {doing}: files of this machine cannot be taken over where they lie by the lake {str(place)!r}, which others "
         "read elsewhere; copy them with `graveler put -r`, or name objects in S3"
     )
@@ -42,7 +67,7 @@ def folder_of_lake(doing: str, named: Named | None) -> Path:
 
 def refuse_own_lake(folder: Path, named: Named | None) -> None:
     """:class:`InvalidError` if ``folder`` holds the lake: its files change while they would be read."""
-    place = find_place(named)
+    place = find_lake(named)
     if isinstance(place, FolderLake) and place.folder.resolve().is_relative_to(folder.resolve()):
         raise InvalidError(
             f"folder {str(folder)!r} holds the lake itself ({str(place)!r}); name a folder beside it, or keep the lake elsewhere"
@@ -51,6 +76,6 @@ def refuse_own_lake(folder: Path, named: Named | None) -> None:
 
 def refuse_inside_of_lake(folder: Path, named: Named | None) -> None:
     """:class:`InvalidError` if ``folder`` lies in the lake, whose files are its own."""
-    place = find_place(named)
+    place = find_lake(named)
     if isinstance(place, FolderLake) and folder.resolve().is_relative_to(place.folder.resolve()):
         raise InvalidError(f"folder {str(folder)!r} lies in the lake itself ({str(place)!r}); export to one elsewhere")

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from graveler.lake.repository import OpenRepository
+from graveler.verbs import RepositoryVerbs
 
 
 class RepositoryAccess(Protocol):
@@ -16,6 +16,6 @@ class RepositoryAccess(Protocol):
         ...
 
     @property
-    def verbs(self) -> OpenRepository:
+    def verbs(self) -> RepositoryVerbs:
         """The use cases."""
         ...

@@ -3,13 +3,19 @@
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from graveler.lake.lake import Lake as LakeVerbs
+from graveler.errors import InvalidError
 from graveler.lake.place import create_at, open_at
 from graveler.paging import items
-from graveler.places import Named, find_place, user_name
+from graveler.places import Named, ServedLake, find_lake, find_place, user_name
+from graveler.remote.opening import open_served
 from graveler.sdk.page_size import page_size
 from graveler.sdk.repository import Repository
+from graveler.verbs import LakeVerbs
+
+if TYPE_CHECKING:
+    from graveler.lake.lake import Lake as OwnLake
 
 
 class Lake:
@@ -31,6 +37,15 @@ class Lake:
         amount = page_size(max_amount)
         listing = items(lambda position: self.verbs.repositories(prefix, position, amount), max_amount, after)
         return (self.repository(found.name) for found in listing)
+
+    @property
+    def own(self) -> "OwnLake":
+        """The lake itself, which has more than a server offers. :class:`InvalidError` for a lake behind one. No request."""
+        from graveler.lake.lake import Lake as OwnLake
+
+        if not isinstance(self.verbs, OwnLake):
+            raise InvalidError("this lake is behind a server; open the lake itself for this")
+        return self.verbs
 
     def close(self) -> None:
         """Let go of files and connections."""
@@ -54,16 +69,21 @@ def open_lake(
     s3_endpoint_url: str | None = None,
     dynamodb_endpoint_url: str | None = None,
 ) -> Lake:
-    """The lake in a folder (``~`` is the home folder), or in its ``.graveler``; or, as ``dynamodb://table``, one on AWS, whose
-    repositories lie below ``objects`` (``s3://bucket/prefix``). Exported as ``graveler.open``.
+    """The lake in a folder (``~`` is the home folder), or in its ``.graveler``; as ``dynamodb://table``, one on AWS, whose
+    repositories lie below ``objects`` (``s3://bucket/prefix``); as ``https://host``, one behind the HTTP API of a server.
+    Exported as ``graveler.open``.
 
-    Without a ``place``, the lake that GRAVELER_LAKE or GRAVELER_TABLES names, else the nearest folder upward from the working
-    folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS, if not given, are found as AWS's own
-    tools find them. ``user`` signs commits; without one, GRAVELER_USER or the login name does. :class:`NotFoundError` if there
-    is no lake, :class:`InvalidError` for words that name two or half of one. On AWS no request is sent yet.
+    Without a ``place``, the lake that GRAVELER_LAKE, GRAVELER_TABLES or GRAVELER_ENDPOINT names, else the nearest folder upward
+    from the working folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS, if not given, are
+    found as AWS's own tools find them. ``user`` signs commits; without one, GRAVELER_USER or the login name does. A server is
+    asked with the access key in GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY, or lakectl's for it, whose name signs.
+
+    :class:`NotFoundError` if there is no lake, :class:`InvalidError` for words that name two or half of one,
+    :class:`ForbiddenError` for a server without a key. On AWS, and of a server, nothing is asked yet.
     """
-    named = _named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
-    return Lake(open_at(find_place(named)), user_name() if user is None else user)
+    found = find_lake(_named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url))
+    verbs = open_served(found) if isinstance(found, ServedLake) else open_at(found)
+    return Lake(verbs, user_name() if user is None else user)
 
 
 def create_lake(

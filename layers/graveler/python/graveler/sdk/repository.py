@@ -1,16 +1,19 @@
 """A repository, and the handles on what is in it."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from graveler.errors import AlreadyExistsError
-from graveler.lake.lake import Lake as LakeVerbs
-from graveler.lake.repository import OpenRepository
+from graveler.errors import AlreadyExistsError, InvalidError
 from graveler.model import Repository as RepositoryProperties
 from graveler.paging import items
 from graveler.sdk.branch import Branch
 from graveler.sdk.page_size import page_size
 from graveler.sdk.reference import Reference
 from graveler.sdk.tag import Tag
+from graveler.verbs import LakeVerbs, RepositoryVerbs
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
 
 
 class Repository:
@@ -21,7 +24,7 @@ class Repository:
     def __init__(self, lake: LakeVerbs, repository_id: str, user: str = "") -> None:
         self._lake = lake
         self._id = repository_id
-        self._open: OpenRepository | None = None
+        self._open: RepositoryVerbs | None = None
         self.user = user
 
     @property
@@ -30,11 +33,22 @@ class Repository:
         return self._id
 
     @property
-    def verbs(self) -> OpenRepository:
+    def verbs(self) -> RepositoryVerbs:
         """The use cases, for whatever has no word here. Cost: one table read, the first time."""
         if self._open is None:
             self._open = self._lake.repository(self._id)
         return self._open
+
+    @property
+    def own(self) -> "OpenRepository":
+        """The use cases of a lake of this process, which have more than a server offers. :class:`InvalidError` for a repository
+        behind one. Cost as :attr:`verbs`."""
+        from graveler.lake.repository import OpenRepository
+
+        verbs = self.verbs
+        if not isinstance(verbs, OpenRepository):
+            raise InvalidError(f"repository {self._id!r} is behind a server; open its lake itself for this")
+        return verbs
 
     @property
     def properties(self) -> RepositoryProperties:

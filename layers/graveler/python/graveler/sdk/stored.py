@@ -84,7 +84,7 @@ class StoredObject:
         verbs, entry = self._repository.verbs, self.stat()
         return open_reader(
             entry,
-            lambda start, length: verbs.bytes_of(entry, start, length),
+            lambda start, length: verbs.bytes_in(self._ref, entry, start, length),
             mode,
             encoding=encoding,
             errors=errors,

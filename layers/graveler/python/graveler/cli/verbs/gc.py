@@ -7,7 +7,7 @@ import typer
 
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import Named, open_repository, user_name
+from graveler.cli.places import Named, open_own_lake, open_repository, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_ref, parse_repository
@@ -302,7 +302,7 @@ def _garbage(name: str, lake: Named | None, mode: "Mode | None" = None) -> "Garb
     from graveler.retention.collector import Options
     from graveler.retention.garbage import Garbage
 
-    repository = open_repository(lake, parse_repository(name))
+    repository = open_own_lake(lake).repository(parse_repository(name))
     return Garbage(repository, Options(mode, repository.grace, repository.skew))
 
 

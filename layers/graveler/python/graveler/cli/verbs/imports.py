@@ -8,7 +8,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
-from graveler.cli.places import folder_of_lake, open_repository, refuse_own_lake, user_name
+from graveler.cli.places import expect_local_files, open_repository, refuse_own_lake, user_name
 from graveler.cli.progress import counting
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, parse_prefix
@@ -16,7 +16,7 @@ from graveler.cli.values import commit_json, commit_line, count, human_size
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
-    from graveler.lake.repository import OpenRepository
+    from graveler.verbs import RepositoryVerbs
 
 
 def import_(
@@ -114,7 +114,7 @@ def import_(
                 f"one folder is imported at a time, and {len(sources)} are named; import them one by one"
             )
         if not at_address:
-            folder_of_lake(f"import {sources[0]!r}", lake)
+            expect_local_files(f"import {sources[0]!r}", lake)
             refuse_own_lake(Path(sources[0]), lake)
     repository = open_repository(lake, to.repository)
     if dry_run:
@@ -179,7 +179,7 @@ def import_(
     screen.line(commit_line(screen, f"imported {what}, {human_size(done[1])}, into {screen.safe(str(to))}", made))
 
 
-def _show_replaced(repository: "OpenRepository", to: ObjectURI, *, as_json: bool) -> None:
+def _show_replaced(repository: "RepositoryVerbs", to: ObjectURI, *, as_json: bool) -> None:
     branch = repository.branch(to.ref).name
     there = repository.du(f"{branch}@", to.path)
     screen = output()

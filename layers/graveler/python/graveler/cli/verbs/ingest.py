@@ -11,7 +11,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.options import AsJson, LakeOption, Metadata, check_utf8, parse_metadata
-from graveler.cli.places import Named, folder_of_lake, open_lake, refuse_own_lake
+from graveler.cli.places import Named, folder_of_lake, open_own_lake, refuse_own_lake
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_prefix, parse_repository
 from graveler.cli.values import commit_line, count
@@ -112,7 +112,7 @@ def add(
     to = parse_prefix(uri)
     if (layout or lateness) and not window:
         raise InvalidError("--window-layout and --lateness are about clock windows; they go with --window")
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     policy = CommitPolicy(after_objects, after_seconds, marker, Window(window, layout, lateness) if window else None)
     rule = Rule(
         name,
@@ -151,7 +151,7 @@ def list_(name: Repository, lake: LakeOption = None, as_json: AsJson = False) ->
       {name, source, repository, branch, destination, suffixes, deletes,
       overwrites, commit, message, metadata, verify, id}.
     """
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     repository = opened.repository(parse_repository(name)).repository
     screen = output()
     for rule in _rules_of(opened, repository.name):
@@ -176,7 +176,7 @@ def remove(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: A
     """
     from graveler.ingest.rules import RuleStore
 
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     repository = opened.repository(parse_repository(name)).repository
     removed = RuleStore(opened.tables).remove(repository, rule)
     screen = output()
@@ -206,7 +206,7 @@ def replay(
     from graveler.ingest.ingester import Ingester, Message
     from graveler.lake.clock import SystemClock
 
-    ingester = Ingester(open_lake(lake), SystemClock())
+    ingester = Ingester(open_own_lake(lake), SystemClock())
     screen = output()
     counts: dict[str, int] = {}
     failed = 0
@@ -254,7 +254,7 @@ def watch(
     if interval < 0.1:
         raise InvalidError(f"looking every {interval} seconds is too often; 0.1 is the least")
     where = folder_of_lake(f"watch {str(folder)!r}", lake)
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     root = folder.resolve()
     if not root.is_dir():
         raise NotFoundError(f"folder {str(folder)!r} does not exist; name one that does")
@@ -289,7 +289,7 @@ def reconcile(
     from graveler.ingest.reconcile import Reconciler
     from graveler.lake.clock import SystemClock
 
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     repository = opened.repository(parse_repository(name))
     wanted = [found for found in _rules_of(opened, repository.repository.name) if not rule or found.name == rule]
     if rule and not wanted:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.places import Named, open_lake
+from graveler.cli.places import Named, open_own_lake
 from graveler.cli.terminal import Json, Screen, confirm, output
 from graveler.cli.values import moment
 from graveler.errors import InvalidError, PreconditionError
@@ -117,7 +117,7 @@ def revoke(
 def _open_access(lake: Named | None) -> "Access":
     from graveler.access.authentication import Access
 
-    return Access(open_lake(lake).tables)
+    return Access(open_own_lake(lake).tables)
 
 
 def _role(text: str) -> "Role":

@@ -19,7 +19,7 @@ from graveler.errors import InvalidError
 from graveler.paging import items
 
 if TYPE_CHECKING:
-    from graveler.lake.repository import OpenRepository
+    from graveler.verbs import RepositoryVerbs
 
 _PAGE = 1000
 
@@ -179,7 +179,7 @@ def rm(
         screen.line(f"{'would remove' if dry_run else 'removed'} {count(removed, 'object')}")
 
 
-def _batches(repository: "OpenRepository", branch: str, path: str, *, recursive: bool) -> Iterator[list[str]]:
+def _batches(repository: "RepositoryVerbs", branch: str, path: str, *, recursive: bool) -> Iterator[list[str]]:
     """The paths to remove, a page at a time. :class:`ObjectNotFoundError` for a single one that is not there."""
     if not recursive:
         yield [repository.stat(branch, path).path]

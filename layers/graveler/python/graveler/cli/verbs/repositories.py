@@ -9,10 +9,12 @@ import typer
 from graveler.cli import completion
 from graveler.cli.options import AsJson, DryRun, LakeOption, Metadata, Prefix, Yes, parse_metadata
 from graveler.cli.places import (
+    ENDPOINT,
     HIDDEN,
     LAKE,
     TABLES,
     Named,
+    find_lake,
     find_place,
     open_lake,
     open_repository,
@@ -64,7 +66,7 @@ def init(
     named = lake or Named()
     if place is not None:
         named = replace(named, lake=place)  # and not what --lake says, if both are said
-    elif named == Named() and not os.environ.get(LAKE) and not os.environ.get(TABLES):
+    elif named == Named() and not any(os.environ.get(name) for name in (LAKE, TABLES, ENDPOINT)):
         named = Named(lake=str(working_folder() / HIDDEN))
     where = find_place(named)
     if create_table and isinstance(where, FolderLake):
@@ -135,7 +137,7 @@ def list_(prefix: Prefix = "", lake: LakeOption = None, as_json: AsJson = False)
     screen = output()
     for repository in items(lambda after: opened.repositories(prefix, after)):
         if as_json:
-            screen.json(repository_json(repository))
+            screen.json(repository_json(opened.repository(repository.name).repository))  # with all of its settings
         else:
             screen.line(
                 f"{repository.name:<24}  {screen.paint(moment(repository.created), 'dim')}  {repository.namespace}"
@@ -163,7 +165,7 @@ def show(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
             "namespace": repository.namespace,
             "default branch": repository.default_branch,
             "created": moment(repository.created),
-            "lake": str(find_place(lake)),
+            "lake": str(find_lake(lake)),
         }
         | ({"read-only": "yes"} if repository.settings.read_only else {})
         | ({"protected": ", ".join(repository.settings.protected)} if repository.settings.protected else {})
@@ -193,6 +195,7 @@ def delete(
     name = parse_repository(name)
     opened = open_lake(lake)
     repository = opened.repository(name)
+    namespace = repository.repository.namespace
     heads = repository.branches(amount=1000)
     number = f"{count(len(heads.results), 'branch')}{' or more' if heads.next_after else ''}"
     if not yes and not dry_run:
@@ -209,4 +212,4 @@ def delete(
     if dry_run:
         screen.line(f"would delete repository {name} with {number} and all that is uncommitted there")
         return
-    screen.line(f"deleted repository {name}; its objects are still in {repository.repository.namespace}")
+    screen.line(f"deleted repository {name}; its objects are still in {namespace}")

@@ -5,7 +5,7 @@ import sys
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,13 +14,10 @@ from graveler.cli.places import HIDDEN, LAKE, Named, find_place, user_name, work
 from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.place import AwsLake, FolderLake, LakePlace, create_at, open_at
-from graveler.places import lake_in
+from graveler.places import KEY_ID, SECRET, lake_in
 
 if TYPE_CHECKING:
     from graveler.access.keys import KeyWithSecret
-
-KEY_ID: Final = "GRAVELER_ACCESS_KEY_ID"
-SECRET: Final = "GRAVELER_SECRET_ACCESS_KEY"
 
 
 def serve(

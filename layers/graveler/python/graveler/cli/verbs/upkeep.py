@@ -9,7 +9,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, InterruptedVerbError
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_lake, user_name
+from graveler.cli.places import open_own_lake, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import SCHEME, parse_repository
@@ -67,7 +67,7 @@ def fsck(
       counts and garbage (what nothing reaches) are numbers by name.
     """
     name = parse_repository(name)
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     try:
         with phases("checking") as progress:
             report = opened.fsck(
@@ -106,7 +106,7 @@ def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
       {id, repository, namespace, created, branches, tags, staged}.
     """
     name = parse_repository(name)
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     try:
         with phases("dumping") as progress:
             made = opened.repository(name).dump(progress=progress)
@@ -137,7 +137,7 @@ def dumps(
 
     JSON: a line {id, namespace} for each.
     """
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     if place.startswith(SCHEME) or "://" not in place:
         namespace = opened.repository(parse_repository(place)).repository.namespace
     else:
@@ -180,7 +180,7 @@ def restore(
             f"{namespace!r} is no storage namespace; name one, as local://quickstart (`graveler repo show` tells it)"
         )
     name = parse_repository(name)
-    opened = open_lake(lake)
+    opened = open_own_lake(lake)
     try:
         with phases("restoring") as progress:
             made = opened.restore(namespace.rstrip("/"), dump_id, name, by=user_name(), progress=progress)

@@ -15,7 +15,7 @@ from itertools import count, groupby
 from operator import itemgetter
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -31,10 +31,7 @@ from graveler.errors import (
 from graveler.lake.exporting.export_folder import OWN_NAMES, ExportFolder, ExportFolderError, ExportMarker
 from graveler.lake.exporting.export_names import FileNames, UnwritableKeysError, files_that_are_folders
 from graveler.lake.importing.folder_listing import Progress, no_progress
-from graveler.model import CommitID, ObjectEntry
-
-if TYPE_CHECKING:
-    from graveler.lake.repository import OpenRepository
+from graveler.model import Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository
 
 _PAGE: Final = 1000
 _IN_FLIGHT: Final = 64
@@ -46,6 +43,24 @@ _IS_FOLDER: Final = "is also a folder of another object"
 
 _Change = tuple[str, bool, ObjectEntry | None, ObjectEntry | None]
 """Path, whether the goal is what changes it, and how: before and after."""
+
+
+class ExportedRepository(Protocol):
+    """What is exported: a repository by the few verbs that it takes, those of
+    :class:`graveler.lake.repository.OpenRepository`."""
+
+    @property
+    def repository(self) -> Repository: ...
+    def commit_of(self, ref: str) -> Commit: ...
+    def stat(self, ref: str, path: str) -> ObjectEntry: ...
+    def list_objects(
+        self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[ObjectEntry | CommonPrefix]: ...
+    def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]: ...
+    def diff(
+        self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[Change]: ...
+    def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]: ...
 
 
 class ModifiedExportError(ConflictError):
@@ -72,7 +87,7 @@ class ExportReport(msgspec.Struct, frozen=True):
 
 
 def export(
-    repository: "OpenRepository",
+    repository: ExportedRepository,
     ref: str,
     folder: Path,
     *,
@@ -146,7 +161,7 @@ class _Run:
 
     def __init__(
         self,
-        repository: "OpenRepository",
+        repository: ExportedRepository,
         place: ExportFolder,
         marker: ExportMarker,
         goal: CommitID,
@@ -340,7 +355,7 @@ class _StoppedError(Exception):
     """Another file failed, or somebody interrupted; nobody asks for this one any more."""
 
 
-def _refuse_other(place: ExportFolder, marker: ExportMarker, repository: "OpenRepository", prefix: str) -> None:
+def _refuse_other(place: ExportFolder, marker: ExportMarker, repository: ExportedRepository, prefix: str) -> None:
     if marker.repository != repository.repository.uid:
         raise ExportFolderError(
             f"{str(place.root)!r} holds an export of another repository than {repository.repository.name!r}; "

@@ -1,0 +1,305 @@
+"""Requests to a server of the HTTP API: sent with an access key, repeated where that is safe, their refusals raised as errors.
+
+What is repeated: a request that did not arrive, whose answer was lost, or that the server could not serve then (429, 502, 503,
+504), after a random pause that doubles (full jitter). Every request may be repeated: those that create something carry an
+``Idempotency-Key``, so that the server does it once. With 429, the server says how long to wait (``Retry-After``), and the same
+request is sent again: so long work goes on that outlives one request.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from random import uniform
+from secrets import token_hex
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+import urllib3
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSLError
+from urllib3.util import Timeout, make_headers
+
+from graveler import __version__
+from graveler.errors import InvalidError, UnavailableError
+from graveler.remote.errors import refusal
+
+_BASE: Final = "/api/v1"
+_CONNECTIONS: Final = 32
+_REPEATED: Final = frozenset((429, 502, 503, 504))
+_LONGEST_WAIT: Final = 60.0
+_PIECE: Final = 1 << 20
+
+Query = Mapping[str, str | int | bool | Sequence[str] | None]
+"""Parameters; None and empty ones are left out."""
+Document = TypeVar("Document")
+
+
+class Retries(msgspec.Struct, frozen=True):
+    """How often a request is sent at most, and how long the pause before each repetition: a random time up to ``first`` seconds,
+    then twice as much each time, at most ``longest``. Who is told to come back later does so for ``patience`` seconds in all."""
+
+    attempts: int = 6
+    first: float = 0.2
+    longest: float = 5.0
+    patience: float = 900.0
+
+    def pause(self, attempt: int) -> float:
+        """Seconds before the repetition of attempt ``attempt`` (from 0)."""
+        return uniform(0, min(self.longest, self.first * 2**attempt))
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the server answered; header names in lower case. ``lost``: an earlier try of the same request got no answer, and may
+    have had its effect."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    lost: bool = False
+
+    def read(self, kind: type[Document]) -> Document:
+        """The body as a document of this kind. :class:`UnavailableError` if it is none: then something else than graveler
+        answered."""
+        try:
+            return msgspec.json.decode(self.body, type=kind)
+        except msgspec.MsgspecError as error:
+            raise UnavailableError(
+                f"the answer is not one of graveler's HTTP API ({error}); see whether the endpoint is right"
+            ) from None
+
+
+class Connection:
+    """A server and an access key. ``host`` is sent instead of the URL's own host name, for servers that tell their APIs apart by
+    it. Shared by threads. No request is sent before one is asked for. :class:`InvalidError` for a URL that is none."""
+
+    def __init__(
+        self, url: str, key_id: str, secret: str, *, host: str | None = None, retries: Retries | None = None
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise InvalidError(f"endpoint {url!r} is no URL of a server; write https://HOST")
+        self.url = url.rstrip("/").removesuffix(_BASE)
+        self._headers = {
+            "user-agent": f"graveler/{__version__}",
+            **make_headers(basic_auth=f"{key_id}:{secret}"),
+            **({"host": host} if host else {}),
+        }
+        self._retries = retries or Retries()
+        self._pool = urllib3.PoolManager(
+            maxsize=_CONNECTIONS, retries=False, timeout=Timeout(connect=10, read=120), block=True
+        )
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._pool.clear()
+
+    def get(self, path: Sequence[str], kind: type[Document], query: Query | None = None) -> Document:
+        """The document that a GET answers."""
+        return self.call("GET", path, query).read(kind)
+
+    def call(
+        self,
+        method: str,
+        path: Sequence[str],
+        query: Query | None = None,
+        document: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        key: str = "",
+        passing: Sequence[int] = (),
+    ) -> Answer:
+        """Send one request and return its answer. ``path`` are the segments below ``/api/v1``, ``document`` becomes the JSON
+        body; a POST carries the Idempotency-Key ``key``, or a random one. An answer of 400 and above is raised as the error
+        that it means (:func:`graveler.remote.errors.refusal`), unless its status is one of ``passing``.
+        :class:`UnavailableError` if no answer could be had."""
+        target = "/".join(quote(segment, safe="") for segment in path)
+        what = f"{method} {self.url}{_BASE}/{target}"
+        sent = {**self._headers, **(headers or {})}
+        body: bytes | None = None
+        if document is not None:
+            body = msgspec.json.encode(document)
+            sent["content-type"] = "application/json"
+        if method == "POST":
+            sent["idempotency-key"] = key or token_hex(16)
+        answer = self._send(method, f"{self.url}{_BASE}/{target}{_encoded(query)}", body, sent, what)
+        if answer.status < 400 or answer.status in passing:
+            return answer
+        if answer.lost and method == "DELETE" and answer.status == 404:
+            return answer  # gone, as it should be: by the try whose answer was lost, if not before
+        if answer.lost and method != "POST" and answer.status in (409, 412):
+            raise UnavailableError(
+                f"{what}: an answer was lost, so it may have happened or not; look, then try again ({_message(answer)})"
+            )
+        raise refusal(answer.status, _message(answer), what)
+
+    def _send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], what: str) -> Answer:
+        lost = False
+        attempt = 0
+        waited = 0.0
+        while True:
+            failure: str
+            try:
+                response = self._pool.request(method, url, body=body, headers=headers, redirect=False)
+            except HTTPError as error:
+                lost = lost or not _never_arrived(error)
+                failure = _reason(error)
+                if isinstance(error, SSLError):
+                    attempt = self._retries.attempts  # it will not mend itself
+            else:
+                named = {name.lower(): value for name, value in response.headers.items()}
+                answer = Answer(response.status, named, response.data, lost)
+                if answer.status not in _REPEATED:
+                    return answer
+                wait = _retry_after(named) if answer.status == 429 else None
+                if wait is not None and waited + wait <= self._retries.patience:
+                    time.sleep(wait + uniform(0, wait / 4))
+                    waited += wait
+                    continue
+                lost = lost or answer.status != 429  # a gateway that gave up waiting says one of these, too
+                if attempt + 1 >= self._retries.attempts:
+                    return answer
+                failure = f"status {answer.status}"
+            attempt += 1
+            if attempt >= self._retries.attempts:
+                happened = "it may have happened or not" if lost and method != "GET" else "nothing was changed"
+                raise UnavailableError(
+                    f"{what}: no answer ({failure}); {happened}. See whether network and endpoint are right"
+                )
+            time.sleep(self._retries.pause(attempt))
+
+    def bytes_at(self, url: str, start: int, length: int | None) -> Iterator[bytes]:
+        """The bytes at a presigned URL, in pieces; ``length`` of them from ``start``. A transfer that breaks is taken up again
+        where it ended. The URL's host does not see the access key."""
+        done = 0
+        attempt = 0
+        while length is None or done < length:
+            last = "" if length is None else str(start + length - 1)
+            headers = {"range": f"bytes={start + done}-{last}"} if start + done or length is not None else {}
+            try:
+                with self._stream(url, headers) as response:
+                    if response.status == 416:
+                        return
+                    _expect_bytes(response, url, partial=bool(headers) and start + done > 0)
+                    for piece in response.stream(_PIECE):
+                        done += len(piece)
+                        attempt = 0
+                        yield piece
+                    return
+            except HTTPError as error:
+                attempt += 1
+                if attempt >= self._retries.attempts:
+                    raise UnavailableError(
+                        f"reading {_shown(url)}: the transfer broke ({_reason(error)}); try again"
+                    ) from None
+            except _BusyStoreError as error:
+                attempt += 1
+                if attempt >= self._retries.attempts:
+                    raise UnavailableError(f"reading {_shown(url)}: {error}; try again") from None
+            time.sleep(self._retries.pause(attempt))
+
+    def put_bytes(self, url: str, data: "bytes | OpenFile") -> Mapping[str, str]:
+        """Write to a presigned URL; the headers of the answer. :class:`UnavailableError` if the store refuses."""
+        attempt = 0
+        while True:
+            body = data if isinstance(data, bytes) else data.begin()
+            size = len(data) if isinstance(data, bytes) else data.size
+            try:
+                response = self._pool.request(
+                    "PUT", url, body=body, headers={"content-length": str(size)}, redirect=False, preload_content=True
+                )
+                if response.status < 300:
+                    return {name.lower(): value for name, value in response.headers.items()}
+                failure = f"status {response.status}: {response.data[:300].decode('utf-8', 'replace')}"
+                if response.status < 500 and response.status != 429:
+                    raise UnavailableError(f"writing to {_shown(url)}: the store refused it ({failure})")
+            except HTTPError as error:
+                failure = _reason(error)
+            attempt += 1
+            if attempt >= self._retries.attempts:
+                raise UnavailableError(f"writing to {_shown(url)}: {failure}; nothing was staged, try again")
+            time.sleep(self._retries.pause(attempt))
+
+    @contextmanager
+    def _stream(self, url: str, headers: Mapping[str, str]) -> Iterator[urllib3.BaseHTTPResponse]:
+        response = self._pool.request("GET", url, headers=headers, preload_content=False, redirect=False)
+        try:
+            yield response
+            response.drain_conn()
+        finally:
+            response.close()
+            response.release_conn()
+
+
+class OpenFile:
+    """A file that is sent, possibly several times. ``size`` in bytes."""
+
+    def __init__(self, file: Any, size: int, start: int = 0) -> None:
+        self._file, self.size, self._start = file, size, start
+
+    def begin(self) -> Iterator[bytes]:
+        """The bytes once more, from their beginning."""
+        self._file.seek(self._start)
+        left = self.size
+        while left and (piece := self._file.read(min(_PIECE, left))):
+            left -= len(piece)
+            yield piece
+
+
+class _BusyStoreError(Exception):
+    """The store could not answer now."""
+
+
+def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, partial: bool) -> None:
+    if response.status in (200, 206):
+        if partial and response.status == 200:
+            raise UnavailableError(f"reading {_shown(url)}: the store sends whole objects only, not ranges")
+        return
+    said = response.read(300).decode("utf-8", "replace")
+    if response.status >= 500 or response.status == 429:
+        raise _BusyStoreError(f"status {response.status}: {said}")
+    raise refusal(response.status, said, f"reading {_shown(url)}")
+
+
+def _encoded(query: Query | None) -> str:
+    pairs: list[tuple[str, str]] = []
+    for name, value in (query or {}).items():
+        if isinstance(value, bool):
+            pairs.append((name, "true" if value else "false"))
+        elif isinstance(value, int):
+            pairs.append((name, str(value)))
+        elif isinstance(value, str):
+            pairs += [(name, value)] if value else []
+        elif value is not None:
+            pairs += [(name, one) for one in value]
+    return f"?{urlencode(pairs, quote_via=quote)}" if pairs else ""
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
+def _message(answer: Answer) -> str:
+    try:
+        return msgspec.json.decode(answer.body, type=_Error).message
+    except msgspec.MsgspecError:
+        return answer.body[:300].decode("utf-8", "replace").strip()
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    text = headers.get("retry-after", "")
+    return min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdecimal() else None
+
+
+def _never_arrived(error: HTTPError) -> bool:
+    inner = error.reason if isinstance(error, MaxRetryError) else error
+    return isinstance(inner, NewConnectionError | SSLError)
+
+
+def _reason(error: HTTPError) -> str:
+    inner = error.reason if isinstance(error, MaxRetryError) and error.reason is not None else error
+    return str(inner).partition(": ")[2] or str(inner)
+
+
+def _shown(url: str) -> str:
+    """A URL without what signs it, which is a secret for a while."""
+    return url.partition("?")[0]

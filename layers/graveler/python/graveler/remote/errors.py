@@ -1,0 +1,142 @@
+"""From a refusal of the API (status and message) to the exception that the verb raises on a lake of one's own.
+
+The messages begin with words that clients match (``docs/api.md``), and go on with the lake's own sentence. That is what is shown.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from graveler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    ConflictError,
+    CorruptError,
+    DirtyBranchError,
+    ForbiddenError,
+    GoneError,
+    GravelerError,
+    InvalidError,
+    NoChangesError,
+    NotFoundError,
+    ObjectNotFoundError,
+    ParentNotFoundError,
+    PreconditionError,
+    RefNotFoundError,
+    RepositoryNotFoundError,
+    UnavailableError,
+)
+
+_REF: Final = re.compile(r"ref '(.*?)' not found")
+_OBJECT: Final = re.compile(r"object '(.*)' does not exist in '(.*?)'$")
+_REPOSITORY: Final = re.compile(r"repository '(.*?)' does not exist")
+_TAKEN: Final = re.compile(r"(\w+) '(.*?)' already exists")
+_DIRTY: Final = re.compile(r"branch '(.*?)' has uncommitted changes")
+_UNEXPECTED: Final = "unexpected error"
+
+_WORDS: Final[Mapping[int, tuple[str, ...]]] = {
+    400: ("commit: no changes", "no changes", "uncommitted changes (dirty branch)", "invalid ref"),
+    404: ("repository not found", "not found"),
+    409: (
+        "error creating repository: not unique",
+        "branch already exists: not unique",
+        "tag already exists: not unique",
+        "already exists",
+        "conflict found",
+        "conflict",
+    ),
+    410: ("gone",),
+    412: ("path already exists", "precondition failed"),
+    429: ("too many tries",),
+}
+"""By status, what messages begin with: a sentence follows behind a colon, or in parentheses."""
+
+
+def refusal(status: int, message: str, what: str) -> GravelerError:
+    """The error that an answer with this status and message means; ``what`` names the request where the message is empty."""
+    words, sentence = _split(status, message)
+    text = sentence or f"{what}: the server answered {status}"
+    make = _BY_STATUS.get(status)
+    if make is not None:
+        return make(words, text)
+    if status >= 500:
+        return UnavailableError(f"{text} (status {status})")
+    return InvalidError(f"{text} (status {status})")
+
+
+def not_offered(what: str) -> InvalidError:
+    """The error to raise for what the HTTP API has no operation for."""
+    return InvalidError(
+        f"{what} is not in the HTTP API; do it where the lake is kept: in its folder, or with --tables and --objects"
+    )
+
+
+def _split(status: int, message: str) -> tuple[str, str]:
+    for words in _WORDS.get(status, ()):
+        if message.startswith(words):
+            rest = message.removeprefix(words)
+            if rest.startswith(": "):
+                return words, rest[2:]
+            if rest.startswith(" (") and rest.endswith(")"):
+                return words, rest[2:-1]
+            return words, message
+    return "", message
+
+
+def _with(error: GravelerError, text: str) -> GravelerError:
+    """The error, saying ``text``."""
+    error.args = (text,)
+    return error
+
+
+def _invalid(words: str, text: str) -> GravelerError:
+    if words.endswith("no changes"):
+        return NoChangesError(text)
+    if words == "invalid ref":
+        found = _REF.search(text)
+        return _with(ParentNotFoundError(found[1] if found else ""), text)
+    if words:
+        found = _DIRTY.search(text)
+        return _with(DirtyBranchError(found[1] if found else "", ""), text)
+    return InvalidError(text)
+
+
+def _not_found(words: str, text: str) -> GravelerError:
+    if words == "repository not found":
+        found = _REPOSITORY.search(text)
+        return _with(RepositoryNotFoundError(found[1] if found else ""), text)
+    if found := _REF.match(text):
+        return _with(RefNotFoundError(found[1]), text)
+    if found := _OBJECT.match(text):
+        return _with(ObjectNotFoundError(found[1], found[2]), text)
+    return NotFoundError(text)
+
+
+def _conflict(_: str, text: str) -> GravelerError:
+    found = _TAKEN.match(text)
+    if found is not None:
+        return _with(AlreadyExistsError(found[1], found[2]), text)
+    return ConflictError(text)
+
+
+def _precondition(words: str, text: str) -> GravelerError:
+    return _conflict(words, text) if words == "path already exists" else PreconditionError(text)
+
+
+def _corrupt(_: str, text: str) -> GravelerError:
+    return UnavailableError(text) if text.startswith(_UNEXPECTED) else CorruptError(text)
+
+
+_BY_STATUS: Final[Mapping[int, Callable[[str, str], GravelerError]]] = {
+    400: _invalid,
+    401: lambda _, text: ForbiddenError(text),
+    403: lambda _, text: ForbiddenError(text),
+    404: _not_found,
+    409: _conflict,
+    410: lambda _, text: GoneError(text),
+    412: _precondition,
+    429: lambda _, text: BusyError(text),
+    500: _corrupt,
+    501: lambda _, text: InvalidError(text),
+    503: lambda _, text: UnavailableError(text),
+}

@@ -1,0 +1,73 @@
+"""A lake behind the HTTP API."""
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+from graveler.model import Page, Repository
+from graveler.remote import answers
+from graveler.remote.connection import Connection, Query
+from graveler.remote.errors import not_offered
+from graveler.remote.reading import PAGE
+from graveler.remote.repository import RemoteRepository
+
+
+class RemoteLake:
+    """The repositories that an access key may see on a server: the verbs of :class:`graveler.lake.lake.Lake` that the API has,
+    each one request unless it says otherwise. A context manager that closes the connections."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.close: Callable[[], None] = connection.close
+
+    def __enter__(self) -> "RemoteLake":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def home(self) -> str:
+        """What begins the namespaces of repositories that name none, as the server says."""
+        prefix = self._connection.get(("config",), answers.Config).storage_config.default_namespace_prefix
+        return prefix if prefix.endswith("//") else f"{prefix}/"
+
+    def repository(self, name: str) -> RemoteRepository:
+        """The repository of this name. No request."""
+        return RemoteRepository(self._connection, name)
+
+    def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
+        """Repositories by name. Of their settings only whether they are read-only is told."""
+        query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
+        found = self._connection.get(("repositories",), answers.Repositories, query)
+        return Page(tuple(repository.value() for repository in found.results), found.pagination.next_after)
+
+    def create_repository(
+        self,
+        name: str,
+        namespace: str,
+        *,
+        default_branch: str = "main",
+        by: str = "",
+        read_only: bool = False,
+        metadata: Mapping[str, str] | None = None,
+    ) -> RemoteRepository:
+        """Make a repository with one branch. Cost: one request; with ``metadata`` one more, after which it is noted."""
+        if read_only and metadata:
+            raise not_offered("creating a read-only repository with metadata")
+        document = {
+            "name": name,
+            "storage_namespace": namespace,
+            "default_branch": default_branch,
+            "read_only": read_only,
+        }
+        self._connection.call("POST", ("repositories",), None, document)
+        made = self.repository(name)
+        if metadata:
+            made.set_metadata(metadata)
+        return made
+
+    def delete_repository(self, name: str, *, force: bool = False) -> None:
+        """Forget a repository; its objects stay where they are."""
+        self._connection.call("DELETE", ("repositories", name), {"force": force})

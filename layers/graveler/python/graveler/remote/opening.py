@@ -1,0 +1,22 @@
+"""Opening a lake behind the HTTP API."""
+
+from typing import TYPE_CHECKING
+
+from graveler.errors import UnavailableError
+from graveler.places import ServedLake
+
+if TYPE_CHECKING:
+    from graveler.remote.lake import RemoteLake
+
+
+def open_served(place: ServedLake) -> "RemoteLake":
+    """The lake behind a server. No request. :class:`InvalidError` for a URL that is none; :class:`UnavailableError` where the
+    library for HTTP is not installed."""
+    try:
+        from graveler.remote.connection import Connection  # urllib3: not for a lake of one's own
+        from graveler.remote.lake import RemoteLake
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"a lake behind a server needs the package {error.name!r}, which is not installed; pip install 'graveler[remote]'"
+        ) from None
+    return RemoteLake(Connection(place.url, place.key_id, place.secret, host=place.host))

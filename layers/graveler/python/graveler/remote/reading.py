@@ -1,0 +1,353 @@
+"""The half of a remote repository's verbs that changes nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from graveler.errors import InvalidError
+from graveler.model import (
+    Branch,
+    Change,
+    ChangeType,
+    Commit,
+    CommitID,
+    CommonPrefix,
+    MergePreview,
+    MergeStrategies,
+    MergeStrategy,
+    ObjectEntry,
+    Page,
+    Repository,
+    RetentionRules,
+    Settings,
+    Tag,
+)
+from graveler.remote import answers
+from graveler.remote.connection import Connection, Query
+from graveler.remote.errors import not_offered
+from graveler.remote.transfers import Transfers
+from graveler.verbs import Progress, no_progress
+
+if TYPE_CHECKING:
+    from graveler.lake.exporting.export import ExportReport
+    from graveler.lake.summary import Summary, Usage
+
+PAGE: Final = 1000
+"""Results of one page, and objects that one request may name."""
+
+
+class RemoteReader:
+    """What can be asked of a repository behind the HTTP API. The verbs are those of
+    :class:`graveler.lake.reading.RepositoryReader`, and so are their errors. Each is one request unless it says otherwise. No
+    request is sent when it is made: a repository that does not exist is told by the first verb.
+    """
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+        self._base = ("repositories", name)
+        self._transfers = Transfers(connection, name)
+
+    @property
+    def repository(self) -> Repository:
+        """The repository with its settings, as they are now. Cost: four requests."""
+        found = self._connection.get(self._base, answers.Repository)
+        return found.value(
+            Settings(found.read_only, self.metadata(), self.protection()[0], self.retention(), self._import_sources())
+        )
+
+    def metadata(self) -> Mapping[str, str]:
+        """What its owners noted of it."""
+        return self._connection.get((*self._base, "metadata"), dict[str, str])
+
+    def protection(self) -> tuple[tuple[str, ...], str]:
+        """The patterns of protected branches, and their etag."""
+        answer = self._connection.call("GET", (*self._base, "settings", "branch_protection"))
+        rules = answer.read(list[answers.Rule])
+        return tuple(rule.pattern for rule in rules), answer.headers.get("etag", "").strip('"')
+
+    def retention(self) -> RetentionRules | None:
+        """For how long commits are to be kept, if that was decided."""
+        answer = self._connection.call("GET", (*self._base, "settings", "gc_rules"), passing=(404,))
+        if answer.status == 404 and b"no garbage collection rules" in answer.body:
+            return None
+        return answer.read(answers.RetentionRules).value()
+
+    def _import_sources(self) -> tuple[str, ...] | None:
+        found = self._connection.get((*self._base, "settings", "import_sources"), answers.ImportSources).prefixes
+        return None if found is None else tuple(found)
+
+    # Refs
+
+    def commit_of(self, ref: str) -> Commit:
+        """The commit that a ref points at, without uncommitted changes."""
+        return self._connection.get((*self._base, "commits", ref), answers.Commit).value()
+
+    def branch(self, name: str) -> Branch:
+        """The branch."""
+        return self._connection.get((*self._base, "branches", name), answers.Ref).branch()
+
+    def branches(
+        self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False
+    ) -> Page[Branch]:
+        """Branches by name. Cost: one request; with ``show_hidden`` a second one, to tell which of them are hidden."""
+        query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE), "show_hidden": show_hidden}
+        found = self._connection.get((*self._base, "branches"), answers.Refs, query)
+        seen = {ref.id for ref in found.results}
+        if show_hidden and seen:
+            shown: Query = {**query, "show_hidden": False}
+            seen = {ref.id for ref in self._connection.get((*self._base, "branches"), answers.Refs, shown).results}
+        return Page(tuple(ref.branch(hidden=ref.id not in seen) for ref in found.results), found.pagination.next_after)
+
+    def tag(self, name: str) -> Tag:
+        """The tag."""
+        return self._connection.get((*self._base, "tags", name), answers.Ref).tag()
+
+    def tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
+        """Tags by name."""
+        query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
+        found = self._connection.get((*self._base, "tags"), answers.Refs, query)
+        return Page(tuple(ref.tag() for ref in found.results), found.pagination.next_after)
+
+    def reflog(self, branch: str, amount: int = 100) -> NoReturn:
+        """Not in the HTTP API: :class:`InvalidError`."""
+        raise not_offered("the reference log")
+
+    # Objects
+
+    def stat(self, ref: str, path: str) -> ObjectEntry:
+        """What the lake knows of an object."""
+        found = self._connection.get((*self._base, "refs", ref, "objects", "stat"), answers.ObjectStats, {"path": path})
+        return found.entry()
+
+    def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
+        """What the lake knows of each of some objects; None where there is none. Cost: one request for each thousand, each of
+        them of one state."""
+        found: dict[str, ObjectEntry] = {}
+        for at in range(0, len(paths), PAGE):
+            answer = self._connection.call(
+                "POST", (*self._base, "refs", ref, "objects", "stats"), None, {"paths": list(paths[at : at + PAGE])}
+            )
+            found.update((stats.path, stats.entry()) for stats in answer.read(answers.StatsOfMany).results)
+        return [found.get(path) for path in paths]
+
+    def list_objects(
+        self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[ObjectEntry | CommonPrefix]:
+        """Objects by path; with a ``delimiter``, common prefixes."""
+        answer = self._connection.call(
+            "GET", (*self._base, "refs", ref, "objects", "ls"), _page_query(prefix, after, delimiter, amount)
+        )
+        found = answer.read(answers.ObjectStatsList)
+        return Page(
+            tuple(stats.item() for stats in found.results),
+            found.pagination.next_after,
+            answers.commits_read(answer.headers),
+        )
+
+    def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
+        """All objects whose path begins with ``prefix``. Cost: one request for each thousand."""
+        after: str | None = ""
+        while after is not None:
+            page = self.list_objects(ref, prefix=prefix, after=after, amount=PAGE)
+            yield from (item for item in page.results if isinstance(item, ObjectEntry))
+            after = page.next_after
+
+    def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
+        """How many objects and bytes there are."""
+        query: Query = {"prefix": prefix, "delimiter": delimiter}
+        return self._connection.get((*self._base, "refs", ref, "usage"), answers.UsageDocument, query).value()
+
+    def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """The bytes of an object, in pieces. Cost: two requests and one object read."""
+        return self.bytes_in(ref, self.stat(ref, path), start, length)
+
+    def bytes_in(self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """The bytes of an object that was looked up in ``ref``. Cost: one request, unless it was read shortly before, and one
+        object read. :class:`BusyError` if ``ref`` has another object there by now."""
+        return self._transfers.read(ref, entry, start, length)
+
+    def read(self, ref: str, path: str) -> bytes:
+        """The whole object. Cost as :meth:`stream`."""
+        return b"".join(self.stream(ref, path))
+
+    # Differences
+
+    def uncommitted(
+        self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[Change]:
+        """What is staged and differs from the last commit. Cost: a request, and two more to look the objects up."""
+        answer = self._connection.call(
+            "GET", (*self._base, "branches", branch, "diff"), _page_query(prefix, after, delimiter, amount)
+        )
+        commits = answers.commits_read(answer.headers)
+        return self._changes(answer.read(answers.DiffList), commits[-1] if commits else f"{branch}@", branch, commits)
+
+    def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+        """How much is staged."""
+        path = (*self._base, "branches", branch, "diff", "summary")
+        query: Query = {"prefix": prefix, "delimiter": delimiter}
+        return self._connection.get(path, answers.SummaryDocument, query).value()
+
+    def diff(
+        self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[Change]:
+        """What turns ``left`` into ``right``. Cost: a request, and two more to look the objects up."""
+        query: Query = {**_page_query(prefix, after, delimiter, amount), "type": "two_dot"}
+        answer = self._connection.call("GET", (*self._base, "refs", left, "diff", right), query)
+        commits = answers.commits_read(answer.headers)
+        one, other = (commits[0], commits[-1]) if commits else (left, right)
+        return self._changes(answer.read(answers.DiffList), one, other, commits)
+
+    def compare(
+        self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[Change]:
+        """What ``right`` changed since its common base with ``left``. Cost: as :meth:`diff`, and a request to find the base."""
+        base = self.merge_base(left, right)
+        if base is None:
+            raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
+        return self.diff(base.id, right, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+
+    def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+        """How much :meth:`diff` shows."""
+        return self._summary(left, right, prefix, delimiter, "two_dot")
+
+    def compare_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+        """How much :meth:`compare` shows."""
+        return self._summary(left, right, prefix, delimiter, "three_dot")
+
+    def merge_base(self, left: str, right: str) -> Commit | None:
+        """The best common ancestor of two refs. Cost: two requests."""
+        path = (*self._base, "refs", left, "merge", right)
+        answer = self._connection.call("GET", path, passing=(400,))
+        if answer.status == 400:
+            if b"no common history" in answer.body:
+                return None
+            answer = self._connection.call("GET", path)
+        return self.commit_of(answer.read(answers.MergeBase).base_commit_id)
+
+    def preview_merge(
+        self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
+    ) -> MergePreview:
+        """What a merge would do, and every conflict. Cost: one request for each thousand conflicts."""
+        strategies = MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
+        plain = not strategies.by_prefix
+        path = (*self._base, "refs", source, "merge", destination, "preview")
+        conflicts: list[answers.Conflict] = []
+        after: str | None = ""
+        while True:
+            query: Query = {
+                "after": after,
+                "amount": PAGE,
+                # Where prefixes decide, all conflicts are asked for, and the decided ones taken out here.
+                "strategy": strategies.default.value if plain else "",
+            }
+            page = self._connection.get(path, answers.Preview, query)
+            conflicts += page.results
+            after = page.pagination.next_after
+            if after is None:
+                break
+        if not plain:
+            conflicts = [one for one in conflicts if _decided(strategies, one.path) is MergeStrategy.NONE]
+        return MergePreview(
+            CommitID(page.base_commit_id), page.totals, tuple(conflict.value() for conflict in conflicts)
+        )
+
+    # History
+
+    def log(
+        self,
+        ref: str,
+        *,
+        after: CommitID | None = None,
+        amount: int = 100,
+        first_parent: bool = False,
+        since: int | None = None,
+        stop_at: str | None = None,
+        paths: Sequence[str] = (),
+        prefixes: Sequence[str] = (),
+        limit: bool = False,
+    ) -> Page[Commit]:
+        """Commits that a ref can reach, newest first."""
+        if "" in paths:
+            raise InvalidError("a path is empty; name an object")
+        query: Query = {
+            "after": after,
+            "amount": min(amount, PAGE),
+            "first_parent": first_parent,
+            "since": None if since is None else datetime.fromtimestamp(since, UTC).isoformat(),
+            "stop_at": stop_at,
+            "objects": paths,
+            "prefixes": prefixes,
+            "limit": limit,
+        }
+        found = self._connection.get((*self._base, "refs", ref, "commits"), answers.Commits, query)
+        return Page(tuple(commit.value() for commit in found.results), found.pagination.next_after)
+
+    def blame(self, ref: str, path: str) -> Commit:
+        """The commit that made an object what it is."""
+        return self._connection.get((*self._base, "refs", ref, "blame"), answers.Commit, {"path": path}).value()
+
+    def annotate(
+        self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[tuple[ObjectEntry | CommonPrefix, Commit]]:
+        """A listing, each with the last commit that changed it. Cost: a request, and one more to look the objects up."""
+        answer = self._connection.call(
+            "GET", (*self._base, "refs", ref, "annotate"), _page_query(prefix, after, delimiter, amount)
+        )
+        found = answer.read(answers.Annotations)
+        commits = answers.commits_read(answer.headers)
+        paths = [item.path for item in found.results if item.path_type == "object"]
+        entries = dict(zip(paths, self.stat_many(commits[-1] if commits else ref, paths), strict=True))
+        listed: list[tuple[ObjectEntry | CommonPrefix, Commit]] = []
+        for item in found.results:
+            entry = entries.get(item.path)
+            listed.append((CommonPrefix(item.path) if entry is None else entry, item.commit.value()))
+        return Page(tuple(listed), found.pagination.next_after, commits)
+
+    def export(
+        self,
+        ref: str,
+        folder: Path,
+        *,
+        prefix: str = "",
+        verify: bool = False,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+        threads: int = 4,
+    ) -> "ExportReport":
+        """Write the objects of a ref's commit to a folder. As :func:`graveler.lake.exporting.export.export`, with these verbs."""
+        from graveler.lake.exporting.export import export  # few programs export
+
+        return export(
+            self, ref, folder, prefix=prefix, verify=verify, dry_run=dry_run, progress=progress, threads=threads
+        )
+
+    def _summary(self, left: str, right: str, prefix: str, delimiter: str, kind: str) -> "Summary":
+        path = (*self._base, "refs", left, "diff", right, "summary")
+        query: Query = {"prefix": prefix, "delimiter": delimiter, "type": kind}
+        return self._connection.get(path, answers.SummaryDocument, query).value()
+
+    def _changes(self, found: answers.DiffList, left: str, right: str, commits: tuple[CommitID, ...]) -> Page[Change]:
+        """Differences with the objects before and after, which are looked up. Of a branch, the one after may be gone by now."""
+        kinds = {diff.path: ChangeType(diff.type) for diff in found.results}
+        had = [path for path, kind in kinds.items() if kind in (ChangeType.REMOVED, ChangeType.CHANGED)]
+        has = [path for path, kind in kinds.items() if kind in (ChangeType.ADDED, ChangeType.CHANGED)]
+        before = dict(zip(had, self.stat_many(left, had), strict=True))
+        after = dict(zip(has, self.stat_many(right, has), strict=True))
+        return Page(
+            tuple(Change(kind, path, before.get(path), after.get(path)) for path, kind in kinds.items()),
+            found.pagination.next_after,
+            commits,
+        )
+
+
+def _page_query(prefix: str, after: str, delimiter: str, amount: int) -> dict[str, str | int]:
+    return {"prefix": prefix, "after": after, "delimiter": delimiter, "amount": min(amount, PAGE)}
+
+
+def _decided(strategies: MergeStrategies, path: str) -> MergeStrategy:
+    """The strategy for a path: that of the longest prefix."""
+    fitting = [(len(prefix), strategy) for prefix, strategy in strategies.by_prefix if path.startswith(prefix)]
+    return max(fitting, key=lambda found: found[0])[1] if fitting else strategies.default

@@ -1,0 +1,32 @@
+"""The conflicts of a revert or a cherry-pick, which the HTTP API refuses without listing them."""
+
+from typing import TYPE_CHECKING
+
+from graveler.model import CommitID, Conflict, ObjectEntry
+
+if TYPE_CHECKING:
+    from graveler.remote.reading import RemoteReader
+
+_PAGE = 1000
+
+
+def replay_conflicts(repository: "RemoteReader", branch: str, base: CommitID, source: CommitID) -> tuple[Conflict, ...]:
+    """The objects that differ between ``base`` and ``source``, and of which the branch's commit has neither version, in order.
+    Cost: for each thousand that differ, one :meth:`~graveler.remote.reading.RemoteReader.diff`, and a request to look them up
+    on the branch."""
+    head = repository.commit_of(f"{branch}@").id
+    found: list[Conflict] = []
+    after: str | None = ""
+    while after is not None:
+        page = repository.diff(base, source, after=after, amount=_PAGE)
+        there = repository.stat_many(head, [change.path for change in page.results])
+        for change, entry in zip(page.results, there, strict=True):
+            if _identity(entry) not in (_identity(change.before), _identity(change.after)):
+                found.append(Conflict(change.path, change.before, change.after, entry))
+        after = page.next_after
+    return tuple(found)
+
+
+def _identity(entry: ObjectEntry | None) -> tuple[object, ...] | None:
+    """What makes an object the same for merges."""
+    return None if entry is None else (entry.size, entry.checksum, entry.content_type, dict(entry.metadata))

@@ -1,0 +1,426 @@
+"""One repository behind the HTTP API: all verbs."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from graveler.errors import GravelerError, InvalidError, MergeConflictError, NotFoundError
+from graveler.model import (
+    DEFAULT_CONTENT_TYPE,
+    Branch,
+    Commit,
+    CommitID,
+    MergeStrategies,
+    MergeStrategy,
+    ObjectEntry,
+    Tag,
+)
+from graveler.remote import answers
+from graveler.remote.errors import not_offered, refusal
+from graveler.remote.reading import PAGE
+from graveler.remote.replays import replay_conflicts
+from graveler.remote.settings import RemoteSettings, expect_unforced
+from graveler.verbs import Progress, no_progress
+
+if TYPE_CHECKING:
+    from graveler.lake.importing.object_listing import ListingOptions
+    from graveler.lake.importing.prefix_listing import ImportAddress
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
+"""Seconds between two looks at an import: the first pause, and the longest."""
+
+
+class RemoteRepository(RemoteSettings):
+    """All verbs of a repository behind the HTTP API, those of :class:`graveler.lake.repository.OpenRepository`. The server notes
+    whose access key it is, so ``by`` and ``committer`` are ignored. Each verb is one request unless it says otherwise, and one
+    that creates something has its effect once, however often the request had to be sent; with a ``request_id`` also over
+    several calls. What the API has no operation for is :class:`InvalidError`, and says where to do it.
+    """
+
+    # Refs
+
+    def create_branch(
+        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False
+    ) -> Branch:
+        """Point a new branch at the commit of ``source``."""
+        document = {"name": name, "source": source, "hidden": hidden, "force": force}
+        answer = self._connection.call("POST", (*self._base, "branches"), None, document)
+        return Branch(name, CommitID(answer.body.decode().strip().strip('"')), hidden)
+
+    def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None:
+        """Remove a branch and its uncommitted changes."""
+        self._connection.call("DELETE", (*self._base, "branches", name), {"force": force})
+
+    def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> NoReturn:
+        """Not in the HTTP API: :class:`InvalidError`."""
+        raise not_offered("renaming a branch")
+
+    def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
+        """Move a branch to the commit of any ref. Cost: two requests."""
+        goal = self.commit_of(ref).id
+        path = (*self._base, "branches", branch, "hard_reset")
+        self._connection.call("PUT", path, {"ref": goal, "force": force})
+        return Branch(branch, goal)
+
+    def undo(self, branch: str, *, by: str = "", force: bool = False) -> Branch:
+        """Move a branch back to where it was before what moved it last."""
+        expect_unforced("a forced undo", force)
+        answer = self._connection.call("POST", (*self._base, "branches", branch, "undo"))
+        return answer.read(answers.Ref).branch()
+
+    def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
+        """Name the commit of ``ref``."""
+        answer = self._connection.call("POST", (*self._base, "tags"), None, {"id": name, "ref": ref, "force": force})
+        return answer.read(answers.Ref).tag()
+
+    def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
+        """Remove a tag."""
+        self._connection.call("DELETE", (*self._base, "tags", name), {"force": force})
+
+    # Uncommitted changes
+
+    def upload(
+        self,
+        branch: str,
+        path: str,
+        data: bytes | Path,
+        *,
+        content_type: str = DEFAULT_CONTENT_TYPE,
+        metadata: Mapping[str, str] | None = None,
+        if_absent: bool = False,
+        force: bool = False,
+    ) -> ObjectEntry:
+        """Write an object's bytes and stage it. Cost: two requests and one object write."""
+        return self._transfers.upload(
+            branch,
+            path,
+            data,
+            content_type=content_type,
+            metadata=metadata or {},
+            if_absent=if_absent,
+            force=force,
+        )
+
+    def delete(self, branch: str, paths: Iterable[str], *, force: bool = False) -> None:
+        """Remove objects from the branch; a path that is not there is no error. Cost: one request for each thousand."""
+        left = iter(dict.fromkeys(paths))
+        first = True
+        while (some := list(islice(left, PAGE))) or first:
+            first = False
+            answer = self._connection.call(
+                "POST", (*self._base, "branches", branch, "objects", "delete"), {"force": force}, {"paths": some}
+            )
+            for error in answer.read(answers.ObjectErrors).errors:
+                raise refusal(error.status_code, error.message, f"deleting from {branch!r}")
+
+    def copy(
+        self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
+    ) -> ObjectEntry:
+        """Stage on a branch another object with the same bytes, which are not copied."""
+        document = {"src_path": source_path, "src_ref": source_ref or None, "force": force}
+        path = (*self._base, "branches", branch, "objects", "copy")
+        answer = self._connection.call("POST", path, {"dest_path": destination_path}, document)
+        return answer.read(answers.ObjectStats).entry()
+
+    def copy_prefix(
+        self, branch: str, source_prefix: str, destination_prefix: str, *, source_ref: str = "", force: bool = False
+    ) -> Iterator[ObjectEntry]:
+        """As :meth:`copy`, of all objects whose path begins with ``source_prefix``. Cost: one request for each object."""
+        source = source_ref or branch
+        _expect_apart(source == branch, source_prefix, destination_prefix)
+        for entry in self.objects(source, source_prefix):
+            to = destination_prefix + entry.path.removeprefix(source_prefix)
+            yield self.copy(branch, entry.path, to, source_ref=source_ref, force=force)
+
+    def move(self, branch: str, source_path: str, destination_path: str, *, force: bool = False) -> ObjectEntry:
+        """Give an object another path: a :meth:`copy`, and then a :meth:`delete`. Cost: both of them."""
+        if source_path == destination_path:
+            raise InvalidError(f"{source_path!r} is to be moved to itself; name another path")
+        moved = self.copy(branch, source_path, destination_path, force=force)
+        self.delete(branch, [source_path], force=force)
+        return moved
+
+    def move_prefix(
+        self, branch: str, source_prefix: str, destination_prefix: str, *, force: bool = False
+    ) -> Iterator[tuple[str, ObjectEntry]]:
+        """As :meth:`move`, of all objects whose path begins with ``source_prefix``. Cost: one request for each object, and
+        :meth:`delete` of each thousand."""
+        _expect_apart(True, source_prefix, destination_prefix)
+        listed = self.objects(branch, source_prefix)
+        while some := list(islice(listed, PAGE)):
+            moved = []
+            for entry in some:
+                to = destination_prefix + entry.path.removeprefix(source_prefix)
+                moved.append((entry.path, self.copy(branch, entry.path, to, force=force)))
+            self.delete(branch, [path for path, _ in moved], force=force)
+            yield from moved
+
+    def update_metadata(
+        self, branch: str, path: str, metadata: Mapping[str, str], *, force: bool = False
+    ) -> ObjectEntry:
+        """Replace an object's own metadata; the object as it is then. Cost: two requests."""
+        place = (*self._base, "branches", branch, "objects", "stat", "user_metadata")
+        self._connection.call("PUT", place, {"path": path, "force": force}, {"set": dict(metadata)})
+        return self.stat(branch, path)
+
+    def reset(
+        self, branch: str, *, path: str | None = None, prefix: str | None = None, by: str = "", force: bool = False
+    ) -> None:
+        """Drop uncommitted changes: all, or those of one path, or of the paths that begin with a prefix."""
+        if path is not None and prefix is not None:
+            raise InvalidError(f"reset either path {path!r} or prefix {prefix!r}, not both")
+        if path is not None:
+            document: dict[str, object] = {"type": "object", "path": path, "force": force}
+        elif prefix:
+            document = {"type": "common_prefix", "path": prefix, "force": force}
+        else:
+            document = {"type": "reset", "force": force}
+        self._connection.call("PUT", (*self._base, "branches", branch), None, document)
+
+    # Commits
+
+    def commit(
+        self,
+        branch: str,
+        message: str,
+        *,
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        allow_empty: bool = False,
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """Make the branch's uncommitted changes a commit."""
+        document = {
+            "message": message,
+            "metadata": dict(metadata or {}),
+            "date": created,
+            "allow_empty": allow_empty,
+            "force": force,
+        }
+        path = (*self._base, "branches", branch, "commits")
+        return self._connection.call("POST", path, None, document, key=request_id).read(answers.Commit).value()
+
+    def merge(
+        self,
+        source: str,
+        destination: str,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE,
+        squash: bool = False,
+        allow_empty: bool = False,
+        request_id: str = "",
+        force: bool = False,
+    ) -> Commit:
+        """Bring what ``source`` changed since the common base into the branch ``destination``. Cost: two requests; of one that
+        meets conflicts also :meth:`preview_merge`, which lists them."""
+        strategies = MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
+        document = {
+            "message": message,
+            "metadata": dict(metadata or {}),
+            "strategy": strategies.default.value,
+            "strategies": [{"prefix": prefix, "strategy": one.value} for prefix, one in strategies.by_prefix] or None,
+            "squash_merge": squash,
+            "allow_empty": allow_empty,
+            "force": force,
+        }
+        path = (*self._base, "refs", source, "merge", destination)
+        answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
+        if answer.status != 409:
+            return self.commit_of(answer.read(answers.MergeResult).reference)
+        said = answer.read(answers.Said).message
+        if said.startswith("conflict found"):
+            conflicts = self.preview_merge(source, destination, strategies).conflicts
+            if conflicts:
+                raise MergeConflictError(source, destination, conflicts)
+        raise refusal(409, said, f"merging {source!r} into {destination!r}")
+
+    def revert(
+        self,
+        branch: str,
+        ref: str,
+        *,
+        parent_number: int = 0,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
+        request_id: str = "",
+        force: bool = False,
+    ) -> Commit:
+        """Take back on a branch what one commit changed, as a commit. Cost: two requests; of one that meets conflicts also
+        those of :func:`graveler.remote.replays.replay_conflicts`, which finds them."""
+        document = {
+            "ref": ref,
+            "parent_number": parent_number,
+            "commit_overrides": _overrides(message, metadata),
+            "allow_empty": allow_empty,
+            "force": force,
+        }
+        path = (*self._base, "branches", branch, "revert")
+        answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
+        if answer.status == 409:
+            said = answer.read(answers.Said).message
+            if not said.startswith("conflict"):
+                raise InvalidError(said)  # a merge without its parent: a conflict to other clients
+            commit, parent = self._replayed(ref, parent_number)
+            raise self._conflicts(ref, branch, commit, parent, refusal(409, said, f"reverting {ref!r} on {branch!r}"))
+        return self.commit_of(answer.headers.get(answers.COMMIT_HEADER) or f"{branch}@")
+
+    def cherry_pick(
+        self,
+        branch: str,
+        ref: str,
+        *,
+        parent_number: int = 0,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
+        request_id: str = "",
+        force: bool = False,
+    ) -> Commit:
+        """Make on a branch what one commit changed elsewhere. Conflicts as of :meth:`revert`."""
+        if allow_empty:
+            raise not_offered("picking a commit that changes nothing")
+        document = {
+            "ref": ref,
+            "parent_number": parent_number,
+            "commit_overrides": _overrides(message, metadata),
+            "force": force,
+        }
+        path = (*self._base, "branches", branch, "cherry-pick")
+        answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
+        if answer.status == 409:
+            commit, parent = self._replayed(ref, parent_number)
+            refused = refusal(409, answer.read(answers.Said).message, f"picking {ref!r} onto {branch!r}")
+            raise self._conflicts(ref, branch, parent, commit, refused)
+        return answer.read(answers.Commit).value()
+
+    def _replayed(self, ref: str, parent_number: int) -> tuple[CommitID, CommitID]:
+        """A commit, and the parent that it is replayed against."""
+        commit = self.commit_of(ref)
+        return commit.id, commit.parents[max(parent_number, 1) - 1]
+
+    def _conflicts(
+        self, ref: str, branch: str, base: CommitID, source: CommitID, refused: GravelerError
+    ) -> GravelerError:
+        """The error that lists the conflicts; ``refused`` if there are none any more."""
+        conflicts = replay_conflicts(self, branch, base, source)
+        return MergeConflictError(ref, branch, conflicts) if conflicts else refused
+
+    def import_folder(
+        self,
+        branch: str,
+        folder: Path,
+        destination: str = "",
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        force: bool = False,
+    ) -> Commit:
+        """As :meth:`import_addresses`, of a folder of the machine that serves the lake."""
+        from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+
+        return self.import_addresses(
+            branch,
+            [ImportAddress(AddressType.COMMON_PREFIX, f"file://{folder.absolute()}/", destination)],
+            message=message or f"Import {folder}",
+            metadata=metadata,
+            request_id=request_id,
+            progress=progress,
+            force=force,
+        )
+
+    def import_listing(
+        self,
+        branch: str,
+        listing: Path | Sequence[Path],
+        options: "ListingOptions | None" = None,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        force: bool = False,
+    ) -> NoReturn:
+        """Not in the HTTP API: :class:`InvalidError`."""
+        raise not_offered("importing a listing")
+
+    def import_addresses(
+        self,
+        branch: str,
+        addresses: "Sequence[ImportAddress]",
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        force: bool = False,
+    ) -> Commit:
+        """Take over objects where they lie, as one commit, and wait for it; Ctrl-C cancels it. Cost: two requests, one for each
+        look at how far it is, and one for each address to see how many bytes it was."""
+        document = {
+            "paths": [
+                {"type": one.type.value, "path": one.address, "destination": one.destination} for one in addresses
+            ],
+            "commit": {"message": message, "metadata": dict(metadata or {})},
+            "force": force,
+        }
+        path = (*self._base, "branches", branch, "import")
+        begun = self._connection.call("POST", path, None, document, key=request_id).read(answers.ImportStarted)
+        try:
+            commit = self._wait_for_import(path, begun.id, progress)
+            progress(0, sum(self.du(commit.id, _place(one)).size for one in addresses))
+            return commit
+        except KeyboardInterrupt:
+            self._connection.call("DELETE", path, {"id": begun.id}, passing=(404, 409))
+            raise
+
+    def _wait_for_import(self, path: Sequence[str], import_id: str, progress: Progress) -> Commit:
+        pause, done = _FIRST_LOOK, 0
+        while True:
+            status = self._connection.get(path, answers.ImportStatus, {"id": import_id})
+            progress(status.ingested_objects - done, 0)
+            done = status.ingested_objects
+            if status.error is not None:
+                raise _import_failure(status.error.message)
+            if status.completed and status.commit is not None:
+                return status.commit.value()
+            time.sleep(pause)
+            pause = min(_LONGEST_LOOK, pause * 1.5)
+
+
+def _overrides(message: str, metadata: Mapping[str, str] | None) -> dict[str, object]:
+    return {"message": message or None, "metadata": None if metadata is None else dict(metadata)}
+
+
+def _place(address: "ImportAddress") -> str:
+    """What an import replaces: a path, or the beginning of paths."""
+    destination = address.destination
+    is_folder = address.type.value == "common_prefix" and destination
+    return f"{destination.rstrip('/')}/" if is_folder else destination
+
+
+def _import_failure(message: str) -> GravelerError:
+    if "does not exist" in message:
+        return NotFoundError(message)
+    return InvalidError(f"the import failed, and nothing was changed: {message}")
+
+
+def _expect_apart(same: bool, source: str, destination: str) -> None:
+    if same and (source.startswith(destination) or destination.startswith(source)):
+        raise InvalidError(
+            f"prefix {source!r} and prefix {destination!r} overlap on one branch; name two of which none begins with the other"
+        )

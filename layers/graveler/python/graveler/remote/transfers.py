@@ -1,0 +1,223 @@
+"""The bytes of objects, by presigned URLs: between this machine and the object store, past the server; through it only where it
+offers no such URLs."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from hashlib import md5
+from pathlib import Path
+from threading import Lock
+from typing import BinaryIO, Final
+
+from graveler.errors import BusyError, CorruptError, InvalidError, NotFoundError, UnavailableError
+from graveler.model import ObjectEntry
+from graveler.remote.answers import Config, MultipartUpload, ObjectStats, PartURL, StagingLocation
+from graveler.remote.connection import Connection, OpenFile
+
+MAX_WHOLE: Final = 4 << 30
+"""A file up to this size (bytes) is put as a whole: S3 takes 5 GiB."""
+PART: Final = 256 << 20
+"""Bytes of each part of a larger one: 10,000 parts make 2.4 TiB."""
+_MAX_PARTS: Final = 10_000
+_PIECE: Final = 1 << 20
+_MD5_DIGITS: Final = 32
+_KEPT_URLS: Final = 256
+_SPARE_SECONDS: Final = 60
+"""A URL that expires sooner is asked for anew."""
+
+
+class Transfers:
+    """Uploads and downloads of one repository. Shared by threads."""
+
+    def __init__(self, connection: Connection, repository: str) -> None:
+        self._connection = connection
+        self._base = ("repositories", repository)
+        self._urls: OrderedDict[tuple[object, ...], tuple[str, int]] = OrderedDict()
+        self._lock = Lock()
+        self._presigns: bool | None = None
+
+    def read(self, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
+        """The bytes of an object that was looked up in ``ref``, in pieces. Cost: one request for a URL, unless there is one from
+        before, and one object read. :class:`BusyError` if the object was replaced meanwhile, and can't be found any more."""
+        if entry.size == 0 or length == 0:
+            return iter(())
+        if not self._presigned():
+            return self._read_through(ref, entry, start, length)
+        return self._connection.bytes_at(self._url(ref, entry), start, length)
+
+    def _presigned(self) -> bool:
+        if self._presigns is None:
+            self._presigns = self._connection.get(("config",), Config).storage_config.pre_sign_support
+        return self._presigns
+
+    def _url(self, ref: str, entry: ObjectEntry) -> str:
+        """A URL to read this version of the object with."""
+        key = (ref, entry.path, entry.checksum, entry.size, entry.mtime)
+        with self._lock:
+            url, expires = self._urls.get(key, ("", 0))
+        if expires - _SPARE_SECONDS > time.time():
+            return url
+        found = self._connection.get(
+            (*self._base, "refs", ref, "objects", "stat"), ObjectStats, {"path": entry.path, "presign": True}
+        )
+        _expect_same(ref, entry, found)
+        with self._lock:
+            self._urls[key] = found.physical_address, found.physical_address_expiry
+            self._urls.move_to_end(key)
+            while len(self._urls) > _KEPT_URLS:
+                self._urls.popitem(last=False)
+        return found.physical_address
+
+    def _read_through(self, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
+        end = entry.size if length is None else min(entry.size, start + length)
+        path = (*self._base, "refs", ref, "objects")
+        for at in range(start, end, _PIECE):
+            last = min(end, at + _PIECE) - 1
+            answer = self._connection.call("GET", path, {"path": entry.path}, headers={"range": f"bytes={at}-{last}"})
+            if answer.headers.get("etag", f'"{entry.checksum}"') != f'"{entry.checksum}"':
+                raise _replaced(ref, entry)
+            yield answer.body
+
+    def upload(
+        self,
+        branch: str,
+        path: str,
+        data: bytes | Path,
+        *,
+        content_type: str,
+        metadata: Mapping[str, str],
+        if_absent: bool,
+        force: bool,
+    ) -> ObjectEntry:
+        """Write an object's bytes and stage it. ``data`` is the bytes, or a file. Cost: two requests, and the object write (with
+        two requests more for each part of a very large file)."""
+        if isinstance(data, bytes):
+            return self._put(
+                branch,
+                path,
+                data,
+                len(data),
+                md5(data, usedforsecurity=False).hexdigest(),
+                content_type,
+                metadata,
+                if_absent=if_absent,
+                force=force,
+            )
+        try:
+            with data.open("rb") as file:
+                size, checksum = _digest(file)
+                if size > MAX_WHOLE and not if_absent and not force:
+                    return self._put_parts(branch, path, file, size, content_type, metadata)
+                return self._put(
+                    branch,
+                    path,
+                    OpenFile(file, size),
+                    size,
+                    checksum,
+                    content_type,
+                    metadata,
+                    if_absent=if_absent,
+                    force=force,
+                )
+        except FileNotFoundError:
+            raise NotFoundError(f"file {str(data)!r} does not exist; name one that does") from None
+        except OSError as error:
+            raise UnavailableError(
+                f"cannot read {str(data)!r}: {error.strerror or error}; nothing was staged"
+            ) from None
+
+    def _put(
+        self,
+        branch: str,
+        path: str,
+        data: bytes | OpenFile,
+        size: int,
+        checksum: str,
+        content_type: str,
+        metadata: Mapping[str, str],
+        *,
+        if_absent: bool,
+        force: bool,
+    ) -> ObjectEntry:
+        backing = (*self._base, "branches", branch, "staging", "backing")
+        place = self._connection.get(backing, StagingLocation, {"path": path, "presign": True})
+        if place.presigned_url is None:
+            raise UnavailableError(
+                f"the server gives no URLs to upload to, so {path!r} cannot be uploaded; see the settings of its store"
+            )
+        _check_etag(self._connection.put_bytes(place.presigned_url, data), checksum, path)
+        answer = self._connection.call(
+            "PUT",
+            backing,
+            {"path": path},
+            {
+                "staging": {"physical_address": place.physical_address},
+                "checksum": checksum,
+                "size_bytes": size,
+                "user_metadata": dict(metadata),
+                "content_type": content_type,
+                "force": force,
+            },
+            headers={"if-none-match": "*"} if if_absent else None,
+        )
+        return answer.read(ObjectStats).entry()
+
+    def _put_parts(
+        self, branch: str, path: str, file: BinaryIO, size: int, content_type: str, metadata: Mapping[str, str]
+    ) -> ObjectEntry:
+        uploads = (*self._base, "branches", branch, "staging", "pmpu")
+        part_bytes = max(PART, -(-size // _MAX_PARTS))
+        begun = self._connection.call("POST", uploads, {"path": path}).read(MultipartUpload)
+        upload = (*uploads, begun.upload_id)
+        where = {"physical_address": begun.physical_address}
+        parts: list[dict[str, object]] = []
+        try:
+            for number, start in enumerate(range(0, size, part_bytes), 1):
+                to = self._connection.call("PUT", (*upload, "parts", str(number)), {"path": path}, where)
+                part = OpenFile(file, min(part_bytes, size - start), start)
+                headers = self._connection.put_bytes(to.read(PartURL).presigned_url, part)
+                _check_etag(headers, _digest(file, start, part.size)[1], path)
+                parts.append({"part_number": number, "etag": headers.get("etag", "").strip('"')})
+        except BaseException:
+            self._connection.call("DELETE", upload, {"path": path}, where)
+            raise
+        document = {**where, "parts": parts, "content_type": content_type, "user_metadata": dict(metadata)}
+        return self._connection.call("PUT", upload, {"path": path}, document).read(ObjectStats).entry()
+
+
+def _digest(file: BinaryIO, start: int = 0, size: int | None = None) -> tuple[int, str]:
+    """Size and MD5 of a file, or of ``size`` bytes of it."""
+    digest, done = md5(usedforsecurity=False), 0
+    file.seek(start)
+    while size is None or done < size:
+        piece = file.read(_PIECE if size is None else min(_PIECE, size - done))
+        if not piece:
+            break
+        digest.update(piece)
+        done += len(piece)
+    return done, digest.hexdigest()
+
+
+def _check_etag(headers: Mapping[str, str], checksum: str, path: str) -> None:
+    """See that the store has the bytes that were sent: where its ETag is an MD5, it must be theirs."""
+    etag = headers.get("etag", "").strip('"')
+    encrypted = headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")  # its ETags are no MD5
+    is_md5 = (
+        len(etag) == _MD5_DIGITS and not encrypted and "x-amz-server-side-encryption-customer-algorithm" not in headers
+    )
+    if is_md5 and etag != checksum:
+        raise CorruptError(
+            f"{path!r}: the store has other bytes (MD5 {etag}) than were sent ({checksum}); nothing was staged. If the file "
+            "changed while it was uploaded, upload it again"
+        )
+
+
+def _expect_same(ref: str, entry: ObjectEntry, found: ObjectStats) -> None:
+    if (found.checksum, found.size_bytes, found.mtime) != (entry.checksum, entry.size, entry.mtime):
+        raise _replaced(ref, entry)
+    if "://" not in found.physical_address or not found.physical_address.startswith("http"):
+        raise InvalidError(f"the server gave no URL for {entry.path!r}, but {found.physical_address!r}")
+
+
+def _replaced(ref: str, entry: ObjectEntry) -> BusyError:
+    return BusyError(f"{entry.path!r} was replaced in {ref!r} while it was read; try again")

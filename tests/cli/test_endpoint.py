@@ -1,0 +1,177 @@
+"""The command line on a lake behind a server: what other modules tell of a lake in a folder, told again of a real server."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from secrets import token_hex
+from types import ModuleType
+from typing import Final
+
+import pytest
+
+from graveler.access.authentication import Access
+from graveler.access.permissions import Role
+from graveler.lake.folder import create_folder_lake
+from tests.cli import (
+    test_changes_and_history,
+    test_copies,
+    test_every_command,
+    test_exports,
+    test_imports,
+    test_insight,
+    test_merges,
+    test_objects_and_transfers,
+    test_repositories_and_refs,
+    test_resets,
+    test_settings,
+)
+from tests.cli.support import commit, done, put, run
+from tests.server.support import Running, running
+
+NOT_OFFERED: Final = "the HTTP API has no such operation"
+OF_FOLDERS: Final = "it is about lakes in folders"
+HELP: Final = "it is about the help, whatever the lake"
+
+MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
+    test_changes_and_history: {
+        "test_reflog_also_of_a_deleted_branch": NOT_OFFERED,
+        "test_import_is_refused": OF_FOLDERS,
+    },
+    test_copies: {},
+    test_every_command: {
+        "test_the_commands_are_all_there": HELP,
+        "test_its_help_has_examples_and_says_what_its_json_is": HELP,
+        "test_what_deletes_or_replaces_has_a_dry_run": HELP,
+        "test_wrong_use_is_one_sentence_that_names_the_help": HELP,
+    },
+    test_exports: {"test_an_export_is_refused": OF_FOLDERS},
+    test_imports: dict.fromkeys(
+        (
+            "test_a_listing_is_imported_as_one_commit",
+            "test_several_listings_and_a_source",
+            "test_columns_base_and_encoded_keys",
+            "test_folders_and_the_last_row",
+            "test_a_bad_listing_is_refused",
+        ),
+        NOT_OFFERED,
+    ),
+    test_insight: {},
+    test_merges: {"test_cherry_pick": NOT_OFFERED},
+    test_objects_and_transfers: {
+        "test_what_goes_wrong_is_told": OF_FOLDERS,
+        "test_a_changed_import_is_noticed_and_leaves_no_file": OF_FOLDERS,
+    },
+    test_repositories_and_refs: {
+        "test_a_repository_from_its_creation_to_its_end": OF_FOLDERS,
+    },
+    test_resets: {"test_a_branch_is_renamed_with_its_uncommitted_changes": NOT_OFFERED},
+    test_settings: {"test_a_read_only_repository_refuses_changes": NOT_OFFERED},
+}
+"""Modules whose tests are told again, and why some of each are not."""
+
+
+def _tell(module: ModuleType, left_out: Mapping[str, str]) -> None:
+    """Bring a module's tests and fixtures here, where ``lake`` is another one."""
+    assert set(left_out) <= set(vars(module)), set(left_out) - set(vars(module))
+    for name, found in vars(module).items():
+        if name.startswith("test_") and callable(found) and name not in left_out:
+            globals()[f"{name}__{module.__name__.rpartition('test_')[2]}"] = found
+        elif type(found).__name__ == "FixtureFunctionDefinition" and name != "lake":
+            globals()[name] = found
+
+
+for _module, _left_out in MODULES.items():
+    _tell(_module, _left_out)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str, str]]:
+    """A server, and an admin's key whose name is the tests' user."""
+    folder = tmp_path_factory.mktemp("served")
+    with create_folder_lake(folder / "lake") as lake:
+        made = Access(lake.tables).create_key("tester", Role.ADMIN, (), ())
+    with running(folder, workers=1, key=False) as server:
+        yield server, made.key.key_id, made.secret
+
+
+@pytest.fixture
+def lake(server: tuple[Running, str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The server's lake, with the empty repository ``lake`` alone; the environment names the server."""
+    running_server, key_id, secret = server
+    monkeypatch.setenv("GRAVELER_ENDPOINT", running_server.url)
+    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
+    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
+    for repository in done("repo", "list").out.splitlines():
+        done("repo", "delete", repository.split()[0], "--yes", "--force")
+    done("repo", "create", "lake", "--namespace", f"local://lake-{token_hex(6)}")
+    return running_server.lake
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("reflog", "lakefs://lake/main"),
+        ("branch", "rename", "lakefs://lake/dev", "other"),
+        ("repo", "read-only", "lake", "on"),
+        ("import", "--listing", "list.csv", "lakefs://lake/main/"),
+        ("ingest", "rules", "list", "lake"),
+        ("ingest", "watch", "."),
+        ("init",),
+        ("serve", "--port", "0"),
+    ],
+)
+def test_what_the_api_has_no_operation_for_says_so_and_where_to_do_it(lake: Path, arguments: tuple[str, ...]) -> None:
+    done("branch", "create", "lakefs://lake/dev")
+    refused = run(*arguments)
+    assert (refused.code, refused.out) == (2, ""), refused
+    assert "not in the HTTP API" in refused.err
+    assert "in its folder, or with --tables" in refused.err
+
+
+def test_the_server_may_be_named_by_options(
+    lake: Path, server: tuple[Running, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GRAVELER_ENDPOINT")
+    url = server[0].url
+    assert done("--endpoint", url, "repo", "list", "--json").json["name"] == "lake"
+    assert done("--lake", f"{url}/api/v1", "branch", "list", "lake").out.endswith("main  (default)\n")
+    assert done("branch", "list", "lake", "--lake", url).out.endswith("main  (default)\n")
+    shown = done("--endpoint", url, "repo", "show", "lake").out
+    assert f"lake:            {url}" in shown
+
+
+def test_wrong_keys_and_no_keys_are_told(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", "wrong")
+    refused = run("repo", "list")
+    assert (refused.code, "authenticating" in refused.err) == (6, True), refused
+    monkeypatch.delenv("GRAVELER_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("HOME", "/nowhere")
+    refused = run("repo", "list")
+    assert (refused.code, "there is no access key for it" in refused.err) == (6, True), refused
+
+
+def test_a_server_that_is_not_there_is_told(lake: Path) -> None:
+    refused = run("--endpoint", "http://127.0.0.1:9", "repo", "list")
+    assert (refused.code, refused.err.count("\n")) == (9, 1), refused
+    assert "no answer" in refused.err
+
+
+def test_names_are_offered_to_a_shell(lake: Path) -> None:
+    done("branch", "create", "lakefs://lake/dev")
+    environment = {
+        **os.environ,
+        "_GRAVELER_COMPLETE": "complete_zsh",
+        "_TYPER_COMPLETE_ARGS": "graveler log lakefs://lake/d",
+    }
+    command = [sys.executable, "-m", "graveler.cli"]
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "lakefs://lake/dev" in shown.stdout.replace("\\", "")
+
+
+def test_the_committer_is_the_keys_name(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAVELER_USER", "somebody else")
+    put("main", "a", "1")
+    made = commit("main", "One")
+    assert done("log", f"lakefs://lake/{made}", "-n", "1", "--json").json["committer"] == "tester"
