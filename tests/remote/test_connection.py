@@ -1,0 +1,181 @@
+"""Requests: what is sent, what is repeated, what a refusal becomes."""
+
+from base64 import b64encode
+
+import msgspec
+import pytest
+
+from graveler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    ConflictError,
+    CorruptError,
+    DirtyBranchError,
+    ForbiddenError,
+    GoneError,
+    GravelerError,
+    InvalidError,
+    NoChangesError,
+    NotFoundError,
+    ObjectNotFoundError,
+    ParentNotFoundError,
+    PreconditionError,
+    RefNotFoundError,
+    RepositoryNotFoundError,
+    UnavailableError,
+)
+from graveler.remote.connection import Connection, Query
+from tests.remote.conftest import QUICK
+from tests.remote.scripted import Reply, Scripted
+
+OK = Reply(200, b"{}")
+LOST = Reply(0)
+
+
+def said(message: str) -> bytes:
+    return msgspec.json.encode({"message": message})
+
+
+def test_a_request_names_its_path_its_parameters_and_the_key(script: Scripted, connection: Connection) -> None:
+    script.will(OK)
+    query: Query = {
+        "path": "a b/ü&c",
+        "amount": 3,
+        "presign": True,
+        "after": "",
+        "stop_at": None,
+        "objects": ["x", "y"],
+    }
+    connection.call("GET", ("repositories", "r", "refs", "v1/rc~1", "objects"), query)
+    (asked,) = script.asked
+    path, _, shown = asked.target.partition("?")
+    assert path == "/api/v1/repositories/r/refs/v1%2Frc~1/objects"
+    assert shown == "path=a%20b%2F%C3%BC%26c&amount=3&presign=true&objects=x&objects=y"
+    assert asked.headers["authorization"] == f"Basic {b64encode(b'key:secret').decode()}"
+    assert "idempotency-key" not in asked.headers
+
+
+def test_the_base_path_may_be_in_the_url_and_the_host_may_be_another(script: Scripted) -> None:
+    connection = Connection(f"{script.url}/api/v1", "key", "secret", host="abc.execute-api.localhost", retries=QUICK)
+    script.will(OK)
+    connection.call("GET", ("config",))
+    connection.close()
+    assert script.asked[0].target == "/api/v1/config"
+    assert script.asked[0].headers["host"] == "abc.execute-api.localhost"
+
+
+@pytest.mark.parametrize("url", ["", "host", "ftp://host", "https://", "http://host?x=1"])
+def test_what_is_no_url_of_a_server_is_refused(url: str) -> None:
+    with pytest.raises(InvalidError, match="no URL of a server"):
+        Connection(url, "key", "secret")
+
+
+@pytest.mark.parametrize("trouble", [LOST, Reply(503), Reply(502, b"<html>"), Reply(504), Reply(429)])
+def test_the_same_request_is_sent_again(script: Scripted, connection: Connection, trouble: Reply) -> None:
+    script.will(trouble, trouble, OK)
+    connection.call("POST", ("repositories",), None, {"name": "r"})
+    assert len(script.asked) == 3
+    assert len({(asked.body, asked.headers["idempotency-key"]) for asked in script.asked}) == 1, "and does it once"
+
+
+def test_each_request_that_creates_something_has_a_key_of_its_own(script: Scripted, connection: Connection) -> None:
+    script.will(OK, OK, OK)
+    for key in ("", "", "mine"):
+        connection.call("POST", ("repositories",), None, {}, key=key)
+    keys = [asked.headers["idempotency-key"] for asked in script.asked]
+    assert len(set(keys)) == 3
+    assert keys[2] == "mine"
+
+
+def test_who_is_told_to_come_later_does_so_however_often(script: Scripted, connection: Connection) -> None:
+    later = Reply(429, said("too many tries: still worked on"), {"Retry-After": "0"})
+    script.will(*[later] * 10, OK)
+    connection.call("POST", ("repositories", "r", "refs", "a", "merge", "b"), None, {})
+    assert len({asked.headers["idempotency-key"] for asked in script.asked}) == 1
+    assert len(script.asked) == 11
+
+
+def test_a_wait_beyond_patience_ends_as_busy(script: Scripted, connection: Connection) -> None:
+    script.will(*[Reply(429, said("too many tries: still worked on"), {"Retry-After": "9999"})] * 3)
+    impatient = Connection(script.url, "key", "secret", retries=msgspec.structs.replace(QUICK, patience=1))
+    with pytest.raises(BusyError, match=r"^still worked on$"):
+        impatient.call("GET", ("repositories",))
+    impatient.close()
+
+
+def test_in_the_end_it_is_told_that_there_is_no_answer(script: Scripted, connection: Connection) -> None:
+    script.will(LOST, LOST, LOST)
+    with pytest.raises(UnavailableError, match="may have happened or not"):
+        connection.call("PUT", ("repositories", "r"), None, {})
+    assert len(script.asked) == 3
+    with pytest.raises(UnavailableError, match="nothing was changed"):
+        Connection("http://127.0.0.1:9", "key", "secret", retries=QUICK).call("PUT", ("repositories",), None, {})
+
+
+def test_after_a_lost_answer_what_is_gone_was_deleted(script: Scripted, connection: Connection) -> None:
+    script.will(LOST, Reply(404, said("not found: ref 'b' not found: no branch")))
+    assert connection.call("DELETE", ("repositories", "r", "branches", "b")).status == 404
+    script.will(Reply(404, said("not found: ref 'b' not found: no branch")))
+    with pytest.raises(RefNotFoundError):
+        connection.call("DELETE", ("repositories", "r", "branches", "b"))
+
+
+def test_after_a_lost_answer_a_condition_that_fails_says_nothing(script: Scripted, connection: Connection) -> None:
+    taken = Reply(412, said("path already exists (object 'a' already exists; choose another name)"))
+    script.will(LOST, taken)
+    with pytest.raises(UnavailableError, match="an answer was lost"):
+        connection.call("PUT", ("x",), None, {})
+    script.will(taken)
+    with pytest.raises(AlreadyExistsError):
+        connection.call("PUT", ("x",), None, {})
+
+
+def test_an_answer_of_something_else_is_told(script: Scripted, connection: Connection) -> None:
+    script.will(Reply(200, b"<html>a portal</html>"))
+    with pytest.raises(UnavailableError, match="see whether the endpoint is right"):
+        connection.get(("repositories",), dict[str, str])
+
+
+CONFLICT = "conflict found: merging 'a' into 'b': 1 conflict ('x'); nothing was changed"
+REFUSALS: list[tuple[int, str, type[GravelerError], str]] = [
+    (400, "path: Object missing", InvalidError, "path: Object missing"),
+    (400, "commit: no changes (branch 'b' has none)", NoChangesError, "branch 'b' has none"),
+    (400, "no changes: nothing to merge", NoChangesError, "nothing to merge"),
+    (
+        400,
+        "uncommitted changes (dirty branch): branch 'b' has uncommitted changes, so",
+        DirtyBranchError,
+        "branch 'b' has",
+    ),
+    (400, "invalid ref: ref 'b~9' not found: too few", ParentNotFoundError, "ref 'b~9' not found: too few"),
+    (401, "error authenticating request", ForbiddenError, "error authenticating request"),
+    (403, "branch 'b' is protected", ForbiddenError, "branch 'b' is protected"),
+    (404, "repository not found: repository 'r' does not exist; list", RepositoryNotFoundError, "repository 'r' does"),
+    (404, "not found: ref 'v' not found: no branch", RefNotFoundError, "ref 'v' not found: no branch"),
+    (404, "not found: object 'a' does not exist in 'b'", ObjectNotFoundError, "object 'a' does not exist in 'b'"),
+    (404, "not found: no import has the ID 'x'", NotFoundError, "no import has the ID 'x'"),
+    (409, "branch already exists: not unique (branch 'b' already exists; c)", AlreadyExistsError, "branch 'b' already"),
+    (409, CONFLICT, ConflictError, "merging 'a' into 'b': 1 conflict"),
+    (410, "gone: commit 1 has expired", GoneError, "commit 1 has expired"),
+    (412, "path already exists (object 'a' already exists; c)", AlreadyExistsError, "object 'a' already exists; c"),
+    (412, "precondition failed: it moves", PreconditionError, "it moves"),
+    (416, "", InvalidError, "the server answered 416"),
+    (500, "range x is damaged", CorruptError, "range x is damaged"),
+    (500, "unexpected error; the log has the rest under request id 7", UnavailableError, "unexpected error; the log"),
+    (501, "sample data is not implemented", InvalidError, "sample data is not implemented"),
+]
+
+
+@pytest.mark.parametrize(("status", "message", "kind", "text"), REFUSALS)
+def test_a_refusal_is_the_error_of_the_verb(
+    script: Scripted, connection: Connection, status: int, message: str, kind: type[GravelerError], text: str
+) -> None:
+    script.will(Reply(status, said(message)))
+    with pytest.raises(kind) as refused:
+        connection.call("GET", ("repositories",))
+    assert type(refused.value) is kind
+    assert text in str(refused.value)
+    if isinstance(refused.value, RepositoryNotFoundError):
+        assert refused.value.name == "r"
+    if isinstance(refused.value, AlreadyExistsError):
+        assert (refused.value.kind, refused.value.name) in (("branch", "b"), ("object", "a"))
