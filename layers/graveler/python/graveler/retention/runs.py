@@ -62,6 +62,7 @@ class Kind(str, Enum):
     RUN = "old run"
     QUARANTINE = "quarantined file"
     UPLOAD = "unfinished upload"
+    OPERATION = "file of an operation"
 
 
 class Outcome(str, Enum):
