@@ -333,6 +333,8 @@ class Collector:
                         found = Kind.DUMP, "its dump was never finished"
                 elif folder == "quarantine":
                     found = Kind.QUARANTINE, "its time in quarantine is over"
+                elif folder == "operations":
+                    found = Kind.OPERATION, "its operation is over: it was begun longer ago than the grace"
                 elif folder == "gc":
                     if stored.key.startswith(f"{RUNS}/") and stored.modified < now - self._options.report_days * DAY:
                         found = Kind.RUN, "the run is long over"
