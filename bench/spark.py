@@ -1,0 +1,201 @@
+"""``python -m bench.spark``: what the data pipeline costs: an import beside the bare sort of the same rows, reading, differences.
+
+Needs ``.venv-spark`` (`make spark-tools`). Everything runs in Spark's local mode on two cores. The bare sort is the same job
+without what graveler does: the same columns of the listing, partitioned by ranges of the keys and sorted within, and thrown away.
+Seconds are of the clock; CPU is that of Spark's JVM and its Python workers, which other programs on the machine do not disturb.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from shutil import rmtree
+from statistics import median
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+import graveler.spark
+from graveler.lake.folder import create_folder_lake
+from graveler.lake.importing.object_listing import ListingOptions
+from graveler.lake.repository import OpenRepository
+from graveler.spark.importing import ImportReport, import_listing
+from graveler.spark.listing import canonical
+from graveler.spark.session import local_session
+
+OPTIONS = ListingOptions(base="s3://warehouse/")
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """Seconds of the clock and of processors."""
+
+    seconds: float
+    cpu: float
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
+    parser.add_argument("--objects", type=int, default=1_000_000, help="rows of the listing (default %(default)s)")
+    parser.add_argument("--partitions", type=int, help="tasks (default: one for a million rows, two at least)")
+    parser.add_argument("--repeat", type=int, default=3, help="timed runs of each (default %(default)s)")
+    parser.add_argument("--changes", type=int, default=1_000_000, help="differing objects (default %(default)s)")
+    parser.add_argument("--memory", default="4g", help="of Spark's JVM (default %(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where listings and lakes go")
+    arguments = parser.parse_args()
+    spark = local_session("graveler bench", cores=2, spark__driver__memory=arguments.memory)
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        measure(spark, arguments)
+    finally:
+        spark.stop()
+
+
+def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
+    """Print a line for each thing measured."""
+    count: int = arguments.objects
+    partitions: int = arguments.partitions or max(2, -(-count // 1_000_000))
+    listing = listing_of(spark, arguments.folder, count)
+    folder = arguments.folder / "spark-lake"
+    rmtree(folder, ignore_errors=True)
+    repository = create_folder_lake(folder).create_repository("bench", "local://bench")
+    small = listing_of(spark, arguments.folder, 50_000)
+    bare(small, 2)
+    import_listing(spark, repository, "main", small, OPTIONS, partitions=2)  # what starts once has started
+    print(f"{count:,} rows in Parquet, {partitions} partitions, medians of {arguments.repeat} runs, two cores.\n")
+    print("| what | seconds | CPU seconds | a second | CPU µs each | |")
+    print("|---|---:|---:|---:|---:|---|")
+    sorts: list[Cost] = []
+    imports: list[Cost] = []
+    reports: list[ImportReport] = []
+    for _ in range(arguments.repeat):  # by turns, so that what disturbs one disturbs the other
+        sorts.append(timed(lambda: bare(listing, partitions)))
+        imports.append(
+            timed(
+                lambda: reports.append(
+                    import_listing(spark, repository, "main", listing, OPTIONS, partitions=partitions)
+                )
+            )
+        )
+    sort, whole = middle(sorts), middle(imports)
+    built = reports[-1].built
+    assert built is not None
+    line("bare range partition and sort", sort, count)
+    line(
+        "import, from the listing to the commit",
+        whole,
+        count,
+        f"{sort.seconds / whole.seconds:.2f} × the sort's speed ({sort.cpu / whole.cpu:.2f} by CPU)",
+    )
+    joins = median(report.built.join_seconds for report in reports if report.built is not None)
+    share = joins / whole.seconds
+    print(f"| joining {partitions} subtrees | {joins:.2f} | | | | {share:.1%} of the import; {built.ranges} ranges |")
+    print(f"| Python workers | | | | | at most {peak_of_workers() >> 20} MiB each |")
+    read_and_compare(spark, repository, listing, count, arguments.changes, arguments.repeat)
+
+
+def listing_of(spark: SparkSession, folder: Path, count: int) -> DataFrame:
+    """A listing in no order, with keys like a hive table's; made once."""
+    path = folder / f"listing-{count}.parquet"
+    if not (path / "_SUCCESS").exists():
+        number = sql.col("id")
+        day = sql.expr("date_add(date'2016-01-01', cast((id * 7919) % 2000 as int))")
+        frame = spark.range(count).select(
+            sql.format_string(
+                "table%05d/dt=%s/part-%09d.snappy.parquet", number % 17, day.cast("string"), number
+            ).alias("key"),
+            ((number * 31) % 100_000).alias("size"),
+            sql.md5(number.cast("string")).alias("etag"),
+            sql.timestamp_seconds(number % 10_000_000 + 1_700_000_000).alias("last_modified_date"),
+        )
+        frame.repartition(max(2, count // 2_000_000), sql.xxhash64("key")).write.mode("overwrite").parquet(str(path))
+    return spark.read.parquet(str(path))
+
+
+def bare(listing: DataFrame, partitions: int) -> None:
+    """The same rows, partitioned by ranges of keys and sorted, and thrown away."""
+    rows, columns = canonical(listing, OPTIONS, "local://bench", "listing", 0)
+    ordered = rows.repartitionByRange(partitions, columns.name).sortWithinPartitions(columns.name)
+    ordered.write.format("noop").mode("overwrite").save()
+
+
+def read_and_compare(
+    spark: SparkSession, repository: OpenRepository, listing: DataFrame, count: int, changes: int, repeat: int
+) -> None:
+    """Reading all rows of a ref, and the difference of two commits in ``changes`` objects."""
+    before = repository.commit_of("main")
+    # One object in so many gets another size, all over the lake.
+    step = max(1, count // changes)
+    changed = listing.withColumn("size", sql.col("size") + sql.when(sql.xxhash64("key") % step == 0, 1).otherwise(0))
+    after = import_listing(spark, repository, "main", changed, OPTIONS).commit
+    objects = graveler.spark.objects(spark, repository, before.id)
+    line("reading all rows", middle([timed(lambda: consume(objects)) for _ in range(repeat)]), count)
+    differences = graveler.spark.diff(spark, repository, before.id, after.id)
+    found = differences.count()
+    cost = middle([timed(lambda: consume(differences)) for _ in range(repeat)])
+    line("differences of two commits", cost, found, f"{found:,} changes")
+
+
+def consume(frame: DataFrame) -> None:
+    """Make all rows."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def timed(run: Callable[[], object]) -> Cost:
+    """What a call costs."""
+    cpu, began = cpu_seconds(), time.perf_counter()
+    run()
+    return Cost(time.perf_counter() - began, cpu_seconds() - cpu)
+
+
+def middle(costs: Iterable[Cost]) -> Cost:
+    """The medians."""
+    seconds, cpu = zip(*costs, strict=True)
+    return Cost(median(seconds), median(cpu))
+
+
+def line(what: str, cost: Cost, count: int, note: str = "") -> None:
+    """Print a row of the table."""
+    each = cost.cpu / count * 1e6
+    print(
+        f"| {what} | {cost.seconds:.1f} | {cost.cpu:.1f} | {count / cost.seconds:,.0f} | {each:.1f} | {note} |",
+        flush=True,
+    )
+
+
+def processes() -> dict[int, list[str]]:
+    """What /proc says of this process and all below it: the fields behind the program's name."""
+    every: dict[int, list[str]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                every[int(entry.name)] = (entry / "stat").read_text().rpartition(")")[2].split()
+    mine = {os.getpid()}
+    while below := {pid for pid, fields in every.items() if int(fields[1]) in mine} - mine:
+        mine |= below
+    return {pid: every[pid] for pid in mine}
+
+
+def cpu_seconds() -> float:
+    """Processor time of this process, of Spark's JVM, and of its workers, those that have ended included."""
+    return sum(sum(map(int, fields[11:15])) for fields in processes().values()) / _TICK
+
+
+def peak_of_workers() -> int:
+    """The most memory (bytes) that one of Spark's Python workers has had."""
+    peaks = [0]
+    for pid in processes():
+        with suppress(OSError):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if b"pyspark.daemon" in command:
+                status = Path(f"/proc/{pid}/status").read_text()
+                peaks += [int(row.split()[1]) * 1024 for row in status.splitlines() if row.startswith("VmHWM")]
+    return max(peaks)
+
+
+if __name__ == "__main__":
+    main()
