@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
 from graveler.lake.importing.listing_rows import RowRules
+from graveler.lake.importing.listing_tables import Batch
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
+from graveler.spark.encoding import PlainRows
 from graveler.spark.listing import Columns
 from graveler.spark.subtrees import Subtree, Subtrees, SubtreeTask
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.tree.files import TreeStore
+from graveler.tree.record import RecordCodec, record_ids
 from graveler.tree.writer import build, join
 from tests.spark.listings import BASE, TINY, Row, batches_of, latest, records_of, rows_of
 
@@ -159,6 +162,62 @@ def test_rows_with_bad_values_are_counted_and_told_and_leave_no_note() -> None:
     assert "is not UTF-8" in told["b\\xff"]
     assert told["eeeee"].startswith("column 'key'")
     assert checkpoint.read(0.0)[0] == []
+
+
+PLAIN = st.tuples(
+    st.text("ab/+\u00e9\U0001f600", min_size=1, max_size=4),
+    st.sampled_from([0, 1, 1 << 40, (1 << 63) - 1, -1]),
+    st.sampled_from(["ab" * 16, "0" * 32, "AB" * 16, "ab" * 15 + "a ", "cd" * 20, "", "-"]),
+    st.sampled_from([1 << 16, 1_700_000_000, (1 << 32) - 1, 1 << 32, 7]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.lists(PLAIN, min_size=1, max_size=6),
+    source=st.sampled_from(["", "a", "a/"]),
+    destination=st.sampled_from(["", "d/"]),
+    base=st.sampled_from([BASE, "", "mem://repo/"]),
+    buckets=st.sampled_from([("b",), ("b", "c"), ()]),
+    offset=st.integers(0, 2),
+)
+def test_whole_batches_are_encoded_as_rows_are(
+    rows: list[tuple[str, int, str, int]], source: str, destination: str, base: str, buckets: Sequence[str], offset: int
+) -> None:
+    def batch_of(rows: list[tuple[str, int, str, int]]) -> arrow.RecordBatch:
+        keys, sizes, etags, times = zip(*rows, strict=True)
+        arrays = {
+            "key": arrow.array([key.encode() for key in keys], arrow.binary()),
+            "size": arrow.array(sizes, arrow.int64()),
+            "checksum": arrow.array(etags, arrow.string()),
+            "mtime": arrow.array(times, arrow.int64()),
+        }
+        if buckets:
+            arrays["bucket"] = arrow.array([buckets[n % len(buckets)] for n in range(len(keys))], arrow.string())
+        else:
+            arrays["physical_address"] = arrow.array([f"s3://x/{key}" for key in keys], arrow.string())
+        return arrow.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+    rules = RowRules(source, destination, base, False, False)
+    batch = batch_of(rows)
+    found = PlainRows(rules, f"{NAMESPACE}/").encode(batch)
+    names = {name: name for name in batch.schema.names}
+    reader = Columns(names, rules, NAMESPACE, "x", 7).reader(RecordCodec(NAMESPACE))
+    values = {name: column.to_pylist() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    if found is None:
+        return  # left to the reader
+    (keys, _, packed), _ = reader.block(Batch(range(len(rows)), values), 0)
+    assert found == (keys, packed, record_ids(keys, packed))
+    part = PlainRows(rules, f"{NAMESPACE}/").encode(batch.slice(offset))
+    if offset < len(rows):
+        assert part == (keys[offset:], packed[offset:], record_ids(keys[offset:], packed[offset:]))
+
+
+def test_usual_batches_are_encoded_as_a_whole() -> None:
+    batch = batches_of(rows_of(Random(2), 12), Random(1))[0]
+    found = PlainRows(COLUMNS.rules, f"{NAMESPACE}/").encode(batch)
+    assert found is not None
+    assert len(found[0]) == batch.num_rows
 
 
 def test_rows_that_do_not_ascend_are_an_error() -> None:

@@ -14,6 +14,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.places import Named, find_place
 from graveler.storage.files import ImmutableFiles
 from graveler.tree.files import TreeStore
+from graveler.tree.ids import NoNotes
 
 TASK_MEMORY: Final = 48 << 20
 """Bytes of files of trees that a task keeps at hand."""
@@ -37,19 +38,9 @@ def place_of(options: Mapping[str, object]) -> LakePlace:
     return find_place(Named(**named))
 
 
-class _NoNotes:
-    """Remembers nothing: a task writes each range once."""
-
-    def get(self, name: str) -> None:
-        """Nothing."""
-
-    def put(self, name: str, data: bytes) -> None:
-        """Nothing."""
-
-
 def task_store(repository: OpenRepository) -> TreeStore:
     """Where tasks read and write the files of the repository's trees. Picklable; makes its clients anew in each process, and
     knows no table and no cache of the driver's."""
-    store = TreeStore(ImmutableFiles(repository.namespace, None, repository.grace), notes=_NoNotes())
+    store = TreeStore(ImmutableFiles(repository.namespace, None, repository.grace), notes=NoNotes())
     store.limit(TASK_MEMORY)
     return store

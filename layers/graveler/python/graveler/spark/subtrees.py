@@ -20,10 +20,12 @@ from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.importing.listing_rows import RowReader
 from graveler.lake.importing.listing_tables import Batch
 from graveler.model import SplitParameters
+from graveler.spark.encoding import PlainRows
 from graveler.spark.listing import PROBLEM, Columns
 from graveler.tree.files import TreeStore
+from graveler.tree.ids import ID_BYTES
 from graveler.tree.record import RecordCodec
-from graveler.tree.tree import Tree
+from graveler.tree.tree import Part, Tree
 from graveler.tree.writer import TreeWriter
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ class SubtreeTask:
                 )
                 duplicates = rows.duplicates
 
-        for keys, packed in rows.distinct(batches):
+        for keys, packed, ids in rows.distinct(batches):
             at = 0
             while at < len(keys):
                 here = bisect_right(self._gaps, keys[at])
@@ -150,7 +152,8 @@ class SubtreeTask:
                 if writer is None or here != gap:
                     finish(ends=False)
                     writer, gap = TreeWriter(self._store, self._split), here
-                writer.add(keys[at:end], packed[at:end])
+                some = None if ids is None else ids[at * ID_BYTES : end * ID_BYTES]
+                writer.add(keys[at:end], packed[at:end], some)
                 at = end
         finish(ends=True)
         done = Subtrees(trees, rows.bad, rows.samples)
@@ -165,28 +168,31 @@ class _Rows:
     def __init__(self, columns: Columns) -> None:
         self._codec = RecordCodec(columns.namespace)
         self._reader: RowReader = columns.reader(self._codec)
+        self._plain = PlainRows(columns.rules, columns.namespace.rstrip("/") + "/")
         self._name = columns.name
         self.duplicates = 0
         self.bad = 0
         self.samples: list[BadRow] = []
 
-    def distinct(self, batches: Iterator[arrow.RecordBatch]) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Keys and packed bytes. Of rows with one key, the one with the latest time wins; of several such, the one whose record
-        is the greatest, so that the order in which they come does not matter."""
-        held: tuple[bytes, bytes] | None = None
+    def distinct(self, batches: Iterator[arrow.RecordBatch]) -> Iterator[Part]:
+        """Keys, packed bytes, and record IDs where they are known. Of rows with one key, the one with the latest time wins; of
+        several such, the one whose record is the greatest, so that the order in which they come does not matter."""
+        held: Part | None = None
         for batch in batches:
-            keys, packed = self._records(batch)
+            keys, packed, ids = self._plain.encode(batch) or (*self._records(batch), None)
             if not keys:
                 continue
             if held is not None:  # the first of this batch may have the key of the last one of the batch before
-                keys, packed = [held[0], *keys], [held[1], *packed]
+                keys, packed = held[0] + keys, held[1] + packed
+                ids = None if ids is None or held[2] is None else held[2] + ids
             if not all(map(lt, keys, islice(keys, 1, None))):
                 keys, packed = self._latest(keys, packed)
-            held = keys.pop(), packed.pop()
+                ids = None
+            held = [keys.pop()], [packed.pop()], None if ids is None else ids[-ID_BYTES:]
             if keys:
-                yield keys, packed
+                yield keys, packed, None if ids is None else ids[:-ID_BYTES]
         if held is not None:
-            yield [held[0]], [held[1]]
+            yield held
 
     def _latest(self, keys: list[bytes], packed: list[bytes]) -> tuple[list[bytes], list[bytes]]:
         some_keys: list[bytes] = []
@@ -206,6 +212,7 @@ class _Rows:
         return self._codec.decode(key, record).mtime
 
     def _records(self, batch: arrow.RecordBatch) -> tuple[list[bytes], list[bytes]]:
+        """The records of any rows; bad ones are counted."""
         columns = {name: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
         problems = columns.pop(PROBLEM, None)
         if problems is not None and batch.column(PROBLEM).null_count < len(problems):

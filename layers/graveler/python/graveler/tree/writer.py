@@ -199,10 +199,11 @@ class TreeWriter:
         description = info.pack()
         if not self._is_known(info.last, description):
             data = write_table(keys, packed, self._store.scratch)
-            layout, counts = layout_of(data, keys)
-            room = slack(self._split, keys, *self._before_window)
             self._store.put(RANGES, info.name, data)
-            self._store.notes.put(info.id, info.suffix, RangeNote(ids, digests, layout, counts, self._split, room))
+            if self._store.notes.kept:
+                layout, counts = layout_of(data, keys)
+                room = slack(self._split, keys, *self._before_window)
+                self._store.notes.put(info.id, info.suffix, RangeNote(ids, digests, layout, counts, self._split, room))
         self._tree.lasts.append(info.last)
         self._tree.packed.append(description)
         self._keys, self._packed, self._ids, self._size = [], [], bytearray(), 0
