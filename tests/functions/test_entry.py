@@ -9,9 +9,10 @@ import pytest
 
 from graveler.errors import InvalidError
 from graveler.functions.configuration import Configuration, read_configuration
-from graveler.functions.entry import api_handler, raw_path
+from graveler.functions.entry import MAX_ANSWER, api_handler, raw_path
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Tier, Traffic
+from graveler.model import ObjectEntry
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 
@@ -113,6 +114,31 @@ def test_an_answer_is_what_a_gateway_takes(write: Handler) -> None:
     answer = write(event("GET", "/api/v1/nothing"), None)
     assert set(answer) <= {"statusCode", "headers", "body", "isBase64Encoded", "cookies"}
     assert answer["statusCode"] == 404
+
+
+def test_an_answer_that_lambda_would_not_let_through_says_what_to_do(
+    deployment: None, write: Handler, authorization: str
+) -> None:
+    """The fault of a page of objects with very much metadata."""
+    created = {"name": "large", "storage_namespace": "s3://lake/large"}
+    assert write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)["statusCode"] == 201
+    repository = open_deployed_lake(read_configuration(os.environ), Traffic()).repository("large")
+    note = "é" * 50_000  # two bytes each, as JSON in JSON seven
+    entries = [ObjectEntry(f"{n:02}", "s3://raw/a", 1, "0" * 32, 0, metadata={"note": note}) for n in range(30)]
+    repository.link_many("main", entries)
+
+    def listing(amount: int) -> dict[str, Any]:
+        path = f"{REPOSITORIES}/large/refs/main/objects/ls"
+        return write(event("GET", path, query=f"amount={amount}", authorization=authorization), None)
+
+    refused = listing(30)
+    assert refused["statusCode"] == 400
+    assert "ask for a smaller amount" in json.loads(refused["body"])["message"]
+    assert refused["headers"]["x-request-id"] == "request"
+    answer = listing(10)
+    assert answer["statusCode"] == 200
+    assert len(json.dumps(answer)) <= MAX_ANSWER
+    assert len(json.loads(answer["body"])["results"]) == 10
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The entry points: an event of API Gateway in, its answer out, by the application that every face runs."""
 
+import json
 import os
 import re
 import sys
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from graveler.access.authentication import Access
 from graveler.api.application import Application
+from graveler.api.response import JSON_TYPE
 from graveler.functions.configuration import Configuration, read_configuration
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.telemetry import Telemetry
@@ -22,6 +24,11 @@ from graveler.storage.aws_requests import observe
 
 Event = dict[str, Any]
 """As Lambda hands it over: JSON."""
+
+MAX_ANSWER: Final = 6 * 1024 * 1024
+"""Bytes of an answer as JSON, the body's own escapes included: Lambda's limit."""
+_SMALL: Final = MAX_ANSWER // 6
+"""Characters of a body that fits whatever is in it: the longest escape of one has six."""
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]|%(?![0-9A-Fa-f]{2})")
 _REPOSITORY: Final = re.compile(r"^/api/v1/repositories/([^/]+)")
@@ -62,7 +69,7 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
         function, application = opened()
         function.telemetry.begin(str(event.get("requestContext", {}).get("requestId", "")))
         path = raw_path(event.get("rawPath", "/"))
-        answer = application({**event, "rawPath": path})
+        answer = fitting(application({**event, "rawPath": path}))
         operation = answer.pop("graveler.operation", "")
         named = _REPOSITORY.match(path)
         function.telemetry.tell(
@@ -78,6 +85,16 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
         return answer
 
     return handler
+
+
+def fitting(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer; if it is more than Lambda lets through, a 400 that says so instead of Lambda's own 502."""
+    if len(answer["body"]) <= _SMALL or (size := len(json.dumps(answer))) <= MAX_ANSWER:
+        return answer
+    said = f"the answer has {size:,} bytes, and at most {MAX_ANSWER:,} come through a function; ask for a smaller amount"
+    headers = {**answer["headers"], "content-type": JSON_TYPE}
+    document = json.dumps({"message": said})
+    return {**answer, "statusCode": 400, "headers": headers, "body": document, "isBase64Encoded": False}
 
 
 def raw_path(path: str) -> str:
