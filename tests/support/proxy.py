@@ -69,6 +69,8 @@ class FaultyProxy:
         self.seen: list[str] = []
         self.hanging = hanging or Event()
         """Somebody waits for :meth:`release`. May be of several proxies."""
+        self.answered: Callable[[str, bytes, bytes], None] = lambda *_: None
+        """Is told each operation that the server has answered, and the bodies of request and answer."""
         self._place = urlsplit(target).netloc
         self._released = Event()
         self._lock = Lock()
@@ -166,7 +168,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self._body()
-        trouble = self.server.proxy.trouble(self._operation())
+        operation = self._operation()
+        trouble = self.server.proxy.trouble(operation)
         match trouble:
             case Reply():
                 self._answer(trouble.status, list(trouble.headers.items()), trouble.body)
@@ -179,6 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._end()
                 return
         status, headers, answer = self._ask(body)
+        self.server.proxy.answered(operation, body, answer)
         match trouble:
             case Hanging():
                 self.server.proxy.wait()
