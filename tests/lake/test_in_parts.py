@@ -413,3 +413,33 @@ def test_more_sealed_changes_than_one_transaction_takes_are_several_rounds(
     assert texts(world.main, "main@") == {"0001": "of the dead", "0002": "mine"}
     assert messages(world.main)[: 1 if late else 2] == ["mine"] * (1 if late else 2)
     assert rounds(world, CommitAsk(branch="main", message="mine"), request="id") == commit
+
+
+def test_steps_cost_what_they_say() -> None:
+    world = World()
+    diverged(world)
+    ask = ask_merge(world.main)
+    planning = world.counted()
+    operation = planning.repository.in_parts("op", ask, began=world.clock.now(), sizes=SMALL)
+    planned = operation.plan()
+    assert planning.metaranges_read() == 3
+    assert (planning.ranges_read(), planning.ranges_written()) == (0, 0)
+    assert sum(method == "put" for method, _ in planning.objects.keys) == 1
+    assert planning.tables.requests <= 8
+    for number in range(planned.parts):
+        working = world.counted()
+        part = working.repository.in_parts("op", ask, began=world.clock.now(), sizes=SMALL)
+        part.run_part(number)
+        own = [(method, key) for method, key in working.objects.keys if OPERATIONS in key]
+        assert [method for method, _ in own] == ["get", "get", "put"]
+        assert working.metaranges_read() == 3
+        assert working.tables.requests == 0
+        working.reset()
+        part.run_part(number)
+        assert [method for method, _ in working.objects.keys] == ["get", "get"], "done is done"
+    publishing = world.counted()
+    commit = publishing.repository.in_parts("op", ask, began=world.clock.now(), sizes=SMALL).publish()
+    assert commit is not None
+    assert sum(OPERATIONS in key for _, key in publishing.objects.keys) == 1 + planned.parts
+    assert publishing.metaranges_written() == 1
+    assert publishing.ranges_read() <= 6 * planned.parts

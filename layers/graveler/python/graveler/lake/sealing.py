@@ -121,17 +121,20 @@ class Sealer:
         """Renews the lease of the own token while the body works, from a thread, so that long builds are not taken over.
 
         Gives it back when the body fails, so that the next operation need not wait for it (promise C5). With ``leave``, renews it
-        for so many seconds when the body ends, however, for another process of the operation to go on.
+        for so many seconds when the body begins and ends, however, for another process of the operation to go on.
         """
         if own is None:
             yield
             return
+        if leave:  # another process of the operation had it before
+            with suppress(ConditionFailedError):
+                self._renew(own, operation, self._clock.now() + max(leave, LEASE), request)
         stop = Event()
 
         def renew() -> None:
             while not stop.wait(LEASE / 3):
                 try:
-                    self._renew(own, operation, self._clock.now() + LEASE, request)
+                    self._renew(own, operation, self._clock.now() + max(leave, LEASE), request)
                 except ConditionFailedError:
                     return  # adopted, or done
                 except GravelerError:

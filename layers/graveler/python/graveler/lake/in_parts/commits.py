@@ -129,7 +129,7 @@ class CommitWork:
         with self._holding(plan.own):
             tree = apply_part(self._trees.load(plan.trees[0]), changes, part.interval, self._split)
         progress(count % _TELL, part.load.bytes)
-        return PartResult(tree.lasts, tree.packed, (), count, part.load.bytes)
+        return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)
 
     def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
         """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on."""
