@@ -29,6 +29,7 @@ from tests.cli import (
 )
 from tests.cli.support import commit, done, put, run
 from tests.server.support import Running, running
+from tests.support.retold import tell_again
 
 NOT_OFFERED: Final = "the HTTP API has no such operation"
 OF_FOLDERS: Final = "it is about lakes in folders"
@@ -72,18 +73,8 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
 """Modules whose tests are told again, and why some of each are not."""
 
 
-def _tell(module: ModuleType, left_out: Mapping[str, str]) -> None:
-    """Bring a module's tests and fixtures here, where ``lake`` is another one."""
-    assert set(left_out) <= set(vars(module)), set(left_out) - set(vars(module))
-    for name, found in vars(module).items():
-        if name.startswith("test_") and callable(found) and name not in left_out:
-            globals()[f"{name}__{module.__name__.rpartition('test_')[2]}"] = found
-        elif type(found).__name__ == "FixtureFunctionDefinition" and name != "lake":
-            globals()[name] = found
-
-
 for _module, _left_out in MODULES.items():
-    _tell(_module, _left_out)
+    tell_again(globals(), _module, _left_out, "lake")
 
 
 @pytest.fixture(scope="module")

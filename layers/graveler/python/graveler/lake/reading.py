@@ -62,6 +62,8 @@ class RepositoryReader:
         """What is stored in its namespace."""
         self.clock = clock
         self.repository: Repository = known.repository
+        self.locate_outside = outside
+        """From an address outside of the namespace to its object store and its key there. Can be sent to tasks."""
         self._objects = objects
         self._outside = outside
         uid = known.repository.uid
@@ -241,6 +243,12 @@ class RepositoryReader:
         """Refuse an address at which nobody could read an object, whether there is one or not. No request.
         :class:`InvalidError` if no store is known by its scheme, :class:`ForbiddenError`."""
         self._locate(address)
+
+    def open_object(self, ref: str, path: str) -> tuple[ObjectEntry, Callable[[int, int | None], Iterator[bytes]]]:
+        """An object as it is now, and what reads ``length`` bytes from ``start`` of it, as :meth:`bytes_in`, whatever ``ref`` has
+        under its path by then. Cost: :meth:`stat`, and one object read each time."""
+        entry = self.stat(ref, path)
+        return entry, lambda start, length: self.bytes_in(ref, entry, start, length)
 
     def read(self, ref: str, path: str) -> bytes:
         """The whole object. Cost: :meth:`stat` and one object read."""

@@ -1,6 +1,6 @@
 """The half of a remote repository's verbs that changes nothing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -167,6 +167,13 @@ class RemoteReader:
         """The bytes of an object that was looked up in ``ref``. Cost: one request, unless it was read shortly before, and one
         object read. :class:`BusyError` if ``ref`` has another object there by now."""
         return self._transfers.read(ref, entry, start, length)
+
+    def open_object(self, ref: str, path: str) -> tuple[ObjectEntry, Callable[[int, int | None], Iterator[bytes]]]:
+        """An object as it is now, and what reads of it. Cost: two requests, and one object read each time. Beyond the life of a
+        presigned URL a new one is asked for: :class:`BusyError` then if the object was replaced meanwhile."""
+        entry = self.stat(ref, path)
+        self._transfers.prepare(ref, entry)
+        return entry, lambda start, length: self.bytes_in(ref, entry, start, length)
 
     def read(self, ref: str, path: str) -> bytes:
         """The whole object. Cost as :meth:`stream`."""

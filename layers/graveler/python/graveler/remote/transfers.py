@@ -45,6 +45,12 @@ class Transfers:
             return self._read_through(ref, entry, start, length)
         return self._connection.bytes_at(self._url(ref, entry), start, length)
 
+    def prepare(self, ref: str, entry: ObjectEntry) -> None:
+        """See to it that this version of the object can be read for a while, also when ``ref`` has another one. Cost: one
+        request."""
+        if entry.size and self._presigned():
+            self._url(ref, entry)
+
     def _presigned(self) -> bool:
         if self._presigns is None:
             self._presigns = self._connection.get(("config",), Config).storage_config.pre_sign_support

@@ -81,10 +81,10 @@ class StoredObject:
         :meth:`stat`, and one object read for each ``buffer_size`` read in small pieces, for each larger read, and for all
         the rest at once. :class:`ObjectNotFoundError`, :class:`InvalidError` for other modes.
         """
-        verbs, entry = self._repository.verbs, self.stat()
+        entry, read = self._repository.verbs.open_object(self._ref, self._path)
         return open_reader(
             entry,
-            lambda start, length: verbs.bytes_in(self._ref, entry, start, length),
+            read,
             mode,
             encoding=encoding,
             errors=errors,

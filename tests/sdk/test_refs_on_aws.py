@@ -1,0 +1,26 @@
+"""What test_refs tells, of a lake on AWS."""
+
+from collections.abc import Iterator
+from secrets import token_hex
+
+import pytest
+
+from graveler.sdk.lake import Lake
+from graveler.sdk.repository import Repository
+from tests.sdk import test_refs
+from tests.support.retold import tell_again
+
+LEFT_OUT = {"test_an_import_takes_objects_over_where_they_lie": "a lake on AWS reads from nowhere else"}
+tell_again(globals(), test_refs, LEFT_OUT)
+
+
+@pytest.fixture
+def lake(lake_on_aws: Lake) -> Lake:
+    return lake_on_aws
+
+
+@pytest.fixture
+def repo(lake: Lake) -> Iterator[Repository]:
+    made = lake.repository("demo").create(f"{lake.verbs.home}demo-{token_hex(6)}")
+    yield made
+    made.delete()
