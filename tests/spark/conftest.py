@@ -1,11 +1,20 @@
 """One Spark session for all tests of a process; by their group, all of them run in one."""
 
+import os
 from collections.abc import Iterator
+from secrets import token_hex
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
+from graveler.lake.place import AwsLake, open_at
 from graveler.spark.session import local_session
+from graveler.storage.s3_objects import S3Settings
+from tests.storage.adapters import CREDENTIALS, make_bucket
+from tests.support.s3a import s3a_jars, s3a_options
+from tests.support.servers import REGION, dynamodb_local, s3proxy
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,7 +30,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark on two cores of this machine."""
-    session = local_session("graveler tests", spark__sql__shuffle__partitions="4")
+    jars = ",".join(map(str, s3a_jars()))
+    session = local_session("graveler tests", spark__sql__shuffle__partitions="4", spark__jars=jars)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def aws(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsLake]:
+    """An empty lake on DynamoDB's own engine and a real S3 server, which Spark reaches by s3a, and its Python workers and this
+    process by boto3. Tasks find credentials where the driver does, in the environment: ``spark.executorEnv``."""
+    if not s3a_jars():
+        pytest.skip("no mvn here to fetch Spark's connector to S3, so nothing of Spark is tested there")
+    name = f"lake-{token_hex(6)}"
+    made = AwsLake(
+        objects=f"s3://{name}/lake",
+        tables=f"dynamodb://{name}",
+        cache=tmp_path_factory.mktemp("cache"),
+        region=REGION,
+        s3_endpoint_url=s3proxy(),
+        dynamodb_endpoint_url=dynamodb_local(),
+    )
+    context: Any = spark.sparkContext
+    for option, value in s3a_options(s3proxy()).items():
+        context._jsc.hadoopConfiguration().set(option, value)
+    with patch.dict(os.environ, CREDENTIALS), patch.dict(context.environment, CREDENTIALS):
+        make_bucket(name, S3Settings(REGION, made.s3_endpoint_url))
+        open_at(made, create_table=True).close()
+        yield made

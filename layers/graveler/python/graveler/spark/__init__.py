@@ -13,38 +13,36 @@ below is looked up when it is first used. ::
 
 TYPE_CHECKING = False  # type checkers take it for True by its name
 if TYPE_CHECKING:
+    from graveler.spark.datasets import read
     from graveler.spark.differences import diff
     from graveler.spark.frames import branches, commits, objects, ranges, tags
-    from graveler.spark.importing import import_listing
-    from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
     from graveler.spark.source import register
+    from graveler.spark.transactions import Transaction, transaction
 
 __all__ = [
+    "Transaction",
     "branches",
     "commits",
     "diff",
-    "import_listing",
-    "list_prefix",
     "objects",
     "ranges",
-    "read_inventory",
-    "read_tables",
+    "read",
     "register",
     "tags",
+    "transaction",
 ]
 
 _MODULES = {
+    "Transaction": "transactions",
     "branches": "frames",
     "commits": "frames",
     "diff": "differences",
-    "import_listing": "importing",
-    "list_prefix": "listing_sources",
     "objects": "frames",
     "ranges": "frames",
-    "read_inventory": "listing_sources",
-    "read_tables": "listing_sources",
+    "read": "datasets",
     "register": "source",
     "tags": "frames",
+    "transaction": "transactions",
 }
 
 

@@ -53,14 +53,22 @@ def opened(spark: SparkSession | None, repository: RepositoryLike, lake: LakeLik
     if isinstance(repository, OpenRepository):
         yield repository
     elif isinstance(repository, RepositoryHandle):
-        yield repository.verbs
+        yield _direct(repository.verbs, repository.id)
     elif isinstance(lake, Lake):
         yield lake.repository(repository)
     elif isinstance(lake, LakeHandle):
-        yield lake.verbs.repository(repository)
+        yield _direct(lake.verbs.repository(repository), repository)
     else:
         with open_at(_place(spark, lake)) as found:
             yield found.repository(repository)
+
+
+def _direct(verbs: object, name: str) -> OpenRepository:
+    if not isinstance(verbs, OpenRepository):
+        raise InvalidError(
+            f"repository {name!r} is reached through a server; Spark's jobs need its table and object store"
+        )
+    return verbs
 
 
 def _place(spark: SparkSession | None, lake: LakePlace | str | Path | None) -> LakePlace:

@@ -114,6 +114,10 @@ class FolderObjects:
             file = self._file(path, key)
             return _described(key, os.fstat(file.fileno())), file
 
+    def file_of(self, key: str) -> Path:
+        """The file of an object, whether there is one or not: for programs that read and write files by themselves. No request."""
+        return self._path(key)
+
     def head(self, key: str) -> StoredObject:
         """Size, ETag and time."""
         path = self._path(key)

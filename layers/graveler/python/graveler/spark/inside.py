@@ -1,0 +1,365 @@
+"""What of Spark's inside is used, and the only code that does: its file writers, and its reading of files that somebody else has
+found. Reached through the JVM, since Python's Spark has no words for either.
+
+Spark's writers commonly write under temporary names and rename, which is a copy on S3. For streams Spark has a protocol without
+(``ManifestFileCommitProtocol``): each task writes to final places under names that are never used again, and what the tasks that
+count have written stands in a manifest. Here it serves for ordinary frames: retries and speculation leave files that nobody
+names, never a file twice.
+
+The classes are those of Spark 3.5 and 4.0, which EMR has; another one is refused in a sentence.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from msgspec import Struct
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from graveler.errors import InvalidError, UnavailableError
+from graveler.spark.failures import spark_errors
+
+_FILES: Final = "org.apache.spark.sql.execution.datasources"
+_STREAMS: Final = "org.apache.spark.sql.execution.streaming"
+_BLOCK: Final = 128 << 20
+"""Bytes; what Spark is told of where a file may be cut. Its own settings cut it further."""
+_CACHE_BYTES: Final = 1 << 40
+_PLAIN_FILES: Final = "org.apache.hadoop.fs.RawLocalFileSystem"
+"""Hadoop's local files without a file of checksums beside each."""
+
+Value = str | bool | int | float
+
+
+class WrittenFile(Struct, frozen=True):
+    """A file that Spark has written: its name below the folder, and its size in bytes."""
+
+    name: str
+    size: int
+
+
+class FoundFile(Struct, frozen=True):
+    """A file that Spark is to read: ``url`` as Hadoop has it, not encoded; size in bytes, time in Unix seconds; ``folder`` is
+    where its dataset has it, whose names ``column=value`` are values of partition columns."""
+
+    url: str
+    size: int
+    mtime: int
+    folder: str = ""
+
+
+def write_files(
+    frame: DataFrame,
+    folder: str,
+    file_format: str,
+    partition_by: Sequence[str] = (),
+    options: Mapping[str, Value] | None = None,
+) -> list[WrittenFile]:
+    """Write a frame with Spark's own writer of a format below ``folder``, a URL of Hadoop's, with no rename and no copy. The
+    files that count; others in the folder are of tasks that failed or were done twice.
+
+    :class:`InvalidError` for what the format or the columns do not allow; :class:`UnavailableError` and those of
+    :func:`~graveler.spark.failures.spark_errors` if the job fails.
+    """
+    engine = _Engine(frame.sparkSession)
+    said = _texts(options)
+    with TemporaryDirectory(prefix="graveler-") as manifest, spark_errors(f"writing {file_format}"):
+        writer = engine.file_format(file_format, said)
+        query = frame._jdf.queryExecution()
+        output = query.analyzed().output()
+        configuration = engine.session.sessionState().newHadoopConfWithOptions(engine.map(said))
+        if folder.startswith("file:"):  # else s3a, whose buffers are local files, would not find its own kind
+            configuration.set("fs.file.impl", _PLAIN_FILES)
+            configuration.setBoolean("fs.file.impl.disable.cache", True)
+        protocol = engine.new(f"{_STREAMS}.ManifestFileCommitProtocol", "0", folder)
+        log = engine.new(f"{_STREAMS}.FileStreamSinkLog", 1, engine.session, f"file://{manifest}", engine.none)
+        protocol.setupManifestOptions(log, 0)
+        engine.find(f"{_FILES}.FileFormatWriter").write(
+            engine.session,
+            query.executedPlan(),
+            writer,
+            protocol,
+            engine.new(f"{_FILES}.FileFormatWriter$OutputSpec", folder, engine.map({}), output),
+            configuration,
+            engine.seq(engine.attributes(output, partition_by)),
+            engine.none,
+            engine.seq([]),
+            engine.map(said),
+            0,
+        )
+        lines = (Path(manifest) / "0").read_text().splitlines()[1:]  # the first is the log's version
+    begin = f"{folder}/".partition("://")[2].lstrip("/")
+    written = []
+    for line in lines:
+        entry = json.loads(line)
+        _, found, name = unquote(entry["path"]).partition(begin)
+        if not found:
+            raise UnavailableError(f"Spark wrote {entry['path']!r}, which is not below {folder!r}; nothing was linked")
+        written.append(WrittenFile(name, int(entry["size"])))
+    return written
+
+
+def read_files(
+    spark: SparkSession,
+    files: Sequence[FoundFile],
+    file_format: str,
+    *,
+    base: str = "",
+    schema: StructType | str | None = None,
+    options: Mapping[str, Value] | None = None,
+) -> DataFrame:
+    """A frame of these files and no others, none of which is looked for. Partition columns are those of the files' folders behind
+    ``base``, with values and types as Spark infers them, and filters on them leave files out.
+
+    :class:`InvalidError` if there is no schema, given or inferred, or for folders that do not have the same partition columns.
+    """
+    engine = _Engine(spark)
+    said = _texts(options)
+    wanted = _schema(schema)
+    with spark_errors(f"reading {file_format} from {base!r}"):
+        given = engine.none if wanted is None else engine.some(engine.schema(wanted))
+        reader = engine.file_format(file_format, said)
+        folders = sorted({file.folder for file in files})
+        columns, values = _partitions(engine, base, folders, given)
+        names = {name.lower() for name in columns.fieldNames()}
+        layers = _layers(files, by_folder=bool(names))
+        statuses = [engine.statuses(layer) for layer in layers]
+        if wanted is None:
+            inferred = reader.inferSchema(engine.session, engine.map(said), statuses[0] if statuses else engine.seq([]))
+            if inferred.isEmpty():
+                raise InvalidError(f"no schema can be inferred of the files of {base!r}; give one by schema=")
+            data = inferred.get()
+        else:
+            data = engine.schema(StructType([field for field in wanted.fields if field.name.lower() not in names]))
+        frames = [
+            engine.relation(layer, found, reader, columns, data.asNullable(), values, said)
+            for layer, found in zip(layers, statuses, strict=True)
+        ] or [engine.relation([], engine.seq([]), reader, columns, data.asNullable(), values, said)]
+    together = frames[0]
+    for frame in frames[1:]:
+        together = together.unionByName(frame)
+    return together
+
+
+def _schema(given: StructType | str | None) -> StructType | None:
+    if not isinstance(given, str):
+        return given
+    parsed = StructType.fromDDL(given)
+    if not isinstance(parsed, StructType):
+        raise InvalidError(f"{given!r} is no schema; write 'column type, column type'")
+    return parsed
+
+
+def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any) -> tuple[Any, dict[str, Any]]:
+    """The schema of the partition columns, and for each folder its row of values; no columns and no rows if there are none."""
+    root = f"/{base.strip('/')}"
+    conf = engine.session.sessionState().conf()
+    spec = engine.module(f"{_FILES}.PartitioningUtils").parsePartitions(
+        engine.seq([engine.path(f"/{folder}") for folder in folders]),
+        conf.partitionColumnTypeInferenceEnabled(),
+        engine.set([engine.path(root)]),
+        given,
+        conf.caseSensitiveAnalysis(),
+        conf.validatePartitionColumns(),
+        conf.sessionLocalTimeZone(),
+        False,
+    )
+    columns, found = spec.partitionColumns(), spec.partitions()
+    if columns.isEmpty():
+        return columns, {}
+    if found.size() != len(folders):
+        outside = next(folder for folder in folders if "=" not in folder[len(base) :])
+        raise InvalidError(
+            f"some files of {base!r} lie in partitions and others do not (in {outside!r}); read them apart"
+        )
+    return columns, {folder: found.apply(at).values() for at, folder in enumerate(folders)}
+
+
+def _layers(files: Sequence[FoundFile], *, by_folder: bool) -> list[list[FoundFile]]:
+    """The files in groups such that in each no file is twice, and what lies in one physical folder has the same values. Commonly
+    one group; more only if objects were copied within the lake, or imported in another order."""
+    layers: list[tuple[set[str], dict[str, str], list[FoundFile]]] = []
+    for file in files:
+        place = file.url.rpartition("/")[0]
+        folder = file.folder if by_folder else ""
+        fits = (each for each in layers if file.url not in each[0] and each[1].get(place, folder) == folder)
+        layer = next(fits, None)
+        if layer is None:
+            layers.append(layer := (set(), {}, []))
+        layer[0].add(file.url)
+        layer[1][place] = folder
+        layer[2].append(file)
+    return [members for _, _, members in layers]
+
+
+class _Engine:
+    """The JVM behind a session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        if not hasattr(spark, "_jsparkSession"):
+            raise InvalidError(
+                "Spark Connect has no way to Spark's file writers; run the job in the cluster, with a session of its own"
+            )
+        self._spark: Any = spark
+        jvm: Any = self._spark._jvm
+        self.jvm: Any = jvm
+        self.session: Any = self._spark._jsparkSession
+        self.none: Any = jvm.scala.Option.empty()
+
+    def file_format(self, name: str, options: Mapping[str, str]) -> Any:
+        """Spark's reader and writer of a format. :class:`InvalidError` for one that is not of files."""
+        source = self.new(
+            f"{_FILES}.DataSource",
+            self.session,
+            name,
+            self.seq([]),
+            self.none,
+            self.seq([]),
+            self.none,
+            self.map(options),
+            self.none,
+        )
+        try:
+            found = source.providingInstance()
+        except Py4JJavaError as error:
+            if "DATA_SOURCE_NOT_FOUND" not in str(error):
+                raise
+            found = None
+        if found is None or not self.find("java.lang.Class").forName(f"{_FILES}.FileFormat").isInstance(found):
+            raise InvalidError(f"{name!r} is no format of files; parquet, orc, json, csv and text are")
+        return found
+
+    def attributes(self, output: Any, names: Sequence[str]) -> list[Any]:
+        """The columns of a plan by name. :class:`InvalidError` for one that is not there."""
+        resolver = self.session.sessionState().conf().caseSensitiveAnalysis()
+        there = [output.apply(at) for at in range(output.size())]
+        found = []
+        for name in names:
+            same = [a for a in there if a.name() == name or (not resolver and a.name().lower() == name.lower())]
+            if len(same) != 1:
+                known = ", ".join(str(attribute.name()) for attribute in there)
+                raise InvalidError(f"the frame has {len(same)} columns {name!r} to partition by; it has {known}")
+            found.append(same[0])
+        if found and len(found) == len(there):
+            raise InvalidError(
+                "a frame cannot be partitioned by all of its columns; nothing would be left for the files"
+            )
+        return found
+
+    def statuses(self, files: Sequence[FoundFile]) -> Any:
+        """What Hadoop says of files, made of what the lake says of them: all at once, by the log of a stream."""
+        with TemporaryDirectory(prefix="graveler-") as folder:
+            log = Path(folder) / "_spark_metadata"
+            log.mkdir()
+            lines = [json.dumps(_status(file)) for file in files]
+            (log / "0").write_text("\n".join(["v1", *lines]))
+            asked = self.map({"recursiveFileLookup": "true"})  # whose partitions are not looked for
+            place = self.path(f"file://{folder}")
+            index = self.new(f"{_STREAMS}.MetadataLogFileIndex", self.session, place, asked, self.none)
+            return index.allFiles()
+
+    def relation(
+        self,
+        files: Sequence[FoundFile],
+        statuses: Any,
+        reader: Any,
+        columns: Any,
+        data: Any,
+        values: Mapping[str, Any],
+        options: Mapping[str, str],
+    ) -> DataFrame:
+        """A frame of files, each physical folder of which has one row of partition values."""
+        root = self.path("file:///")
+        kind = self.find("java.lang.Class").forName("org.apache.hadoop.fs.FileStatus")
+        cache = self.new(f"{_FILES}.SharedInMemoryCache", _CACHE_BYTES, -1).createForNewClient()
+        cache.putLeafFiles(root, statuses.toArray(self.module("scala.reflect.ClassTag").apply(kind)))
+        folders = {file.url.rpartition("/")[0]: file.folder for file in files} if values else {}
+        partitions = [
+            self.new(f"{_FILES}.PartitionPath", values[folder], self.path(place)) for place, folder in folders.items()
+        ]
+        index = self.new(
+            f"{_FILES}.InMemoryFileIndex",
+            self.session,
+            self.seq([root]),
+            # Without partitions, files count that do not lie directly in the root.
+            self.map(options if values else {**options, "recursiveFileLookup": "true"}),
+            self.some(data),
+            cache,
+            self.some(self.new(f"{_FILES}.PartitionSpec", columns, self.seq(partitions))),
+            self.none,
+        )
+        relation = self.new(
+            f"{_FILES}.HadoopFsRelation", index, columns, data, self.none, reader, self.map(options), self.session
+        )
+        frame: DataFrame = self._spark.read._df(self.session.baseRelationToDataFrame(relation))
+        return frame
+
+    # From Python's values to Scala's
+
+    def schema(self, schema: StructType) -> Any:
+        """A schema as the JVM has it."""
+        return self.find("org.apache.spark.sql.types.DataType").fromJson(schema.json())
+
+    def path(self, path: str) -> Any:
+        """A path of Hadoop's."""
+        return self.new("org.apache.hadoop.fs.Path", path)
+
+    def seq(self, values: Sequence[Any]) -> Any:
+        """A sequence."""
+        return self.jvm.PythonUtils.toSeq(list(values))
+
+    def set(self, values: Sequence[Any]) -> Any:
+        """A set."""
+        return self.seq(values).toSet()
+
+    def map(self, values: Mapping[str, str]) -> Any:
+        """A map of texts."""
+        return self.jvm.PythonUtils.toScalaMap(dict(values))
+
+    def some(self, value: Any) -> Any:
+        """An option that has a value."""
+        return self.jvm.scala.Option.apply(value)
+
+    def module(self, name: str) -> Any:
+        """The one value of a Scala object, whose methods are not all static."""
+        return getattr(self.find(f"{name}$"), "MODULE$")
+
+    def find(self, name: str) -> Any:
+        """A class. :class:`UnavailableError` if this Spark has none of this name."""
+        at: Any = self.jvm
+        for part in name.split("."):
+            at = getattr(at, part)
+        if not hasattr(at, "_fqn"):
+            version = self._spark.version
+            raise UnavailableError(
+                f"Spark {version} has no {name}; datasets need Spark 3.5 or 4.0 (EMR's emr-spark-8.0.0 has 4.0.2)"
+            )
+        return at
+
+    def new(self, name: str, *arguments: Any) -> Any:
+        """An instance of a class."""
+        return self.find(name)(*arguments)
+
+
+def _status(file: FoundFile) -> dict[str, object]:
+    scheme, _, path = file.url.partition("://")
+    return {
+        "path": f"{scheme}://{quote(path)}",
+        "size": file.size,
+        "isDir": False,
+        "modificationTime": file.mtime * 1000,
+        "blockReplication": 1,
+        "blockSize": _BLOCK,
+        "action": "add",
+    }
+
+
+def _texts(options: Mapping[str, Value] | None) -> dict[str, str]:
+    """Options as Spark has them."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (options or {}).items()
+    }

@@ -1,0 +1,246 @@
+"""Datasets written on a branch: all that a transaction writes appears at once, or not at all.
+
+Spark's own writers put files straight to their final places in the namespace (a data folder, :mod:`graveler.lake.addresses`);
+they are linked to a hidden branch, which is committed and merged in the end. No file is renamed or copied, and what a
+transaction that failed has written is garbage that nobody names.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, Literal, TypeVar
+from uuid import uuid4
+
+from msgspec import Struct
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from graveler.errors import DirtyBranchError, GravelerError, InvalidError, UnavailableError
+from graveler.history.names import check_tag
+from graveler.lake.repository import OpenRepository
+from graveler.model import Commit, ObjectEntry
+from graveler.places import user_name
+from graveler.spark.datasets import FORMAT, read_at
+from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.inside import Value, WrittenFile, write_files
+from graveler.spark.urls import hadoop_url, stored_below
+
+Mode = Literal["append", "overwrite", "dynamic"]
+MODES: Final = ("append", "overwrite", "dynamic")
+
+T = TypeVar("T")
+
+_MANY: Final = 5000
+"""Objects that are linked or deleted at a time."""
+
+
+class Written(Struct, frozen=True):
+    """What a write did: ``files`` and their ``size`` (bytes), how many older files it ``removed``; the seconds that Spark took,
+    and that linking took."""
+
+    path: str
+    files: int
+    size: int
+    removed: int
+    write_seconds: float
+    link_seconds: float
+
+
+class Transaction:
+    """One transaction, for its ``with`` block. ``message``, ``metadata`` and ``tag`` may be set until the block ends; ``merged``
+    is the merge's commit when it has ended well."""
+
+    def __init__(
+        self,
+        repository: OpenRepository,
+        branch: str,
+        hidden: str,
+        message: str,
+        metadata: Mapping[str, str],
+        tag: str | None,
+    ) -> None:
+        self._repository = repository
+        self.branch = branch
+        self.hidden = hidden
+        """The branch that has what was written so far, and that no listing shows."""
+        self.message = message
+        self.metadata = metadata
+        self.tag = tag
+        self.merged: Commit | None = None
+        self.written: list[Written] = []
+        self.replaced: list[str] = []
+        """Prefixes of which all was replaced: the transaction fails if somebody else changes anything there meanwhile."""
+
+    def write(
+        self,
+        frame: DataFrame,
+        path: str,
+        *,
+        format: str = FORMAT,  # noqa: A002 - as Spark's own
+        partition_by: str | Sequence[str] = (),
+        mode: Mode = "append",
+        **options: Value,
+    ) -> Written:
+        """Write a frame to the folder ``path``, in any format of files that Spark writes.
+
+        ``append`` adds files; ``overwrite`` replaces all that is in the folder; ``dynamic`` replaces all that is in those
+        partitions of which the frame has rows. ``partition_by`` names columns, ``options`` are Spark's. The frame may read what
+        it replaces.
+
+        Cost: Spark's job, one object write for each file; the branch read twice; on S3 one listing for each thousand files; one
+        table write for each 25 files that are added or removed. :class:`InvalidError` for what the format or the columns do not
+        allow, and for a job that took longer than half the grace; :class:`UnavailableError` if the job fails.
+        """
+        folder = path.strip("/")
+        columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        if not folder:
+            raise InvalidError("a dataset needs a folder of its own; name one, such as 'tables/events'")
+        if mode not in MODES:
+            raise InvalidError(f"mode {mode!r} is none of {', '.join(MODES)}")
+        if mode == "dynamic" and not columns:
+            raise InvalidError("mode 'dynamic' replaces partitions, and there are none without partition_by")
+        inside = f"{self._repository.repository.namespace}/"
+        key = self._repository.new_address(self.hidden, f"{folder}/").removeprefix(inside)
+        place = hadoop_url(self._repository.namespace, key)
+        began = time.monotonic()
+        files = write_files(frame, place, format, columns, options)
+        done = time.monotonic()
+        entries = self._entries(key, folder, files)
+        removed = self._replace(folder, mode, files)
+        for some in _by_many(entries):
+            self._repository.link_many(self.hidden, some)
+        size = sum(file.size for file in files)
+        report = Written(folder, len(files), size, removed, done - began, time.monotonic() - done)
+        self.written.append(report)
+        return report
+
+    def read(
+        self,
+        spark: SparkSession,
+        path: str,
+        *,
+        format: str = FORMAT,  # noqa: A002 - as Spark's own
+        schema: StructType | str | None = None,
+        **options: Value,
+    ) -> DataFrame:
+        """The dataset at ``path`` as the transaction sees it: what it wrote so far, over the branch as it was when it began.
+        Otherwise as :func:`graveler.spark.read`."""
+        called = f"lakefs://{self._repository.repository.name}/{self.hidden}/{path}"
+        return read_at(
+            spark, self._repository, self.hidden, path, called, format=format, schema=schema, options=options
+        )
+
+    def delete(self, path: str) -> int:
+        """Remove a dataset: all objects of the folder ``path``. How many there were. Cost: one table write for each 25."""
+        folder = path.strip("/")
+        if not folder:
+            raise InvalidError("name the folder of a dataset; a transaction does not remove a whole branch")
+        return self._remove(f"{folder}/")
+
+    def _entries(self, key: str, folder: str, files: Sequence[WrittenFile]) -> list[ObjectEntry]:
+        """What Spark wrote, as the store has it. :class:`UnavailableError` if the store has something else."""
+        stored = {one.key: one for one in stored_below(self._repository.namespace, key, [file.name for file in files])}
+        entries = []
+        for file in files:
+            found = stored.get(f"{key}/{file.name}")
+            if found is None or found.size != file.size:
+                has = "it has none" if found is None else f"it has {found.size}"
+                raise UnavailableError(
+                    f"Spark wrote {file.size} bytes to {key}/{file.name}, and the object store says that {has}; "
+                    "nothing was linked"
+                )
+            address = f"{self._repository.repository.namespace}/{found.key}"
+            entries.append(ObjectEntry(f"{folder}/{file.name}", address, found.size, found.etag, int(found.modified)))
+        return entries
+
+    def _replace(self, folder: str, mode: Mode, files: Iterable[WrittenFile]) -> int:
+        """Remove what the mode says; number of objects."""
+        if mode == "append":
+            return 0
+        if mode == "overwrite":
+            return self._remove(f"{folder}/")
+        partitions = sorted({file.name.rpartition("/")[0] for file in files})
+        return sum(self._remove(f"{folder}/{partition}/") for partition in partitions if partition)
+
+    def _remove(self, prefix: str) -> int:
+        self.replaced.append(prefix)
+        paths = [entry.path for entry in self._repository.objects(self.hidden, prefix)]
+        for some in _by_many(paths):
+            self._repository.delete(self.hidden, some)
+        return len(paths)
+
+
+@contextmanager
+def transaction(
+    repository: RepositoryLike,
+    branch: str,
+    *,
+    message: str = "",
+    metadata: Mapping[str, str] | None = None,
+    tag: str | None = None,
+    committer: str | None = None,
+    keep_on_error: bool = False,
+    lake: LakeLike = None,
+) -> Iterator[Transaction]:
+    """Write datasets on ``branch``: what the ``with`` block wrote is committed and merged when it ends; before, nothing is seen.
+
+    An exception leaves the branch as it was; with ``keep_on_error`` the hidden branch stays, for a look at it. Others may commit
+    to the branch meanwhile: the merge brings both together. Who has replaced a dataset or partitions that somebody else
+    changed meanwhile fails with :class:`graveler.errors.TouchedError` and begins again; that can't happen to who appends.
+    ``tag`` names the merge. ``committer`` is by default who runs this.
+
+    Cost besides the writes: creating, committing, merging and deleting a branch, whatever its size.
+    :class:`graveler.errors.NoChangesError` if nothing was written, :class:`DirtyBranchError` if the branch has uncommitted
+    changes, :class:`graveler.errors.TouchedError`, :class:`graveler.errors.MergeConflictError`,
+    :class:`graveler.errors.BusyError`.
+    """
+    by = user_name() if committer is None else committer
+    if tag is not None:
+        check_tag(tag)
+    with opened(SparkSession.getActiveSession(), repository, lake) as found:
+        if found.uncommitted(branch, amount=1).results:
+            raise DirtyBranchError(branch, "a transaction on it")  # its merge would be refused, after all the work
+        hidden = f"tx-{uuid4()}"
+        work = Transaction(found, branch, hidden, message, dict(metadata or {}), tag)
+        try:
+            found.create_branch(hidden, branch, by=by, hidden=True)
+            yield work
+            work.merged = _land(found, work, by)
+        except BaseException:
+            if not keep_on_error:
+                _forget(found, hidden, by)
+            raise
+        _forget(found, hidden, by)
+        if work.tag is not None:
+            found.create_tag(work.tag, work.merged.id, by=by)
+
+
+def _land(repository: OpenRepository, work: Transaction, by: str) -> Commit:
+    said = work.message or _said(work.written)
+    repository.commit(work.hidden, said, committer=by, metadata=work.metadata)
+    return repository.merge(
+        work.hidden,
+        work.branch,
+        message=said,
+        committer=by,
+        metadata=work.metadata,
+        untouched=list(dict.fromkeys(work.replaced)),
+    )
+
+
+def _said(written: Sequence[Written]) -> str:
+    """A message for who gave none."""
+    paths = list(dict.fromkeys(one.path for one in written))
+    return f"Write {', '.join(paths[:3])}{', …' if len(paths) > 3 else ''}" if paths else "Transaction"
+
+
+def _forget(repository: OpenRepository, hidden: str, by: str) -> None:
+    """Delete the hidden branch. What fails here leaves a branch that nobody sees, and must not hide what the transaction came
+    to."""
+    with suppress(GravelerError):
+        repository.delete_branch(hidden, by=by)
+
+
+def _by_many(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for at in range(0, len(items), _MANY):
+        yield items[at : at + _MANY]

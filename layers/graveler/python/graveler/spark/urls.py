@@ -1,0 +1,83 @@
+"""Where Spark itself reads and writes what the lake knows by address: URLs of Hadoop's, and what the object store says there."""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import md5
+from pathlib import Path
+from typing import Final
+
+from graveler.errors import InvalidError, UnavailableError
+from graveler.lake.repository import OpenRepository
+from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.folders import sync_folder, unavailable
+from graveler.storage.objects import Objects, StoredObject
+
+_S3: Final = "s3://"
+_PIECE: Final = 1 << 20
+_THREADS: Final = 8
+
+
+def hadoop_url(objects: Objects, key: str) -> str:
+    """The URL of an object or folder for Hadoop's file systems: S3 by s3a, folders as files. Not encoded; no request.
+    :class:`InvalidError` for other stores."""
+    if isinstance(objects, FolderObjects):
+        return f"file://{objects.file_of(key)}"
+    address = f"{objects.namespace}/{key}"
+    if not address.startswith(_S3):
+        raise InvalidError(f"Spark cannot read and write {address!r} by itself; it knows folders and S3")
+    return f"s3a://{address.removeprefix(_S3)}"
+
+
+def locator(repository: OpenRepository) -> Callable[[str], str]:
+    """From an address to its URL. :class:`InvalidError`, :class:`graveler.errors.ForbiddenError`."""
+
+    def locate(address: str) -> str:
+        return hadoop_url(*repository.store_at(address))
+
+    return locate
+
+
+def stored_below(objects: Objects, folder: str, names: Collection[str]) -> Iterator[StoredObject]:
+    """What the store has of the objects of these names below a folder, in no order; ``etag`` is a digest of the contents: on S3
+    its own (of parts, with their number), of files their MD5, for which they are read and made durable. S3: one request for
+    each thousand that lie there. Files: one read each, several at once."""
+    keys = {f"{folder}/{name}" for name in names}
+    stored = [one for one in objects.list(f"{folder}/") if one.key in keys]
+    if not isinstance(objects, FolderObjects):
+        yield from stored
+        return
+    with ThreadPoolExecutor(_THREADS, "graveler-spark") as pool:
+        digests = pool.map(partial(_settled, objects), (one.key for one in stored))
+        for one, digest in zip(stored, digests, strict=True):
+            yield StoredObject(one.key, one.size, digest, one.modified)
+    _settle_folders(objects.file_of(folder), (objects.file_of(one.key).parent for one in stored))
+
+
+def _settled(objects: FolderObjects, key: str) -> str:
+    """The MD5 of a file, which is durable afterwards."""
+    digest = md5(usedforsecurity=False)
+    path = objects.file_of(key)
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise unavailable(error, f"reading {path}") from error
+    return digest.hexdigest()
+
+
+def _settle_folders(top: Path, folders: Iterable[Path]) -> None:
+    """Make the names of files and folders durable, from the lowest up to the folder that holds ``top``."""
+    every: set[Path] = {top.parent.parent, top.parent}
+    for folder in folders:
+        while folder not in every:
+            every.add(folder)
+            folder = folder.parent
+    for folder in sorted(every, key=lambda path: -len(path.parts)):
+        try:
+            sync_folder(folder)
+        except OSError as error:
+            raise UnavailableError(f"{folder} cannot be made durable: {error.strerror}; nothing was linked") from None

@@ -1,0 +1,356 @@
+"""Datasets written on a branch, all at once or not at all, and read back at any commit."""
+
+import datetime
+from collections.abc import Iterator
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+import graveler.spark
+from graveler.errors import (
+    DirtyBranchError,
+    GravelerError,
+    InvalidError,
+    NoChangesError,
+    NotFoundError,
+    ProtectedBranchError,
+    RefNotFoundError,
+    TouchedError,
+    UnavailableError,
+)
+from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.place import AwsLake, open_at
+from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry
+from graveler.retention.garbage import Garbage
+from graveler.sdk.lake import Lake as LakeHandle
+from graveler.spark.transactions import Mode, Written
+from tests.spark.listings import TINY
+
+DAY = datetime.date(2026, 1, 31)
+FORMATS = ("parquet", "orc", "json", "csv")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[OpenRepository]:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        yield lake.create_repository("repo", "local://repo", split=TINY)
+
+
+def events(spark: SparkSession, count: int, first: int = 0, days: int = 3) -> DataFrame:
+    """Rows with a date and a text to partition by, in two tasks."""
+    return spark.range(first, first + count, 1, 2).select(
+        "id",
+        (sql.col("id") * 2).cast("int").alias("amount"),
+        sql.date_add(sql.lit(DAY), (sql.col("id") % days).cast("int")).alias("day"),
+        sql.concat(sql.lit("a/b %"), sql.col("id") % 2).alias("kind"),
+    )
+
+
+def rows(frame: DataFrame) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in frame.select("id", "amount", "day", "kind").collect())
+
+
+def read(spark: SparkSession, repository: OpenRepository, ref: str = "main", **options: Any) -> DataFrame:
+    return graveler.spark.read(spark, f"lakefs://repo/{ref}/tables/events", lake=repository, **options)
+
+
+def files(repository: OpenRepository, ref: str = "main") -> list[str]:
+    return [entry.path for entry in repository.objects(ref)]
+
+
+def branches(repository: OpenRepository) -> list[str]:
+    return [branch.name for branch in repository.branches(show_hidden=True).results]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_dataset_in_each_format_comes_back(spark: SparkSession, repository: OpenRepository, format_: str) -> None:
+    frame = events(spark, 40)
+    options: Any = {"header": True} if format_ == "csv" else {}
+    with graveler.spark.transaction(repository, "main", message="Events", committer="ada") as tx:
+        written = tx.write(frame, "tables/events", format=format_, partition_by=["day", "kind"], **options)
+    assert tx.merged is not None
+    assert (tx.merged.message, tx.merged.committer) == ("Events", "ada")
+    assert repository.commit_of("main") == tx.merged
+    assert branches(repository) == ["main"]
+    found = list(repository.objects("main@", "tables/events/"))
+    assert (written.files, written.size) == (len(found), sum(entry.size for entry in found))
+    assert written.files >= 6
+    for entry in found:
+        data = repository.read("main@", entry.path)
+        assert (entry.size, entry.checksum) == (len(data), md5(data).hexdigest())
+        assert "/day=2026-0" in entry.path
+    assert "kind=a%2Fb %250/" in found[0].path
+    inferred: Any = {"inferSchema": True} if options else {}
+    again = read(spark, repository, format=format_, **options, **inferred)
+    assert {name: again.schema[name].dataType.typeName() for name in ("day", "kind")} == {
+        "day": "date",
+        "kind": "string",
+    }
+    assert rows(again) == rows(frame)
+
+
+def test_a_text_file(spark: SparkSession, repository: OpenRepository) -> None:
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(spark.createDataFrame([("one",), ("two",)], ["value"]), "notes", format="text")
+    uri = "lakefs://repo/main/notes"
+    assert tx.merged is not None
+    assert tx.merged.message == "Write notes"
+    assert {row.value for row in graveler.spark.read(spark, uri, format="text", lake=repository).collect()} == {
+        "one",
+        "two",
+    }
+    single = files(repository)[0]
+    frame = graveler.spark.read(spark, f"lakefs://repo/main/{single}", format="text", lake=repository)
+    assert frame.count() == 1
+
+
+def test_append_overwrite_and_dynamic(spark: SparkSession, repository: OpenRepository) -> None:
+    def write(frame: DataFrame, mode: Mode) -> Written:
+        with graveler.spark.transaction(repository, "main", message=mode) as tx:
+            return tx.write(frame, "tables/events", partition_by="day", mode=mode)
+
+    repository.upload("main", "tables/events-old/x", b"not of this dataset")
+    repository.commit("main", "a neighbour")
+    first, second = events(spark, 20), events(spark, 10, 100)
+    write(first, "append")
+    write(second, "append")
+    assert rows(read(spark, repository)) == sorted(rows(first) + rows(second))
+    third = events(spark, 4, 200, days=1)
+    assert write(third, "dynamic").removed > 1
+    kept = [row for row in rows(first) + rows(second) if row[2] != DAY]
+    assert rows(read(spark, repository)) == sorted(kept + rows(third))
+    assert write(second, "overwrite").removed > 1
+    assert rows(read(spark, repository)) == rows(second)
+    assert rows(read(spark, repository, "main~1")) == sorted(kept + rows(third)), "the old version is there"
+    assert rows(read(spark, repository, "main~2")) == sorted(rows(first) + rows(second))
+    assert repository.read("main", "tables/events-old/x") == b"not of this dataset"
+
+
+def test_filters_on_partitions_leave_files_out(spark: SparkSession, repository: OpenRepository) -> None:
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(events(spark, 30), "tables/events", partition_by="day")
+    other = [entry for entry in repository.objects("main") if "day=2026-01-31" not in entry.path]
+    for entry in other:
+        repository.namespace.delete(entry.address.removeprefix("local://repo/"))
+    frame = read(spark, repository).where(sql.col("day") == DAY)
+    assert frame.count() == 10
+    assert "PartitionFilters: [isnotnull(day" in frame._jdf.queryExecution().toString()
+    with pytest.raises(Exception, match="does not exist"):
+        read(spark, repository).where("id > 0").collect()
+
+
+def test_nothing_is_seen_before_the_end(spark: SparkSession, repository: OpenRepository) -> None:
+    frame = events(spark, 10)
+    with graveler.spark.transaction(repository, "main", tag="v1") as tx:
+        tx.write(frame, "tables/events", partition_by="day")
+        tx.write(frame.limit(1).select("id"), "tables/other")
+        assert rows(tx.read(spark, "tables/events")) == rows(frame)
+        assert files(repository) == []
+        assert branches(repository) == ["main", tx.hidden]
+        with pytest.raises(NotFoundError, match="no files of data"):
+            read(spark, repository)
+        doubled = tx.read(spark, "tables/events").withColumn("amount", sql.col("amount") * 2)
+        tx.write(doubled, "tables/events", partition_by="day", mode="overwrite")
+        assert tx.delete("tables/other") == 1
+    assert [row[1] for row in rows(read(spark, repository))] == [4 * at for at in range(10)]
+    assert repository.tag("v1").commit_id == repository.commit_of("main").id
+    assert len(repository.log("main").results) == 3, "one commit, one merge"
+
+
+def write_and_fail(spark: SparkSession, repository: OpenRepository, *, keep: bool = False) -> None:
+    with graveler.spark.transaction(repository, "main", keep_on_error=keep) as tx:
+        tx.write(events(spark, 10), "tables/events", partition_by="day")
+        raise RuntimeError("the user's own")
+
+
+def test_a_transaction_that_fails_leaves_nothing_but_garbage(spark: SparkSession, repository: OpenRepository) -> None:
+    with pytest.raises(RuntimeError, match="the user's own"):
+        write_and_fail(spark, repository)
+    assert branches(repository) == ["main"]
+    assert files(repository) == []
+    assert len(repository.log("main").results) == 1
+    assert list(repository.namespace.list("data/")), "for the collector"
+    with pytest.raises(RuntimeError, match="the user's own"):
+        write_and_fail(spark, repository, keep=True)
+    hidden = branches(repository)[1]
+    assert len(files(repository, hidden)) >= 3
+
+
+def test_a_task_that_fails_fails_the_transaction_in_a_sentence(spark: SparkSession, repository: OpenRepository) -> None:
+    bad = events(spark, 10).withColumn("amount", sql.expr("if(id = 7, raise_error('boom'), amount)").cast("string"))
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        with (
+            pytest.raises(UnavailableError, match=r"^writing parquet: Spark's job failed: .*boom"),
+            graveler.spark.transaction(repository, "main") as tx,
+        ):
+            tx.write(bad, "tables/events", partition_by="day")
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+    assert branches(repository) == ["main"]
+    assert files(repository) == []
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(events(spark, 10), "tables/events", partition_by="day")
+    assert rows(read(spark, repository)) == rows(events(spark, 10)), "nothing of the one that failed"
+
+
+def test_two_who_append_at_once_both_win(spark: SparkSession, repository: OpenRepository) -> None:
+    with graveler.spark.transaction(repository, "main") as one:
+        one.write(events(spark, 10), "tables/events", partition_by="day")
+        with graveler.spark.transaction(repository, "main") as other:
+            other.write(events(spark, 10, 100), "tables/events", partition_by="day")
+        repository.upload("main", "elsewhere", b"x")
+        repository.commit("main", "somebody else")
+    assert rows(read(spark, repository)) == sorted(rows(events(spark, 10)) + rows(events(spark, 10, 100)))
+
+
+def replace_both(spark: SparkSession, repository: OpenRepository, mode: Mode, one: int, other: int) -> None:
+    with graveler.spark.transaction(repository, "main") as slow:
+        slow.write(events(spark, 1, one), "tables/events", partition_by="day", mode=mode)
+        with graveler.spark.transaction(repository, "main") as fast:
+            fast.write(events(spark, 1, other), "tables/events", partition_by="day", mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "dynamic"])
+def test_two_who_replace_the_same_do_not_mix(spark: SparkSession, repository: OpenRepository, mode: Mode) -> None:
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(events(spark, 6), "tables/events", partition_by="day")
+    with pytest.raises(TouchedError, match="below 'tables/events/"):
+        replace_both(spark, repository, mode, 102, 99)
+    found = {row[0] for row in rows(read(spark, repository))}
+    assert found == ({99} if mode == "overwrite" else {99, 1, 2, 4, 5})
+    assert branches(repository) == ["main"]
+    if mode == "dynamic":
+        replace_both(spark, repository, mode, 102, 100)
+        assert {row[0] for row in rows(read(spark, repository))} == {102, 100, 2, 5}, "other partitions"
+
+
+def test_what_is_wrong_is_told_before_or_instead(spark: SparkSession, repository: OpenRepository) -> None:
+    frame = events(spark, 3)
+
+    def refused(
+        kind: type[GravelerError], match: str, *, path: str = "t", data: DataFrame = frame, **arguments: object
+    ) -> None:
+        with pytest.raises(kind, match=match), graveler.spark.transaction(repository, "main") as tx:
+            tx.write(data, path, **arguments)  # type: ignore[arg-type]
+
+    refused(InvalidError, "needs a folder", path="/")
+    refused(InvalidError, "mode 'upsert' is none of", mode="upsert")
+    refused(InvalidError, "without partition_by", mode="dynamic")
+    refused(InvalidError, "0 columns 'month' to partition by; it has id, amount, day, kind", partition_by="month")
+    refused(InvalidError, "all of its columns", partition_by=["id", "amount", "day", "kind"])
+    refused(InvalidError, "'nonsense' is no format of files", format="nonsense")
+    refused(InvalidError, "'jdbc' is no format of files", format="jdbc")
+    refused(
+        InvalidError, "CSV datasource doesn't support", format="csv", data=spark.range(1).selectExpr("map(id, id) as m")
+    )
+    with pytest.raises(RefNotFoundError, match="'nowhere'"), graveler.spark.transaction(repository, "nowhere"):
+        raise AssertionError("not reached")
+    with pytest.raises(NoChangesError, match="nothing to commit"), graveler.spark.transaction(repository, "main"):
+        pass
+    repository.upload("main", "staged", b"x")
+    with pytest.raises(DirtyBranchError, match="a transaction on it"), graveler.spark.transaction(repository, "main"):
+        raise AssertionError("not reached")
+    repository.reset("main")
+    assert branches(repository) == ["main"]
+    for uri, match in (("repo/main/t", "names no objects"), ("lakefs://repo", "names no objects")):
+        with pytest.raises(InvalidError, match=match):
+            graveler.spark.read(spark, uri, lake=repository)
+
+
+def test_a_branch_that_is_protected_is_merged_into(spark: SparkSession, repository: OpenRepository) -> None:
+    repository.set_protection(["main"])
+    with pytest.raises(ProtectedBranchError):
+        repository.upload("main", "a", b"x")
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(events(spark, 3), "tables/events")
+    assert rows(read(spark, repository)) == rows(events(spark, 3))
+
+
+def test_what_was_copied_imported_or_uploaded_otherwise_is_read_too(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    """Physical names say nothing then: partition columns come from the paths in the lake."""
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(spark.range(4).coalesce(1), "raw")
+    (single,) = files(repository)
+    data = repository.read("main", single)
+    repository.upload("main", "tables/t/p=1/one.parquet", data)
+    repository.upload("main", "tables/t/p=1/_SUCCESS", b"")
+    repository.upload("main", "tables/t/.hidden/p=7/x", b"")
+    repository.copy("main", single, "tables/t/p=2/two.parquet")
+    repository.copy("main", single, "tables/t/p=3/three.parquet")
+    repository.copy("main", single, "tables/t/p=3/again.parquet")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.parquet").write_bytes(data)
+    (outside / "y.parquet").write_bytes(data)
+    for name, p in (("x", 4), ("y", 5)):
+        repository.link("main", ObjectEntry(f"tables/t/p={p}/f", f"file://{outside}/{name}.parquet", len(data), "", 1))
+    repository.commit("main", "from elsewhere")
+    frame = graveler.spark.read(spark, "lakefs://repo/main/tables/t", lake=repository)
+    found = {row.p: row["count"] for row in frame.groupBy("p").count().collect()}
+    assert found == {1: 4, 2: 4, 3: 8, 4: 4, 5: 4}
+    assert frame.where("p = 3").count() == 8
+    repository.upload("main", "tables/t/stray", data)
+    repository.commit("main", "a file outside of the partitions")
+    with pytest.raises(InvalidError, match="lie in partitions and others do not"):
+        graveler.spark.read(spark, "lakefs://repo/main/tables/t", lake=repository)
+
+
+def test_schemas_are_given_or_inferred(spark: SparkSession, repository: OpenRepository) -> None:
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(
+            events(spark, 6).select("id", "kind", sql.lit("007").alias("code")), "t", format="json", partition_by="code"
+        )
+    uri = "lakefs://repo/main/t"
+    frame = graveler.spark.read(spark, uri, format="json", lake=repository)
+    assert dict(frame.dtypes) == {"id": "bigint", "kind": "string", "code": "int"}
+    given = graveler.spark.read(spark, uri, format="json", schema="id int, code string, more double", lake=repository)
+    assert dict(given.dtypes) == {"id": "int", "more": "double", "code": "string"}
+    assert {tuple(row) for row in given.select("more", "code").collect()} == {(None, "007")}
+    empty = graveler.spark.read(spark, "lakefs://repo/main/nothing", schema="id int", lake=repository)
+    assert empty.collect() == []
+
+
+def test_an_empty_frame_is_a_dataset_too(spark: SparkSession, repository: OpenRepository) -> None:
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(events(spark, 3).where("id > 5"), "tables/events")
+    assert rows(read(spark, repository)) == []
+
+
+def test_handles_and_names_will_do(spark: SparkSession, tmp_path: Path) -> None:
+    with create_folder_lake(tmp_path / "lake") as made:
+        made.create_repository("repo", "local://repo")
+    lake = LakeHandle(open_folder_lake(tmp_path / "lake"), "ada")
+    with graveler.spark.transaction(lake.repository("repo"), "main") as tx:
+        tx.write(spark.range(3), "t")
+    with graveler.spark.transaction("repo", "main", lake=tmp_path / "lake") as tx:
+        tx.write(spark.range(3), "t")
+    assert graveler.spark.read(spark, "lakefs://repo/main/t", lake=lake).count() == 6
+    assert graveler.spark.read(spark, "lakefs://repo/main~1/t", lake=tmp_path / "lake").count() == 3
+    lake.close()
+
+
+def test_on_s3_files_go_straight_to_their_places(spark: SparkSession, aws: AwsLake) -> None:
+    with open_at(aws) as lake:
+        repository = lake.create_repository("repo", f"{aws.objects}/repo", split=TINY)
+        with graveler.spark.transaction(repository, "main") as tx:
+            tx.write(events(spark, 20), "tables/events", partition_by=["day", "kind"])
+            assert rows(tx.read(spark, "tables/events")) == rows(events(spark, 20))
+        stored = {one.key: one for one in repository.namespace.list("data/")}
+        linked = {entry.address.removeprefix(f"{aws.objects}/repo/"): entry for entry in repository.objects("main")}
+        assert stored.keys() == linked.keys(), "no temporary files, no manifest, no second copy"
+        for key, entry in linked.items():
+            assert (entry.size, entry.checksum) == (stored[key].size, md5(repository.namespace.get(key)).hexdigest())
+        assert rows(read(spark, repository)) == rows(events(spark, 20))
+        with graveler.spark.transaction(repository, "main") as tx:
+            tx.write(events(spark, 2, 50, days=1), "tables/events", partition_by=["day", "kind"], mode="dynamic")
+        assert read(spark, repository).where(sql.col("day") == DAY).count() == 2
+        assert rows(read(spark, repository, "main~1")) == rows(events(spark, 20))
+        assert Garbage(repository).plan().plan.found == {}
