@@ -151,9 +151,11 @@ class Sealer:
             raise
         finally:
             _stop(thread, stop)
-            if failed or leave:
-                with suppress(GravelerError):  # it runs out by itself; or it is not held any more
-                    self._renew(own, operation, self._clock.now() + leave if leave else 0.0, request)
+            with suppress(GravelerError):  # it runs out by itself; or it is not held any more
+                if leave:
+                    self._renew(own, operation, self._clock.now() + leave, request)
+                elif failed:
+                    self._renew(own, operation, 0.0, request)
 
     def _renew(self, own: Token, operation: str, lease: float, request: str) -> None:
         write = self._outcomes.renew_write(own, operation, lease, request)
