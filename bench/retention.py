@@ -1,29 +1,39 @@
 """``python -m bench.retention``: what collecting garbage costs: marking, marking again after one commit, comparing, sweeping.
 
 Trees and files lie in a folder; the listing that is compared is made up, since making millions of objects would take longer than
-what is measured. Requests are those of the object store.
+what is measured. Each step runs in a process of its own, whose CPU time and peak of memory are told; requests are those of the
+object store. With ``--s3``, objects are removed from a server that speaks S3's protocol on this machine (s3proxy), a thousand
+with each request: what the collector can do, if not what S3 does.
 """
 
 import argparse
+import multiprocessing
+import os
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
+from secrets import token_hex
 from shutil import rmtree
 from tempfile import mkdtemp
 
+from msgspec import Struct
 from tests.support.instruments import CountingObjects
 
 from graveler.lake.clock import SystemClock
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
-from graveler.retention.comparing import Listed, unneeded
+from graveler.retention.comparing import Listed, Rows, unneeded
 from graveler.retention.engine import InProcess
 from graveler.retention.marking import Marks
+from graveler.retention.pace import Pace
 from graveler.retention.runs import Candidate, Kind, Mode
 from graveler.retention.sweeping import Sweeper
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.objects import Objects
 from graveler.tree.apply import apply
 from graveler.tree.files import TreeStore
 from graveler.tree.record import RecordCodec, data_name, data_path
@@ -31,20 +41,53 @@ from graveler.tree.writer import build
 
 NAMESPACE = "local://retention"
 SPLIT = SplitParameters()
+CHUNK = 5_000
+
+
+class Cost(Struct, frozen=True):
+    """What a step took: seconds by the wall clock and of the CPU, peak of memory in MB, and what the step says."""
+
+    seconds: float
+    cpu: float
+    memory: int
+    said: Mapping[str, int]
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure, and print a line for each step."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--objects", type=int, default=1_000_000)
     parser.add_argument("--commits", type=int, default=100)
-    parser.add_argument("--swept", type=int, default=5_000)
+    parser.add_argument("--swept", type=int, default=20_000)
+    parser.add_argument("--s3", action="store_true", help="remove objects from s3proxy, too")
     arguments = parser.parse_args()
     folder = Path(mkdtemp(prefix="graveler-bench-"))
     try:
-        measure(folder, arguments.objects, arguments.commits, arguments.swept)
+        measure(folder, arguments.objects, arguments.commits)
+        sweep("a folder", FolderObjects(folder / "swept", "local://swept"), arguments.swept)
+        if arguments.s3:
+            sweep("s3proxy", s3_objects(), arguments.swept)
     finally:
         rmtree(folder)
+
+
+def apart(step: Callable[[], Mapping[str, int]]) -> Cost:
+    """Run a step in a new process."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_timed, args=(step, sender))
+    process.start()
+    sender.close()
+    found: Cost = receiver.recv()
+    process.join()
+    return found
+
+
+def _timed(step: Callable[[], Mapping[str, int]], sender: Connection) -> None:
+    began, cpu = time.perf_counter(), time.process_time()
+    said = step()
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    sender.send(Cost(seconds, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, said))
 
 
 def name_of(number: int) -> bytes:
@@ -59,8 +102,8 @@ def record(codec: RecordCodec, number: int, name: int) -> tuple[bytes, bytes]:
     return path.encode(), codec.encode(ObjectEntry(path, address, number, f"{name:032x}", 1_700_000_000))
 
 
-def measure(folder: Path, count: int, commits: int, swept: int) -> None:
-    """Build a history, and print a line for each thing measured."""
+def measure(folder: Path, count: int, commits: int) -> None:
+    """Build a history, mark it, mark it again after one commit, and compare it with a listing."""
     objects = FolderObjects(folder / "objects", NAMESPACE)
     store = TreeStore(ImmutableFiles(objects, None))
     codec, random = RecordCodec(NAMESPACE), Random(1)
@@ -74,33 +117,38 @@ def measure(folder: Path, count: int, commits: int, swept: int) -> None:
         made += len(changed)
         names.append(tree.save())
     print(f"{count:,} objects in {len(tree)} ranges, {commits} commits of 100 adjacent changes")
-    first = mark(objects, names, "mark, first run")
+    first = show("mark, first run", apart(partial(mark, objects, names)))
     tree = apply(tree, [record(codec, 7, made)], SPLIT)
-    again = mark(objects, [*names, tree.save()], "mark, after one commit more")
-    print(f"the second run takes {again / first:.1%} of the first")
-    compare(objects, names, made)
-    sweep(objects, swept)
+    names.append(tree.save())
+    again = show("mark, after one commit more", apart(partial(mark, objects, names)))
+    print(f"the second run takes {again.cpu / first.cpu:.1%} of the first one's CPU time")
+    show(f"compare with a listing of {made * 11 // 10:,} objects", apart(partial(compare, objects, names, made)))
 
 
-def mark(objects: FolderObjects, names: list[MetarangeName], what: str) -> float:
-    """Mark everything; seconds."""
-    counted = CountingObjects(objects)
-    began = time.perf_counter()
+def show(what: str, cost: Cost) -> Cost:
+    """Print a line."""
+    said = ", ".join(f"{name} {number:,}" for name, number in cost.said.items())
+    print(f"{what}: {cost.seconds:.2f} s, {cost.cpu:.2f} s of CPU, {cost.memory:,} MB at most; {said}")
+    return cost
+
+
+def mark(objects: Objects, names: list[MetarangeName]) -> Mapping[str, int]:
+    """Mark everything, as a run does."""
+    counted, engine = CountingObjects(objects), InProcess(SystemClock())
     marks = Marks(counted)
     numbers = {number for name in names for number in marks.ranges_of(name)}
     unread = marks.unread(numbers)
     if unread:
-        marks.add(unread, InProcess(SystemClock()).mark(counted, unread, lambda _done, _total: None))
-    marks.save(names, numbers)
-    took = time.perf_counter() - began
-    print(
-        f"{what}: {took:.2f} s, {marks.metaranges_read} metaranges and {marks.ranges_read} ranges read, {dict(counted.calls)}"
-    )
-    print(f"    {peak()} MB at most")
-    return took
+        marks.add(unread, engine.mark(counted, unread, tell_nobody))
+    marks.save(names, numbers, partial(engine.merge, told=tell_nobody))
+    return {"metaranges read": marks.metaranges_read, "ranges read": marks.ranges_read, **counted.calls}
 
 
-def compare(objects: FolderObjects, names: list[MetarangeName], made: int) -> None:
+def tell_nobody(_done: int, _total: int) -> None:
+    """Nothing."""
+
+
+def compare(objects: Objects, names: list[MetarangeName], made: int) -> Mapping[str, int]:
     """Compare with a listing in which every tenth object is not needed."""
     marks = Marks(objects)
     numbers = {number for name in names for number in marks.ranges_of(name)}
@@ -111,28 +159,40 @@ def compare(objects: FolderObjects, names: list[MetarangeName], made: int) -> No
             if number % 10 == 0:
                 yield Listed(name_of(number)[:24] + b"\xff", "", 1, "", 0.0)
 
-    began = time.perf_counter()
-    found = sum(1 for _ in unneeded(listing(), marks.rows(), marks.alive(numbers), iter(())))
-    took = time.perf_counter() - began
-    print(f"compare {made * 11 // 10:,} objects: {took:.2f} s, {found:,} are not needed, {peak()} MB at most")
+    rows = [Rows(objects.stream(key)) for key in marks.files]
+    found = sum(1 for _ in unneeded(listing(), rows, marks.alive(numbers), iter(())))
+    return {"not needed": found}
 
 
-def sweep(objects: FolderObjects, count: int) -> None:
-    """Delete small objects."""
+def s3_objects() -> Objects:
+    """A namespace in a fresh bucket of s3proxy, which this process starts if it is not running."""
+    from tests.storage.adapters import CREDENTIALS, make_bucket, s3_settings
+
+    from graveler.storage.s3_objects import S3Objects
+
+    os.environ.update(CREDENTIALS)
+    bucket = f"bench-{token_hex(8)}"
+    make_bucket(bucket, s3_settings())
+    return S3Objects(bucket, "lake", s3_settings())
+
+
+def sweep(where: str, objects: Objects, count: int) -> None:
+    """Make small objects, and delete them as a run does."""
     candidates = []
     for number in range(count):
         stored = objects.put(f"data/{data_path(name_of(number))}", b"x")
         assert data_name(stored.key.removeprefix("data/")) is not None
         candidates.append(Candidate(Kind.OBJECT, stored.key, 1, stored.etag, stored.modified, ""))
-    began = time.perf_counter()
-    Sweeper(objects, SystemClock(), 16).sweep("run", Mode.DELETE, candidates, lambda: None)
-    took = time.perf_counter() - began
-    print(f"sweep {count:,} objects of a folder: {took:.2f} s, {count / took:,.0f} a second")
-
-
-def peak() -> int:
-    """Peak memory of this process, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    counted = CountingObjects(objects)
+    sweeper = Sweeper(counted, SystemClock(), 16, Pace(SystemClock(), 1e6))
+    began, cpu = time.perf_counter(), time.process_time()
+    for at in range(0, count, CHUNK):
+        sweeper.sweep("run", Mode.DELETE, candidates[at : at + CHUNK], lambda: None)
+    took, cpu = time.perf_counter() - began, time.process_time() - cpu
+    print(
+        f"sweep {count:,} objects of {where}: {took:.2f} s, {count / took:,.0f} a second, {cpu:.2f} s of CPU of the collector; "
+        f"{sum(counted.calls.values()):,} requests"
+    )
 
 
 if __name__ == "__main__":

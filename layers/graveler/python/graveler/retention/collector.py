@@ -50,8 +50,8 @@ def no_progress(_phase: str, _done: int, _total: int) -> None:
 
 class Options(Struct, frozen=True):
     """How to collect. ``grace`` and ``skew`` in seconds; ``mode`` None is quarantine for the first run of a repository, and
-    deletion for later ones. ``quarantine_days`` is how long quarantined files can be brought back; ``rate`` how many requests
-    a second remove files, at most; ``parquet`` whether the report is also written as a Parquet table."""
+    deletion for later ones. ``quarantine_days`` is how long quarantined files can be brought back; ``rate`` how many files
+    a second are removed, at most; ``parquet`` whether the report is also written as a Parquet table."""
 
     mode: Mode | None = None
     grace: float = GRACE
@@ -302,7 +302,13 @@ class Collector:
         unread = marks.unread(data)
         if unread:
             marks.add(unread, self._engine.mark(self._objects, unread, self._told("reading ranges")))
-        marks.save(together, data)
+        told = self._told("sorting marks")
+        marks.save(
+            together,
+            data,
+            lambda objects, files, alive: self._engine.merge(objects, files, alive, told),
+            self._engine.most_files,
+        )
         return data, everything
 
     # What is there and not needed

@@ -51,10 +51,13 @@ class Rows:
             self._ended = piece is None
             self._buffer = rest + (piece or b"")
 
-    def rest(self) -> Iterator[bytes]:
-        """All rows that are left, a piece at a time."""
+    def rest(self, upto: bytes = b"") -> Iterator[bytes]:
+        """All rows that are left, or those whose name is not above one, a piece at a time."""
         while True:
             whole = len(self._buffer) // ROW.size * ROW.size
+            if upto and whole and self._buffer[whole - ROW.size : whole - ROW.size + NAME_BYTES] > upto:
+                yield self.upto(upto)
+                return
             yield self._buffer[:whole]
             piece = next(self._pieces, None)
             if piece is None:

@@ -11,8 +11,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from graveler.lake.clock import Clock
+from graveler.retention.comparing import Rows
 from graveler.retention.listing import EVERYTHING, Comparison, Unknown, candidates
-from graveler.retention.marking import write_rows
+from graveler.retention.marking import MOST_FILES, merge_rows, write_rows
 from graveler.retention.pace import Pace
 from graveler.retention.runs import CHUNK, Candidate, Mode, Runs, Tally
 from graveler.retention.sweeping import Sweeper
@@ -38,10 +39,16 @@ class Written(Struct):
 
 
 class Engine(Protocol):
-    """Shares out the work."""
+    """Shares out the work. ``most_files`` of rows are not worth merging."""
+
+    most_files: int
 
     def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
         """Read ranges, each with its number, and write what they name; the files of rows that were written."""
+        ...
+
+    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
+        """Write files of rows anew, without the rows of ranges that do not count any more; the files that were written."""
         ...
 
     def compare(
@@ -53,12 +60,14 @@ class Engine(Protocol):
 
     def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
         """Remove the candidates of these chunks, and write down what became of them; those of which that is known already are
-        left. ``rate`` requests a second in all."""
+        left. ``rate`` files a second in all."""
         ...
 
 
 class InProcess:
     """The threads of this process."""
+
+    most_files = MOST_FILES
 
     def __init__(self, clock: Clock, threads: int = THREADS) -> None:
         self._clock = clock
@@ -67,6 +76,11 @@ class InProcess:
     def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
         """See :meth:`Engine.mark`. One object read for each range, one write for all; memory for 256 MiB of rows."""
         return [write_rows(objects, ranges, self._threads, told)]
+
+    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
+        """See :meth:`Engine.merge`. All rows once, into one file."""
+        told(0, 1)
+        return [merge_rows(objects, (Rows(objects.stream(key)).rest() for key in files), alive)]
 
     def compare(
         self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told

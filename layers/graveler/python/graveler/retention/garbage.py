@@ -9,10 +9,12 @@ from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import check_settings
 from graveler.model import Commit, CommitID, RetentionRules, Settings
 from graveler.retention.collector import Collector, Options, Progress, no_progress
+from graveler.retention.engine import Engine
 from graveler.retention.holds import Hold, Holds
 from graveler.retention.keeping import judge
 from graveler.retention.roots import RootReader
 from graveler.retention.runs import Candidate, Outcome, Plan, Runs, Summary
+from graveler.retention.space import Space, space
 from graveler.retention.sweeping import Quarantine
 
 
@@ -26,9 +28,12 @@ class RulesPreview(Struct, frozen=True):
 
 
 class Garbage:
-    """Collects the garbage of an open repository, in this process."""
+    """Collects the garbage of an open repository: in this process, or as an ``engine`` shares it out."""
 
-    def __init__(self, repository: OpenRepository, options: Options | None = None) -> None:
+    def __init__(
+        self, repository: OpenRepository, options: Options | None = None, engine: Engine | None = None
+    ) -> None:
+        self._engine = engine
         self._repository = repository
         self._options = options or Options(grace=repository.grace, skew=repository.skew)
         self._runs = Runs(repository.namespace)
@@ -79,6 +84,10 @@ class Garbage:
         """All legal holds."""
         return self._holds().all()
 
+    def space(self, progress: Progress = no_progress) -> Space:
+        """Who holds the space. See :func:`graveler.retention.space.space`."""
+        return space(self._repository, progress)
+
     def preview(self, rules: RetentionRules | None) -> RulesPreview:
         """What rules would keep and drop if they were set now. Cost: the roots' reads (:class:`RootReader`), and the commits that
         would be lost. :class:`InvalidError` for rules that cannot be set."""
@@ -114,6 +123,7 @@ class Garbage:
             writers_grace=opened.grace,
             writers_skew=opened.skew,
             progress=progress,
+            engine=self._engine,
         )
 
     def _holds(self) -> Holds:

@@ -92,21 +92,24 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Objects of an interval that nobody needs, by key: no row that counts names them, and ``also`` (sorted names) does not.
     ``told`` is called with how many were listed. One listing; of each file of rows a dozen requests. Streaming."""
-    rows = [_rows_above(work.objects, key, interval.above) for key in work.files]
-    for listed in unneeded(_old(work, interval, unknown, told), rows, work.alive, also):
+    rows = [rows_above(work.objects, key, interval.above) for key in work.files]
+    for listed in unneeded(own_objects(work.objects, interval, work.horizon, unknown, told), rows, work.alive, also):
         why = "no commit that is kept and no uncommitted change names it"
         yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, why)
 
 
-def _old(work: Comparison, interval: Interval, unknown: Unknown, told: Callable[[int], None]) -> Iterator[Listed]:
-    numbered = enumerate(_listed(work.objects, interval), 1)
+def own_objects(
+    objects: Objects, interval: Interval, horizon: float, unknown: Unknown, told: Callable[[int], None]
+) -> Iterator[Listed]:
+    """The objects of our naming that are not younger than ``horizon`` (Unix seconds), by name. One listing."""
+    numbered = enumerate(_listed(objects, interval), 1)
     for _, together in groupby(numbered, lambda numbered: numbered[1].key[:_FIRST_PART]):
         old = []  # one, or all files of a data folder
         for number, stored in together:
             name = known_as(stored.key)
             if name is None:
                 unknown.add(stored)
-            elif stored.modified <= work.horizon:
+            elif stored.modified <= horizon:
                 old.append(Listed(name, stored.key, stored.size, stored.etag, stored.modified))
             if number % 1000 == 0:
                 told(number)
@@ -120,7 +123,7 @@ def _listed(objects: Objects, interval: Interval) -> Iterator[StoredObject]:
         yield stored
 
 
-def _rows_above(objects: Objects, key: str, above: bytes) -> Rows:
+def rows_above(objects: Objects, key: str, above: bytes) -> Rows:
     """The rows of a file whose names are above one: what lies far before it is not read."""
     begin = 0
     if above:

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError, DamagedFileError
 from graveler.lake.importing.external_sort import Block, sort_blocks
-from graveler.retention.comparing import ROW, Rows
+from graveler.retention.comparing import ROW
 from graveler.retention.threads import at_once
 from graveler.storage.files import FOLDER as FILES
 from graveler.storage.objects import ObjectMissingError, Objects
@@ -37,7 +37,7 @@ STATE: Final = f"{FOLDER}/state.msgpack"
 VERSION: Final = 1
 
 _MEMORY: Final = 256 << 20
-_MOST_FILES: Final = 8
+MOST_FILES: Final = 8
 """More files of rows than these are written anew as one."""
 _WRITE: Final = 1 << 16
 
@@ -105,10 +105,6 @@ class Marks:
         """Keys of the files of rows."""
         return tuple(f"{FOLDER}/{name}" for name in self._state.files)
 
-    def rows(self) -> list[Rows]:
-        """All rows, of each file from its beginning. One object read each."""
-        return [Rows(self._objects.stream(f"{FOLDER}/{name}")) for name in self._state.files]
-
     def alive(self, numbers: Collection[int]) -> bytearray:
         """1 for each of these numbers, 0 for all others."""
         found = bytearray(self._state.next_number)
@@ -116,12 +112,17 @@ class Marks:
             found[number] = 1
         return found
 
-    def save(self, metaranges: Collection[str], numbers: Collection[int]) -> None:
-        """Keep what is known of these metaranges and ranges for the next run, and forget the rest."""
-        if len(self._state.files) > _MOST_FILES or len(self._state.marked) > 2 * len(numbers) + _MOST_FILES:
-            alive = self.alive(numbers)
-            merged = heapq.merge(*(_unpacked(rows, alive) for rows in self.rows()))
-            self._state.files = [_write(self._objects, _as_blocks(merged))]
+    def save(
+        self,
+        metaranges: Collection[str],
+        numbers: Collection[int],
+        merge: Callable[[Objects, Sequence[str], bytes], list[str]],
+        most_files: int = MOST_FILES,
+    ) -> None:
+        """Keep what is known of these metaranges and ranges for the next run, and forget the rest. Of more than ``most_files``
+        files of rows, or where half of the ranges have gone, ``merge`` makes new ones."""
+        if len(self._state.files) > most_files or len(self._state.marked) > 2 * len(numbers) + MOST_FILES:
+            self._state.files = merge(self._objects, self.files, bytes(self.alive(numbers)))
             self._state.marked &= set(numbers)
         kept = {_raw(name) for name in metaranges}
         self._state.metaranges = {raw: found for raw, found in self._state.metaranges.items() if raw in kept}
@@ -204,8 +205,14 @@ def _put_rows(objects: Objects, key: str, blocks: Iterable[Block]) -> None:
         objects.put(key, path)
 
 
-def _unpacked(rows: Rows, alive: bytearray) -> Iterator[tuple[bytes, int]]:
-    for part in rows.rest():
+def merge_rows(objects: Objects, sources: Iterable[Iterator[bytes]], alive: bytes) -> str:
+    """Write the rows of sorted sources, which give them some at a time, as one file, without those of ranges that do not count
+    any more. One object write."""
+    return _write(objects, _as_blocks(heapq.merge(*(_unpacked(source, alive) for source in sources))))
+
+
+def _unpacked(source: Iterator[bytes], alive: bytes) -> Iterator[tuple[bytes, int]]:
+    for part in source:
         yield from ((name, number) for name, number in ROW.iter_unpack(part) if alive[number])
 
 

@@ -125,8 +125,8 @@ class RootReader:
         tags = self._read_tags(pinned)
         for hold in Holds(self._tables, self._repository.uid).all():
             pinned.setdefault(hold.commit_id, "legal hold")
-        self._read_dumps(pinned, names)
-        self._read_logs([*(("branch", name) for name in branches), *(("tag", name) for name in tags)], since, pinned)
+        self.read_dumps(pinned, names)
+        self.read_logs([*(("branch", name) for name in branches), *(("tag", name) for name in tags)], since, pinned)
         for trace in Traces(self._repository, self._tables, self._clock, self._grace).read():
             for key in trace.keys:
                 names.add(known_as(key))
@@ -138,7 +138,7 @@ class RootReader:
                 f"reading the uncommitted changes and refs took {took:.0f} s, longer than half the grace; nothing was collected. "
                 "Commit or reset what is uncommitted for long, or give garbage collection a longer grace"
             )
-        return Roots(branches, pinned, names, self._read_commits())
+        return Roots(branches, pinned, names, self.commits())
 
     def check_operations(self, now: float, kind: str) -> None:
         """:class:`PreconditionError` if an operation is at work for longer than half the grace: what it wrote first would not be
@@ -155,9 +155,10 @@ class RootReader:
         """The branches, and the commits of tags, as they are now."""
         tagged: dict[CommitID, str] = {}
         self._read_tags(tagged)
-        return {state.name: state.commit_id for state in self._branches()}, tagged
+        return {state.name: state.commit_id for state in self.branches()}, tagged
 
-    def _branches(self) -> list[BranchState]:
+    def branches(self) -> list[BranchState]:
+        """All branches, hidden ones too. 16 table reads, one for each thousand."""
         found: list[BranchState] = []
         after: str | None = ""
         while after is not None:
@@ -172,7 +173,7 @@ class RootReader:
         heads: dict[str, CommitID] = {}
         for _ in range(_ROUNDS):
             listed = self._clock.now()
-            states = self._branches()
+            states = self.branches()
             heads.update((state.name, state.commit_id) for state in states)
             # Oldest first: a reset moves what it keeps from an older token to the open one.
             fresh = [t for state in states for t in (*state.sealed, state.open) if t not in self._scanned]
@@ -204,7 +205,8 @@ class RootReader:
             after = page.next_after
         return names
 
-    def _read_dumps(self, pinned: dict[CommitID, str], names: Names) -> None:
+    def read_dumps(self, pinned: dict[CommitID, str], names: Names) -> None:
+        """Add what dumps hold: commits, and objects that were staged. An object read for each dump and chunk."""
         for dump_id in dumps(self._objects):
             self._alive()
             manifest = get_manifest(self._objects, dump_id)
@@ -214,7 +216,9 @@ class RootReader:
                 for line in lines:
                     names.add_record(line.record)
 
-    def _read_logs(self, refs: list[tuple[RefKind, str]], since: float, pinned: dict[CommitID, str]) -> None:
+    def read_logs(self, refs: list[tuple[RefKind, str]], since: float, pinned: dict[CommitID, str]) -> None:
+        """Add what reference logs named ``since`` (Unix seconds). A table read for each ref, at least."""
+
         def read(ref: tuple[RefKind, str]) -> list[CommitID]:
             kind, name = ref
             limit = 16
@@ -231,7 +235,8 @@ class RootReader:
             for commit in commits:
                 pinned.setdefault(commit, f"reference log of {kind} {name}")
 
-    def _read_commits(self) -> dict[CommitID, KnownCommit]:
+    def commits(self) -> dict[CommitID, KnownCommit]:
+        """All commits. 16 table reads, and one for each thousand. :class:`CorruptError`."""
         found: dict[CommitID, KnownCommit] = {}
         for digit in "0123456789abcdef":
             start = b""

@@ -76,7 +76,7 @@ class Sweeper:
         outcomes: dict[str, Outcome] = {}
         left = list(candidates)
         while left:
-            self._pace.wait()
+            self._pace.wait(len(left))
             try:
                 errors = self._objects.delete_many([(candidate.key, candidate.etag) for candidate in left])
             except (BusyError, UnavailableError) as error:
@@ -85,7 +85,7 @@ class Sweeper:
             again = {c.key for c, error in zip(left, errors, strict=True) if _may_be_asked_again(error)}
             left = [candidate for candidate in left if candidate.key in again]
             if not left:
-                self._pace.answered()
+                self._pace.answered(len(errors))
             elif not self._waited(backoff):
                 break
         return [outcomes[candidate.key] for candidate in candidates]

@@ -1,0 +1,342 @@
+"""Who holds the space: bytes of stored objects by branch, tag, legal hold, dump and reference log; and what would be free.
+
+Each object is counted once, however many name it. The objects of a branch are those that its last commit names, those of older
+commits that keep their objects because of it (its *history*: what retention rules decide about), and those that are staged. The
+*exclusive* ones nobody else holds: they are free, a grace later, when the branch or tag is deleted.
+
+Holders are bits of a number. Commits hand the bits of branches on to their parents, ranges have those of the commits that they
+are in, and one pass over the listing and the sorted marks of the collector adds up sizes by combination of holders. Memory: as of
+the collector, and for each range and each combination a number with a bit for each holder.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from enum import Enum
+from functools import partial
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, Final
+
+from msgspec import Struct
+
+from graveler.history.reflog import RefKind
+from graveler.history.refs import BranchState
+from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.lake.repositories import Repositories
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID, RetentionRules
+from graveler.retention.comparing import BATCH, ROW, Rows
+from graveler.retention.engine import InProcess
+from graveler.retention.holds import Holds
+from graveler.retention.keeping import DAY, KnownCommit
+from graveler.retention.listing import EVERYTHING, Unknown, own_objects
+from graveler.retention.marking import MOST_FILES, Marks
+from graveler.retention.roots import Names, RootReader
+from graveler.retention.runs import Claim, Tally
+from graveler.staging.changes import StagedChanges
+from graveler.tree.record import own_name
+
+_INSIDE: Final = "_graveler/"
+_MEMORY: Final = 64 << 20
+_PIECE: Final = 1 << 20
+_PAGE: Final = 1000
+
+Progress = Callable[[str, int, int], None]
+
+
+class HolderKind(str, Enum):
+    """What holds objects."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+    HOLD = "legal hold"
+    DUMP = "dump"
+    LOG = "reference log"
+
+
+class Holding(Struct, frozen=True):
+    """What one holder holds. ``exclusive`` nobody else does. ``history`` is held by nothing but older commits of branches, of
+    this one too: the retention rules decide about it."""
+
+    kind: HolderKind
+    name: str
+    held: Tally
+    exclusive: Tally
+    history: Tally
+
+
+class Space(Struct, frozen=True):
+    """What is stored: ``objects`` of our naming, of which ``unheld`` are held by nobody (garbage, and what is being uploaded);
+    ``own`` are our own files by folder (ranges, metaranges, commits, quarantine, …); ``unknown`` is what is not ours."""
+
+    holders: tuple[Holding, ...]
+    objects: Tally
+    unheld: Tally
+    own: Mapping[str, Tally]
+    unknown: Tally
+
+
+class BranchBits(Struct, frozen=True):
+    """The bits of a branch, and where it points."""
+
+    name: str
+    commit_id: CommitID
+    head: int
+    history: int
+    staged: int
+
+
+def space(repository: OpenRepository, progress: Progress = lambda _phase, _done, _total: None) -> Space:
+    """Who holds what is stored. Others may work meanwhile: what they do may be counted or not. Takes the turn of a collector, and
+    reads and keeps its marks. :class:`BusyError` while a collector is at work, :class:`CorruptError`.
+
+    Cost: a table read for each thousand branches, tags, staged changes and commits, one for each ref's log; an object read for
+    each metarange and range that no run has read before; a listing of the namespace. About 2 µs an object and row.
+    """
+    claim = Claim(repository.tables, repository.repository.uid, repository.clock)
+    try:
+        return _Survey(repository, claim, progress).make()
+    finally:
+        claim.release()
+
+
+def held_by(
+    commits: Mapping[CommitID, KnownCommit],
+    branches: Sequence[BranchBits],
+    pins: Mapping[CommitID, int],
+    rules: RetentionRules | None,
+    now: float,
+) -> dict[CommitID, int]:
+    """The bits of whoever keeps the objects of each commit, as :func:`graveler.retention.keeping.judge` judges. No request."""
+    masks: dict[CommitID, int] = {cid: mask for cid, mask in pins.items() if cid in commits}
+    passed: dict[CommitID, int] = {} if rules is not None else dict(masks)
+    since: dict[int, float] = {}
+    for branch in branches:
+        if branch.commit_id in commits:
+            masks[branch.commit_id] = masks.get(branch.commit_id, 0) | branch.head
+            passed[branch.commit_id] = passed.get(branch.commit_id, 0) | branch.history
+            if rules is not None:
+                since[branch.history] = now - rules.branches.get(branch.name, rules.default_days) * DAY
+    for cid in _children_first(commits, passed):
+        commit = commits[cid]
+        mask = passed.pop(cid, 0)
+        for bit, moment in since.items():
+            if mask & bit and commit.created < moment:
+                mask &= ~bit
+        for parent in commit.parents:
+            if mask and parent in commits:
+                masks[parent] = masks.get(parent, 0) | mask
+                passed[parent] = passed.get(parent, 0) | mask
+    return masks
+
+
+def _children_first(commits: Mapping[CommitID, KnownCommit], starts: Mapping[CommitID, int]) -> Iterator[CommitID]:
+    """All ancestors of ``starts``, each after all of its children among them."""
+    children: dict[CommitID, int] = dict.fromkeys(starts, 0)
+    todo = list(starts)
+    while todo:
+        for parent in commits[todo.pop()].parents:
+            if parent in commits:
+                if parent not in children:
+                    children[parent] = 0
+                    todo.append(parent)
+                children[parent] += 1
+    ready = [cid for cid, count in children.items() if not count]
+    while ready:
+        cid = ready.pop()
+        yield cid
+        for parent in commits[cid].parents:
+            if parent in commits:
+                children[parent] -= 1
+                if not children[parent]:
+                    ready.append(parent)
+
+
+class _Survey:
+    """One look at who holds what."""
+
+    def __init__(self, repository: OpenRepository, claim: Claim, progress: Progress) -> None:
+        self._repository, self._claim, self._progress = repository, claim, progress
+        self._objects = repository.namespace
+        self._holders: list[tuple[HolderKind, str, int, int]] = []
+        """Kind, name, all bits, and that of the history."""
+        self._bits = 0
+
+    def make(self) -> Space:
+        opened = self._repository
+        alive = self._claim.renew
+        reader = RootReader(opened.repository, opened.tables, self._objects, opened.clock, opened.grace, alive)
+        self._progress("reading refs", 0, 1)
+        now = opened.clock.now()
+        states = reader.branches()
+        branches = [self._branch(state) for state in states]
+        dumped = Names()
+        with closing(dumped):
+            pins, dump = self._pins(reader, states, now - opened.grace - opened.skew, dumped)
+            commits = reader.commits()
+            rules = Repositories(opened.tables).get(opened.repository.name).repository.settings.retention
+            masks = held_by(commits, branches, pins, rules, now)
+            marks = Marks(self._objects)
+            ranges = self._ranges(marks, commits, masks)
+            extra = [*(branch.staged for branch in branches), dump]
+            with TemporaryFile() as file:
+                self._write_staged(states, dumped, file)
+                file.seek(0)
+                staged = Rows(iter(partial(file.read, _PIECE), b""))
+                rows = [(Rows(self._objects.stream(key)), ranges) for key in marks.files]
+                unknown = Unknown()
+                tallies = self._add_up([*rows, (staged, extra)], unknown)
+        return self._told(tallies, unknown)
+
+    def _bit(self) -> int:
+        self._bits += 1
+        return 1 << self._bits - 1
+
+    def _branch(self, state: BranchState) -> BranchBits:
+        bits = BranchBits(state.name, state.commit_id, self._bit(), self._bit(), self._bit())
+        together = bits.head | bits.history | bits.staged
+        self._holders.append((HolderKind.BRANCH, state.name, together, bits.history))
+        return bits
+
+    def _other(self, kind: HolderKind, name: str = "") -> int:
+        bit = self._bit()
+        self._holders.append((kind, name, bit, 0))
+        return bit
+
+    def _pins(
+        self, reader: RootReader, states: Sequence[BranchState], since: float, dumped: Names
+    ) -> tuple[dict[CommitID, int], int]:
+        """Bits of what holds commits besides branches; and the one of the dumps."""
+        pins: dict[CommitID, int] = {}
+
+        def add(commit: CommitID, bit: int) -> None:
+            pins[commit] = pins.get(commit, 0) | bit
+
+        refs: list[tuple[RefKind, str]] = [("branch", state.name) for state in states]
+        after: str | None = ""
+        while after is not None:
+            page = self._repository.tags(after=after, amount=_PAGE)
+            for tag in page.results:
+                add(tag.commit_id, self._other(HolderKind.TAG, tag.name))
+                refs.append(("tag", tag.name))
+            after = page.next_after
+        for hold in Holds(self._repository.tables, self._repository.repository.uid).all():
+            add(hold.commit_id, self._other(HolderKind.HOLD, hold.commit_id))
+        of_dumps: dict[CommitID, str] = {}
+        reader.read_dumps(of_dumps, dumped)
+        of_logs: dict[CommitID, str] = {}
+        reader.read_logs(refs, since, of_logs)
+        dump = self._other(HolderKind.DUMP)
+        for commit in of_dumps:
+            add(commit, dump)
+        log = self._other(HolderKind.LOG)
+        for commit in of_logs:
+            add(commit, log)
+        return pins, dump
+
+    def _ranges(
+        self, marks: Marks, commits: Mapping[CommitID, KnownCommit], masks: Mapping[CommitID, int]
+    ) -> Sequence[int]:
+        """The bits of each range, by its number; what no run has read is read."""
+        trees: dict[str, int] = {}
+        for cid, mask in masks.items():
+            if commits[cid].metarange:
+                trees[commits[cid].metarange] = trees.get(commits[cid].metarange, 0) | mask
+        of_range: dict[int, int] = {}
+        same: dict[int, int] = {}
+        for done, (metarange, mask) in enumerate(trees.items(), 1):
+            for number in marks.ranges_of(metarange):
+                together = of_range.get(number, 0) | mask
+                of_range[number] = same.setdefault(together, together)
+            self._progress("reading metaranges", done, len(trees))
+            self._claim.renew()
+
+        def told(done: int, total: int) -> None:
+            self._progress("reading ranges", done, total)
+            self._claim.renew()
+
+        engine = InProcess(self._repository.clock)
+        unread = marks.unread(of_range)
+        if unread:
+            marks.add(unread, engine.mark(self._objects, unread, told))
+        marks.save(trees, of_range, lambda objects, files, alive: engine.merge(objects, files, alive, told), MOST_FILES)
+        found = [0] * len(marks.alive(()))
+        for number, mask in of_range.items():
+            found[number] = mask
+        return found
+
+    def _write_staged(self, states: Sequence[BranchState], dumped: Names, file: IO[bytes]) -> None:
+        """Rows of staged objects by the number of their branch, and behind the last one those of dumps."""
+        staged = StagedChanges(self._repository.tables, self._repository.repository.uid)
+
+        def names() -> Iterator[tuple[bytes, int]]:
+            for number, state in enumerate(states):
+                for token in (*state.sealed, state.open):
+                    self._claim.renew()
+                    for _, packed in staged.scan([token]):
+                        name = None if packed is None else own_name(packed)
+                        if name is not None:
+                            yield name, number
+            for name in dumped.sorted():
+                yield name, len(states)
+
+        def blocks() -> Iterator[Block]:
+            source = names()
+            while some := list(islice(source, BATCH)):
+                yield [name for name, _ in some], [number for _, number in some], [b""] * len(some)
+
+        for sorted_names, numbers, _ in sort_blocks(blocks(), _MEMORY):
+            file.write(b"".join(map(ROW.pack, sorted_names, numbers)))
+
+    def _add_up(self, sources: Sequence[tuple[Rows, Sequence[int]]], unknown: Unknown) -> dict[int, Tally]:
+        """Objects and bytes by combination of holders."""
+        sums: dict[int, list[int]] = {}
+
+        def told(done: int) -> None:
+            self._progress("listing objects", done, done)
+            self._claim.renew()
+
+        listing = own_objects(self._objects, EVERYTHING, float("inf"), unknown, told)
+        while batch := list(islice(listing, BATCH)):
+            holders: dict[bytes, int] = {}
+            for rows, masks in sources:
+                for name, number in ROW.iter_unpack(rows.upto(batch[-1].name)):
+                    if masks[number]:
+                        holders[name] = holders.get(name, 0) | masks[number]
+            for listed in batch:
+                added = sums.setdefault(holders.get(listed.name, 0), [0, 0])
+                added[0] += 1
+                added[1] += listed.size
+        return {mask: Tally(files, size) for mask, (files, size) in sums.items()}
+
+    def _told(self, tallies: Mapping[int, Tally], unknown: Unknown) -> Space:
+        history = sum(bit for *_, bit in self._holders)
+        found = []
+        for kind, name, bits, own in self._holders:
+            mine = {mask: tally for mask, tally in tallies.items() if mask & bits}
+            holding = Holding(
+                kind,
+                name,
+                _total(mine.values()),
+                _total(tally for mask, tally in mine.items() if not mask & ~bits),
+                _total(tally for mask, tally in mine.items() if mask & own and not mask & ~history),
+            )
+            if kind in (HolderKind.BRANCH, HolderKind.TAG) or holding.held.files:
+                found.append(holding)
+        files: dict[str, Tally] = {}
+        for stored in self._objects.list(_INSIDE):
+            folder = stored.key.split("/", 2)[1]
+            files[folder] = files.get(folder, Tally()).plus(stored.size)
+        for stored in self._objects.list():
+            if stored.key >= _INSIDE:
+                break
+            unknown.add(stored)
+        return Space(tuple(found), _total(tallies.values()), tallies.get(0, Tally()), files, unknown.tally)
+
+
+def _total(tallies: Iterable[Tally]) -> Tally:
+    files = size = 0
+    for tally in tallies:
+        files += tally.files
+        size += tally.bytes
+    return Tally(files, size)

@@ -1,0 +1,191 @@
+"""Garbage collection on Spark: what grows with the lake is shared out to tasks; what decides stays on the driver.
+
+The driver is the collector of :mod:`graveler.retention`: it reads refs, judges commits, and keeps the order of the steps. Tasks
+read ranges, compare intervals of the listing with what is needed, and remove files, by the very code that one process runs;
+they leave their results in the object store, where a process could go on with them. They need no permission for the table.
+
+A task that is run twice writes the same files twice, or removes what is gone. While tasks are at work the driver renews its
+claim.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from random import Random
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from graveler.errors import GravelerError
+from graveler.lake.clock import SystemClock
+from graveler.retention.comparing import NAME_BYTES, ROW
+from graveler.retention.engine import Told, Written, sweep_chunk, write_chunks
+from graveler.retention.listing import Comparison, Interval, Unknown, candidates, intervals, rows_above
+from graveler.retention.marking import merge_rows, write_names, write_rows
+from graveler.retention.pace import Pace
+from graveler.retention.runs import FOLDER, Mode, Runs
+from graveler.retention.sweeping import Sweeper
+from graveler.retention.threads import THREADS, at_once
+from graveler.spark.failures import spark_errors
+from graveler.storage.objects import Objects
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RANGES: Final = 200
+"""Ranges that a task reads: some million objects."""
+TASKS: Final = 3
+"""Intervals of the listing for each core."""
+
+_SAMPLES: Final = 16
+"""Names that are looked at for each interval."""
+_GAP: Final = 1_000_000
+"""Chunks that a task may write: 5e9 candidates."""
+_RENEWED: Final = 10.0
+"""Seconds between signs of life."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class SparkEngine:
+    """The executors of a cluster; ``objects`` have to be such that can be sent to them. ``ranges`` are read by one task;
+    ``parts`` is how many intervals the listing is cut into, None for three to a core."""
+
+    def __init__(self, spark: "SparkSession", *, ranges: int = RANGES, parts: int | None = None) -> None:
+        self._context = spark.sparkContext
+        self._ranges = ranges
+        self._parts = parts or TASKS * self._context.defaultParallelism
+        self.most_files = 4 * self._parts
+
+    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
+        """See :meth:`graveler.retention.engine.Engine.mark`. One object read for each range, one write for each task."""
+        groups = [ranges[at : at + self._ranges] for at in range(0, len(ranges), self._ranges)]
+
+        def read(group: Sequence[tuple[int, str]]) -> str:
+            return write_rows(objects, group, THREADS, lambda _done, _total: None)
+
+        return self._run("reading ranges", read, groups, told)
+
+    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
+        """See :meth:`graveler.retention.engine.Engine.merge`. One file for each interval."""
+        shared = self._context.broadcast(alive)
+
+        def merge(piece: _Piece) -> str:
+            interval, mine = piece
+            sources = (rows_above(objects, key, interval.above).rest(interval.upto) for key in mine)
+            return merge_rows(objects, sources, shared.value)
+
+        merged = self._run("sorting marks", merge, self._cut(objects, files), told)
+        shared.unpersist()
+        return merged
+
+    def compare(
+        self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told
+    ) -> Written:
+        """See :meth:`graveler.retention.engine.Engine.compare`. A listing for each interval, and of each file of rows a dozen
+        requests."""
+        staged = f"{FOLDER}/{run}/staged.rows"
+        write_names(work.objects, names, len(work.alive), staged)
+        shared = self._context.broadcast((work.objects, work.alive + b"\1", work.horizon))
+
+        def compare(numbered: tuple[int, _Piece]) -> tuple[Written, Unknown]:
+            number, (interval, files) = numbered
+            objects, alive, horizon = shared.value
+            mine = Unknown()
+            found = candidates(Comparison(objects, files, alive, horizon), interval, iter(()), mine, lambda _: None)
+            return write_chunks(Runs(objects), run, first + number * _GAP, found), mine
+
+        pieces = list(enumerate(self._cut(work.objects, (*work.files, staged))))
+        written = Written([], {})
+        for one, others in self._run("comparing the listing", compare, pieces, told):
+            written.merge(one)
+            unknown.merge(others)
+        shared.unpersist()
+        return written
+
+    def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
+        """See :meth:`graveler.retention.engine.Engine.sweep`. The rate is shared evenly among the tasks at work."""
+        together = max(1, min(len(numbers), self._context.defaultParallelism))
+
+        def remove(number: int) -> None:
+            clock = SystemClock()
+            sweeper = Sweeper(objects, clock, THREADS, Pace(clock, rate / together))
+            sweep_chunk(objects, run, mode, number, sweeper, lambda: None)
+
+        self._run("removing", remove, list(numbers), told)
+
+    def _cut(self, objects: Objects, files: Sequence[str]) -> "list[_Piece]":
+        """Intervals, each with the files that have rows in it. Four requests a file, and one for each name that is looked at."""
+        bounds = dict(zip(files, at_once(THREADS, lambda key: _bounds(objects, key), files), strict=True))
+        there = {key: found for key, found in bounds.items() if found is not None}
+        cut = intervals(_sample(objects, there, self._parts * _SAMPLES), self._parts)
+        return [
+            (
+                interval,
+                tuple(
+                    key
+                    for key, found in there.items()
+                    if found.last > interval.above and not (interval.upto and found.first > interval.upto)
+                ),
+            )
+            for interval in cut
+        ]
+
+    def _run(self, what: str, do: Callable[[T], R], items: Sequence[T], told: Told) -> list[R]:
+        if not items:
+            return []
+        with _signs_of_life(told, len(items)), spark_errors(what):
+            return list(self._context.parallelize(items, len(items)).map(do).collect())
+
+
+_Piece = tuple[Interval, tuple[str, ...]]
+
+
+class _Bounds(NamedTuple):
+    """Of a file of rows: how many, the first name and the last one."""
+
+    rows: int
+    first: bytes
+    last: bytes
+
+
+def _bounds(objects: Objects, key: str) -> _Bounds | None:
+    rows = objects.head(key).size // ROW.size
+    if not rows:
+        return None
+    first = objects.get_range(key, 0, NAME_BYTES)
+    return _Bounds(rows, first, objects.get_range(key, (rows - 1) * ROW.size, NAME_BYTES))
+
+
+def _sample(objects: Objects, files: Mapping[str, _Bounds], amount: int) -> list[bytes]:
+    """Names out of sorted rows, from all over the files, from each as many as it has a share. A request each."""
+    random = Random(1)
+    total = sum(found.rows for found in files.values())
+    places: list[tuple[str, int]] = []
+    for key, found in files.items():
+        places += [(key, random.randrange(found.rows)) for _ in range(-(-amount * found.rows // total))]
+    return list(at_once(THREADS, lambda place: objects.get_range(place[0], place[1] * ROW.size, NAME_BYTES), places))
+
+
+@contextmanager
+def _signs_of_life(told: Told, total: int) -> Iterator[None]:
+    """Call ``told`` now and then, as long as this goes on. What it raises is raised in the end: the job is not of use then."""
+    over, failed = Event(), list[GravelerError]()
+
+    def tell() -> None:
+        while not over.wait(_RENEWED):
+            try:
+                told(0, total)
+            except GravelerError as error:
+                failed.append(error)
+                return
+
+    thread = Thread(target=tell, name="graveler-gc-claim", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if failed:
+        raise failed[0]
+    told(total, total)

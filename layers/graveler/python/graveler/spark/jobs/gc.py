@@ -1,0 +1,72 @@
+"""The job that collects garbage: ``spark-submit -m graveler.spark.jobs.gc``."""
+
+import argparse
+import sys
+from typing import Final
+
+from msgspec import to_builtins
+
+from graveler.errors import InvalidError
+from graveler.retention.collector import Options
+from graveler.retention.garbage import Garbage
+from graveler.retention.pace import RATE
+from graveler.retention.report import is_possible
+from graveler.retention.runs import Mode
+from graveler.spark.jobs.frame import Figures, Given, Job, run_job
+
+_ABOUT: Final = """\
+Remove what no ref, uncommitted change or rule keeps: objects, and what of the history no ref reaches. As `graveler gc run`, whose
+runs, rules and reports are the same ones, with the work shared out to the executors.
+
+examples:
+  spark-submit … gc.py --lake /data/lake --repository sales --dry-run
+  spark-submit … gc.py --objects s3://lake/repos --tables dynamodb://lake --repository sales --delete --rate 3000
+
+A run that was interrupted is finished by the next one, on Spark or not.
+"""
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--dry-run", action="store_true", help="only list what would go")
+    how.add_argument("--quarantine", action="store_true", help="move files aside for a week; default of the first run")
+    how.add_argument("--delete", action="store_true", help="delete at once; default of later runs")
+    parser.add_argument(
+        "--rate", type=float, default=RATE, metavar="N", help="files that are removed a second, at most"
+    )
+    parser.add_argument(
+        "--partitions", type=int, metavar="N", help="intervals of the listing; default: three to a core"
+    )
+
+
+def _run(given: Given) -> tuple[str, Figures]:
+    from graveler.spark.garbage import SparkEngine  # pyspark: not for --help
+
+    said = given.arguments
+    if said.rate <= 0 or (said.partitions is not None and said.partitions < 1):
+        raise InvalidError("--rate and --partitions have to be positive")
+    mode = Mode.QUARANTINE if said.quarantine else Mode.DELETE if said.delete else None
+    options = Options(mode, given.repository.grace, given.repository.skew, rate=said.rate, parquet=is_possible())
+    garbage = Garbage(given.repository, options, SparkEngine(given.spark, parts=said.partitions))
+    summary = garbage.plan() if said.dry_run else garbage.run()
+    found = sum(tally.files for tally in summary.plan.found.values())
+    size = sum(tally.bytes for tally in summary.plan.found.values())
+    told = (
+        f"run {summary.plan.run}, {summary.plan.mode.value}: {found:,} files ({size:,} bytes) that nobody needs; "
+        f"{summary.plan.commits:,} commits, {summary.plan.ranges_read:,} of {summary.plan.ranges:,} ranges read"
+    )
+    figures = {
+        "run": summary.plan.run,
+        "mode": summary.plan.mode.value,
+        "found": to_builtins(summary.plan.found),
+        "outcomes": to_builtins(summary.outcomes),
+        "ranges": summary.plan.ranges,
+        "ranges_read": summary.plan.ranges_read,
+    }
+    return told, figures
+
+
+JOB = Job("gc", _ABOUT, _arguments, _run)
+
+if __name__ == "__main__":
+    sys.exit(run_job(JOB))
