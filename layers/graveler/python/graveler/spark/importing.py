@@ -26,6 +26,7 @@ from graveler.lake.text import utf8
 from graveler.model import Commit
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.failures import spark_errors
+from graveler.spark.handles import LakeLike, RepositoryLike, opened
 from graveler.spark.joining import join_subtrees
 from graveler.spark.listing import Columns, canonical
 from graveler.spark.places import task_store
@@ -75,7 +76,7 @@ class ImportReport(Struct, frozen=True):
 
 def import_listing(
     spark: SparkSession,
-    repository: OpenRepository,
+    repository: RepositoryLike,
     branch: str,
     listing: DataFrame,
     options: ListingOptions | None = None,
@@ -90,6 +91,7 @@ def import_listing(
     request_id: str = "",
     created: int | None = None,
     force: bool = False,
+    lake: LakeLike = None,
 ) -> ImportReport:
     """Take over the objects that a data frame lists, where they lie, as one commit. They replace all that is under the options'
     destination. Nothing looks at the objects themselves.
@@ -113,28 +115,29 @@ def import_listing(
         raise InvalidError(f"destination {options.destination!r} of a listing must be empty or end with '/'")
     if partitions is not None and partitions < 1:
         raise InvalidError(f"{partitions} partitions; name at least 1")
-    now = repository.clock.now()
-    rows, columns = canonical(listing, options, repository.repository.namespace, label, int(now))
-    note = None
-    if checkpoint:
-        split = repository.repository.split
-        note = Checkpoint(repository.namespace, [checkpoint, repr(options), repr(columns.names), repr(split)])
-    work = _Work(spark, repository, rows, columns, partitions, max_bad_rows, note)
     destination = utf8("destination", options.destination)
-    with spark_errors(f"importing to {branch!r}"):
-        commit = repository.import_sources(
-            branch,
-            [ImportSource(destination, True, lambda: iter(()), tree=work.tree)],
-            message or "Import a listing",
-            committer=committer,
-            metadata=metadata,
-            request_id=request_id,
-            created=created,
-            force=force,
-        )
-    if note is not None:
-        note.drop()
-    forget_old(repository.namespace, now - 2 * repository.grace)
+    with opened(spark, repository, lake) as found:
+        now = found.clock.now()
+        rows, columns = canonical(listing, options, found.repository.namespace, label, int(now))
+        note = None
+        if checkpoint:
+            split = found.repository.split
+            note = Checkpoint(found.namespace, [checkpoint, repr(options), repr(columns.names), repr(split)])
+        work = _Work(spark, found, rows, columns, partitions, max_bad_rows, note)
+        with spark_errors(f"importing to {branch!r}"):
+            commit = found.import_sources(
+                branch,
+                [ImportSource(destination, True, lambda: iter(()), tree=work.tree)],
+                message or "Import a listing",
+                committer=committer,
+                metadata=metadata,
+                request_id=request_id,
+                created=created,
+                force=force,
+            )
+        if note is not None:
+            note.drop()
+        forget_old(found.namespace, now - 2 * found.grace)
     return ImportReport(commit, work.built)
 
 
