@@ -159,6 +159,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/test_dead_committers.py::test_a_lost_answer_of_publish_is_resolved_by_looking",
     ),
     Mutation(
+        "C2",
+        "parts are published only on the head that they were made for",
+        "lake/in_parts/three_ways.py",
+        "if head.id != plan.head:",
+        "if False:",
+        "lake/test_in_parts.py::test_a_head_that_moves_costs_only_the_parts_in_which_it_moved",
+    ),
+    Mutation(
+        "C4",
+        "an operation publishes under its own id if its request has none",
+        "lake/repository.py",
+        "known_by = request_id or operation_id",
+        "known_by = request_id",
+        "lake/test_in_parts.py::test_every_step_may_run_twice_and_leaves_what_the_first_run_left",
+    ),
+    Mutation(
         "C5",
         "a lease runs out",
         "staging/tokens.py",
