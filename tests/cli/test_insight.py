@@ -151,3 +151,22 @@ def test_a_summary_of_differences(three: list[str]) -> None:
         "changed_bytes_before": 4,
         "changed_bytes_after": 5,
     }
+
+
+def test_du_says_which_branch_or_tag_holds_what_is_stored(lake: Path) -> None:
+    put("main", "a", "12345")
+    commit("main", "One")
+    done("branch", "create", "lakefs://lake/side", "--source", "lakefs://lake/main")
+    put("side", "b", "1234567")
+    told = done("du", "--physical", "lakefs://lake", "--json").json
+    holders = {holder["name"]: holder for holder in told["holders"] if holder["kind"] == "branch"}
+    assert holders["main"]["held"] == {"files": 1, "bytes": 5}
+    assert holders["main"]["exclusive"] == {"files": 0, "bytes": 0}
+    assert holders["side"]["held"] == {"files": 2, "bytes": 12}
+    assert holders["side"]["exclusive"] == {"files": 1, "bytes": 7}
+    assert told["objects"] == {"files": 2, "bytes": 12}
+    text = done("du", "--physical", "lake").out
+    assert "      12 B         7 B         0 B  branch side" in text
+    assert "2 objects, 12 B" in text
+    refused = run("du", "-s", "--physical", "lake")
+    assert (refused.code, "leave out --total" in refused.err) == (2, True)

@@ -70,11 +70,10 @@ def check(world: World) -> None:
     assert not [holding for holding in others if holding.kind is not HolderKind.LOG]
     for holder, names in holders.items():
         assert told[holder].held == tally(names), holder
-        if not others:
-            elsewhere = set().union(*(other for key, other in holders.items() if key != holder))
-            assert told[holder].exclusive == tally(names - elsewhere), holder
-            history = histories.get(holder[1], set()) if holder[0] is HolderKind.BRANCH else set()
-            assert told[holder].history == tally(history - lasting), holder
+        elsewhere = set().union(*(other for key, other in holders.items() if key != holder))
+        assert told[holder].exclusive == tally(names - elsewhere), holder
+        history = histories.get(holder[1], set()) if holder[0] is HolderKind.BRANCH else set()
+        assert told[holder].history == tally(history - lasting), holder
     everything = set().union(*holders.values())
     assert found.objects == tally(set(sizes))
     if not others:

@@ -8,6 +8,8 @@ from graveler.cli.values import count, human_size
 if TYPE_CHECKING:
     from graveler.lake.summary import Summary, Usage
     from graveler.model import Totals
+    from graveler.retention.runs import Tally
+    from graveler.retention.space import Space
 
 
 def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str, *, as_json: bool) -> None:
@@ -37,6 +39,31 @@ def show_usage(screen: Screen, usage: "Usage", prefix: str, *, as_json: bool) ->
         screen.json({"type": "total", "path": prefix, "objects": usage.objects, "size": usage.size})
     else:
         screen.line(f"{_usage_text(usage.objects, usage.size)}  {screen.paint('total', 'dim')}")
+
+
+def show_space(screen: Screen, space: "Space", *, as_json: bool) -> None:
+    """Who holds what is stored."""
+    if as_json:
+        from msgspec import to_builtins
+
+        screen.json(to_builtins(space))
+        return
+    screen.line(screen.paint(f"{'HELD':>10}  {'ALONE':>10}  {'HISTORY':>10}", "dim"))
+    for holding in space.holders:
+        sizes = "  ".join(
+            f"{human_size(tally.bytes):>10}" for tally in (holding.held, holding.exclusive, holding.history)
+        )
+        screen.line(screen.safe(f"{sizes}  {holding.kind.value} {holding.name}".rstrip()))
+    unheld = f", of which nobody holds {_space_text(space.unheld)}" if space.unheld.files else ""
+    screen.line(f"{_space_text(space.objects)}{unheld}")
+    own = ", ".join(f"{folder} {human_size(tally.bytes)}" for folder, tally in sorted(space.own.items()))
+    screen.line(screen.safe(f"our own files: {own}"))
+    if space.unknown.files:
+        screen.line(f"not ours: {count(space.unknown.files, 'file')}, {human_size(space.unknown.bytes)}")
+
+
+def _space_text(tally: "Tally") -> str:
+    return f"{count(tally.files, 'object')}, {human_size(tally.bytes)}"
 
 
 def _kind(path: str, prefix: str) -> str:

@@ -56,7 +56,7 @@ class HolderKind(str, Enum):
 
 class Holding(Struct, frozen=True):
     """What one holder holds. ``exclusive`` nobody else does. ``history`` is held by nothing but older commits of branches, of
-    this one too: the retention rules decide about it."""
+    this one too: the retention rules decide about it. What a reference log holds for another grace does not count in either."""
 
     kind: HolderKind
     name: str
@@ -311,6 +311,7 @@ class _Survey:
 
     def _told(self, tallies: Mapping[int, Tally], unknown: Unknown) -> Space:
         history = sum(bit for *_, bit in self._holders)
+        log = sum(bits for kind, _, bits, _ in self._holders if kind is HolderKind.LOG)  # lets go by itself
         found = []
         for kind, name, bits, own in self._holders:
             mine = {mask: tally for mask, tally in tallies.items() if mask & bits}
@@ -318,8 +319,8 @@ class _Survey:
                 kind,
                 name,
                 _total(mine.values()),
-                _total(tally for mask, tally in mine.items() if not mask & ~bits),
-                _total(tally for mask, tally in mine.items() if mask & own and not mask & ~history),
+                _total(tally for mask, tally in mine.items() if not mask & ~(bits | log)),
+                _total(tally for mask, tally in mine.items() if mask & own and not mask & ~(history | log)),
             )
             if kind in (HolderKind.BRANCH, HolderKind.TAG) or holding.held.files:
                 found.append(holding)

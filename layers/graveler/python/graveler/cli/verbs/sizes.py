@@ -6,10 +6,12 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_repository
-from graveler.cli.sums import show_usage
+from graveler.cli.places import Named, open_own_lake, open_repository
+from graveler.cli.progress import phases
+from graveler.cli.sums import show_space, show_usage
 from graveler.cli.terminal import output
-from graveler.cli.uris import parse_prefix
+from graveler.cli.uris import parse_prefix, parse_repository
+from graveler.errors import InvalidError
 
 
 def du(
@@ -23,6 +25,9 @@ def du(
     ],
     total: Annotated[bool, typer.Option("--total", "-s", help="Only one line, for all.")] = False,
     delimiter: Annotated[str, typer.Option("--delimiter", metavar="TEXT", help="Where paths are cut.")] = "/",
+    physical: Annotated[
+        bool, typer.Option("--physical", help="What a repository stores, and which branch or tag holds it.")
+    ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -31,15 +36,37 @@ def du(
     Counted is what begins with the given path, as `ls` shows it: what a reader of the ref sees, not what the lake stores. The
     trees' descriptions tell most of it, so it is quick whatever the number of objects; -s is quickest.
 
+    With --physical the URI is that of a repository. Each stored object is counted once. ALONE is what nobody else holds: it is
+    free, a day later, when the branch or tag is deleted. HISTORY is what only older commits of branches hold: the retention rules
+    decide about it (`graveler gc rules`). This lists the namespace, and reads each range that no run of `graveler gc` has read.
+
     \b
     Examples:
       graveler du lakefs://quickstart/main/
       graveler du -s lakefs://quickstart/v1/data/
+      graveler du --physical lakefs://quickstart
 
     \b
     JSON: a line {type, path, objects, size} for each folder (type prefix),
-      what lies in none (direct), and all (total); size in bytes.
+      what lies in none (direct), and all (total); size in bytes. With
+      --physical one document {objects, unheld, unknown, own, holders}; own
+      is {folder: {files, bytes}}, holders a list of {kind, name, held,
+      exclusive, history}, each {files, bytes}.
     """
+    if physical:
+        if total or delimiter != "/":
+            raise InvalidError("--physical counts a whole repository; leave out --total and --delimiter")
+        _physical(uri, lake, as_json=as_json)
+        return
     at = parse_prefix(uri)
     usage = open_repository(lake, at.repository).du(at.ref, at.path, "" if total else delimiter)
     show_usage(output(), usage, at.path, as_json=as_json)
+
+
+def _physical(uri: str, lake: Named | None, *, as_json: bool) -> None:
+    from graveler.retention.space import space  # not for --help
+
+    repository = open_own_lake(lake).repository(parse_repository(uri))
+    with phases("counting:") as progress:
+        found = space(repository, progress)
+    show_space(output(), found, as_json=as_json)
