@@ -13,6 +13,7 @@ from infra.ingest import IngestStack
 from infra.layer import LayerError
 from infra.network import NetworkStack
 from infra.observability import ObservabilityStack
+from infra.operations import OperationsStack
 from infra.settings import SettingsError, read_settings
 from infra.stateful import StatefulStack
 
@@ -25,6 +26,15 @@ def main() -> int:
         settings = read_settings(app.node.try_get_context)
         stateful = StatefulStack(app, f"{settings.name}-stateful", settings)
         network = NetworkStack(app, f"{settings.name}-network") if settings.shared_cache else None
+        operations = OperationsStack(
+            app,
+            f"{settings.name}-operations",
+            settings,
+            bucket=stateful.bucket,
+            table=stateful.table,
+            landing=stateful.landing,
+            network=network,
+        )
         served = ApiStack(
             app,
             f"{settings.name}-api",
@@ -32,6 +42,7 @@ def main() -> int:
             bucket=stateful.bucket,
             table=stateful.table,
             landing=stateful.landing,
+            machine=operations.machine,
             network=network,
         )
         ingest = (
@@ -42,6 +53,7 @@ def main() -> int:
                 bucket=stateful.bucket,
                 table=stateful.table,
                 landing=stateful.landing,
+                machine=operations.machine,
             )
             if settings.ingest
             else None
@@ -50,7 +62,13 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     ObservabilityStack(
-        app, f"{settings.name}-observability", settings, served=served, ingest=ingest, table=stateful.table
+        app,
+        f"{settings.name}-observability",
+        settings,
+        served=served,
+        operations=operations,
+        ingest=ingest,
+        table=stateful.table,
     )
     Tags.of(app).add("graveler", settings.name)
     app.synth()

@@ -12,6 +12,7 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge
@@ -25,6 +26,7 @@ from infra.functions import (
     Functions,
     Needs,
     retention,
+    start,
 )
 from infra.network import NetworkStack
 from infra.queues import consume, dead_letters, send, work_queue
@@ -82,6 +84,7 @@ class ApiStack(Stack):
         bucket: s3.IBucket,
         table: dynamodb.ITable,
         landing: s3.IBucket,
+        machine: states.IStateMachine,
         network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: HTTP API and functions")
@@ -95,7 +98,7 @@ class ApiStack(Stack):
             table=table,
             landing=landing,
             duties=DUTIES,
-            needs=self._needs(),
+            needs=self._needs(machine),
             network=network,
         ).all
         self._maintain()
@@ -108,11 +111,16 @@ class ApiStack(Stack):
             self, "Operations", seconds=LONG_SECONDS + 60, tries=_TRIES, given_up=self.dead_letters
         )
 
-    def _needs(self) -> dict[str, Needs]:
-        """Who sends to the queue of long operations, and who works on it."""
+    def _needs(self, machine: states.IStateMachine) -> dict[str, Needs]:
+        """Who hands over to the queue or the state machine of long operations, and who works on what comes."""
+        queued = {"GRAVELER_OPERATIONS_QUEUE": self.operations.queue_url}
+        started = {"GRAVELER_OPERATIONS_MACHINE": machine.state_machine_arn}
         return {
-            "write": Needs({"GRAVELER_OPERATIONS_QUEUE": self.operations.queue_url}, [send(self.operations)]),
-            "maintain": Needs(statements=[consume(self.operations)]),
+            "write": Needs({**queued, **started}, [send(self.operations), start(machine)]),
+            "commit": Needs(started, [start(machine)]),
+            "merge": Needs(started, [start(machine)]),
+            # The clock makes it look for operations whose workers died, which begin again.
+            "maintain": Needs({**queued, **started}, [consume(self.operations), send(self.operations), start(machine)]),
         }
 
     def _maintain(self) -> None:

@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge
@@ -50,7 +51,7 @@ class Duty:
     seconds: int = REQUEST_SECONDS
     reads_trees: bool = True
     """Whether files of trees are worth keeping near it. Then it is in the network of the shared cache, if there is one, and
-    reaches nothing but S3 and DynamoDB."""
+    reaches nothing but S3, DynamoDB and Step Functions."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ class Functions(Construct):
             "GRAVELER_TABLES": f"dynamodb://{self._table.table_name}",
             "GRAVELER_DATA_BUCKETS": ",".join(settings.data_buckets),
             "GRAVELER_PRESIGN_SECONDS": str(settings.presign_seconds),
+            "GRAVELER_OPERATION_RECORDS": str(settings.request_records),
             "GRAVELER_CACHE": "/tmp/cache",
             "GRAVELER_CACHE_BYTES": str(_cache_bytes(settings)),
             **({} if network is None else {"GRAVELER_SHARED_CACHE": MOUNT}),
@@ -266,3 +268,8 @@ def _imported(bucket: s3.IBucket) -> str:
     home = Stack.of(bucket)
     name: str = home.resolve(home.export_value(bucket.bucket_arn))["Fn::ImportValue"]
     return name
+
+
+def start(machine: states.IStateMachine) -> iam.PolicyStatement:
+    """The right to start executions."""
+    return iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.state_machine_arn])

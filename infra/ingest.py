@@ -9,9 +9,10 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
-from infra.functions import NAMESPACE, WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs
+from infra.functions import NAMESPACE, WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs, start
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.settings import Settings
 
@@ -57,6 +58,7 @@ class IngestStack(Stack):
         bucket: s3.IBucket,
         table: dynamodb.ITable,
         landing: s3.IBucket,
+        machine: states.IStateMachine,
     ) -> None:
         super().__init__(scope, name, description="graveler: ingest of what lands in buckets")
         self.dead_letters = dead_letters(self, "DeadLetters")
@@ -72,10 +74,11 @@ class IngestStack(Stack):
             needs={
                 "ingest": Needs(
                     {
+                        "GRAVELER_OPERATIONS_MACHINE": machine.state_machine_arn,
                         "GRAVELER_INGEST_QUEUE": self.queue.queue_url,
                         "GRAVELER_INGEST_DEAD_LETTERS": self.dead_letters.queue_url,
                     },
-                    [consume(self.queue), send(self.dead_letters)],
+                    [consume(self.queue), send(self.dead_letters), start(machine)],
                 )
             },
         )

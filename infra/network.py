@@ -38,6 +38,14 @@ class NetworkStack(Stack):
         self.functions_group = ec2.SecurityGroup(
             self, "Functions", vpc=self.vpc, description="graveler functions", allow_all_outbound=True
         )
+        # Who hands over what takes long starts an execution.
+        states = self.vpc.add_interface_endpoint(
+            "StepFunctions",
+            service=ec2.InterfaceVpcEndpointAwsService.STEP_FUNCTIONS,
+            subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
+            open=False,
+        )
+        states.connections.allow_default_port_from(self.functions_group)
         self.file_system = efs.FileSystem(
             self,
             "Cache",

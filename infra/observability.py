@@ -16,6 +16,7 @@ from constructs import Construct
 from infra.api import ApiStack
 from infra.functions import NAMESPACE
 from infra.ingest import IngestStack
+from infra.operations import OperationsStack
 from infra.settings import Settings
 
 _PERIOD: Final = Duration.minutes(5)
@@ -33,13 +34,19 @@ class ObservabilityStack(Stack):
         settings: Settings,
         *,
         served: ApiStack,
+        operations: OperationsStack,
         ingest: IngestStack | None,
         table: dynamodb.Table,
     ) -> None:
         super().__init__(scope, name, description="graveler: dashboard, alarms, budget")
         self._served = served
+        self._machine = operations.machine
         self._ingest = ingest
-        self._functions = {**served.functions, **({} if ingest is None else {"ingest": ingest.function})}
+        self._functions = {
+            **served.functions,
+            "operate": operations.function,
+            **({} if ingest is None else {"ingest": ingest.function}),
+        }
         self._topic = sns.Topic(self, "Alarms", enforce_ssl=True)
         if settings.alarm_email:
             self._topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))
@@ -77,6 +84,18 @@ class ObservabilityStack(Stack):
                 served.operations.metric_approximate_age_of_oldest_message(period=_PERIOD, statistic="Maximum"),
                 _OLDEST_SECONDS,
                 "seconds that the oldest long operation has waited",
+            ),
+            self._alarm(
+                "OperationsGivenUp",
+                self._machine.metric_failed(period=_PERIOD),
+                1,
+                "long operations of which a step failed again and again",
+            ),
+            self._alarm(
+                "OperationsTimedOut",
+                self._machine.metric_timed_out(period=_PERIOD),
+                1,
+                "long operations that ran for half a day",
             ),
             self._alarm(
                 "DeadLetters",
@@ -184,6 +203,18 @@ class ObservabilityStack(Stack):
             _graph(
                 "Long operations waiting", [self._served.operations.metric_approximate_number_of_messages_visible()]
             ),
+        )
+        dashboard.add_widgets(
+            _graph(
+                "Long operations",
+                [
+                    self._machine.metric_started(period=_PERIOD),
+                    self._machine.metric_succeeded(period=_PERIOD),
+                    self._machine.metric_failed(period=_PERIOD),
+                ],
+            ),
+            _graph("Long operations: time (ms)", [self._machine.metric_time(period=_PERIOD, statistic="Maximum")]),
+            _graph("Long operations: steps", [self._functions["operate"].metric_invocations(period=_PERIOD)]),
         )
         if self._ingest is not None:
             queue, given_up = self._ingest.queue, self._ingest.dead_letters

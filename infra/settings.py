@@ -34,6 +34,12 @@ class Settings:
     """How long a presigned URL lives; a role's credentials may end it earlier."""
     cors_origins: tuple[str, ...] = ()
     """Web pages that may call the API, such as ``https://example.org``."""
+    request_records: int = 2_000_000
+    """How many records a commit or merge may read in its request; more make it a long operation."""
+    part_records: int = 500_000
+    """How many records a part of a long operation reads; more take longer, and more memory."""
+    parts_at_once: int = 40
+    """Parts of a long operation that are worked on at the same time, each by a function."""
     requests_per_second: int = 1000
     burst: int = 2000
     memory: int = 1769
@@ -61,6 +67,9 @@ class Settings:
             raise SettingsError("ingest_buckets are named, but ingest is false; leave one of them out")
         for name, low, high in (
             ("presign_seconds", 60, 43_200),
+            ("request_records", 1, 100_000_000),
+            ("part_records", 1, 10_000_000),
+            ("parts_at_once", 1, 1_000),
             ("requests_per_second", 1, 100_000),
             ("burst", 1, 100_000),
             ("memory", 512, 10_240),

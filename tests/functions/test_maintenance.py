@@ -11,9 +11,10 @@ from graveler.errors import UnavailableError
 from graveler.functions.configuration import read_configuration
 from graveler.functions.maintenance import maintain_handler, sweep, work_on
 from graveler.functions.opening import open_deployed_lake
-from graveler.functions.queue import OperationMessage, QueuedRunner
+from graveler.functions.queue import OperationMessage, QueueStarter
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
+from graveler.operations.dispatch import Dispatcher
 from graveler.operations.store import OperationState
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.functions.conftest import Handler
@@ -72,9 +73,7 @@ def test_a_long_operation_is_worked_on_by_another_function(queue: str, write: Ha
 
 def test_an_operation_that_does_not_end_in_time_is_left_for_the_next_run(queue: str, lake: Lake) -> None:
     repository = lake.create_repository("slow", "s3://lake/slow")
-    runner = QueuedRunner(lake.tables, queue)
-    runner._known = frozenset({"no such kind"})  # a newer version sends what this one cannot do
-    runner._starters = {"no such kind": runner._starters["dump"]}
+    runner = Dispatcher(lake.tables, {"no such kind": QueueStarter(queue)})  # a newer version, this one cannot do that
     operation = runner.start(repository, "no such kind", b"{}")
     with pytest.raises(UnavailableError, match="another one goes on"):
         work_on(lake, OperationMessage("slow", operation.id), deadline=time.time())

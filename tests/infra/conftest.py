@@ -99,7 +99,15 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         assembly = made_once(
             folder,
             "assembly",
-            lambda into: _synthesised(into, architecture=machine, monthly_budget=0, alarm_email="on-call@example.org"),
+            lambda into: _synthesised(
+                into,
+                architecture=machine,
+                monthly_budget=0,
+                alarm_email="on-call@example.org",
+                request_records=60,
+                part_records=40,
+                parts_at_once=3,
+            ),
         )
         emulator, process = launch(folder / "emulator")
         try:

@@ -79,6 +79,7 @@ def launch(folder: Path) -> tuple[Emulator, int]:
         "S3_DATA_DIR": str(folder / "s3"),
         "STATE_DIR": str(folder / "state"),
         "MINISTACK_REGION": "us-east-1",
+        "SFN_WAIT_SCALE": "0.01",  # state machines wait a hundredth of their time before they try again
     }
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log"

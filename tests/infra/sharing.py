@@ -44,20 +44,23 @@ def held(
 ) -> Iterator[dict[str, Any]]:
     """What ``start`` starts, for as long as any worker is in this block: the first one starts it, the last one stops it. What it
     gives must be JSON, since workers are processes."""
-    state = folder / f"{name}.json"
+    file = folder / f"{name}.json"
     lock = folder / f"{name}.lock"
     with alone(lock):
-        running = msgspec.json.decode(state.read_bytes()) if state.exists() else {"users": 0, "told": start()}
-        running["users"] += 1
-        state.write_bytes(msgspec.json.encode(running))
+        state = msgspec.json.decode(file.read_bytes(), type=_State) if file.exists() else _State(0, start())
+        file.write_bytes(msgspec.json.encode(_State(state.users + 1, state.told)))
     try:
-        yield running["told"]
+        yield state.told
     finally:
         with alone(lock):
-            running = msgspec.json.decode(state.read_bytes())
-            running["users"] -= 1
-            if running["users"]:
-                state.write_bytes(msgspec.json.encode(running))
+            state = msgspec.json.decode(file.read_bytes(), type=_State)
+            if state.users > 1:
+                file.write_bytes(msgspec.json.encode(_State(state.users - 1, state.told)))
             else:
-                state.unlink()
-                stop(running["told"])
+                file.unlink()
+                stop(state.told)
+
+
+class _State(msgspec.Struct, frozen=True):
+    users: int
+    told: dict[str, Any]

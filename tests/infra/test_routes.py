@@ -17,7 +17,9 @@ def test_every_operation_has_one_function() -> None:
 
 
 def test_every_function_is_there() -> None:
-    assert {*FUNCTION_OF.values(), "maintain", "ingest"} == {path.parent.name for path in HANDLERS.glob("*/handler.py")}
+    assert {*FUNCTION_OF.values(), "maintain", "operate", "ingest"} == {
+        path.parent.name for path in HANDLERS.glob("*/handler.py")
+    }
 
 
 def test_the_gateway_has_the_routes_of_the_api_and_a_catch_all(default: dict[str, dict[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.infra.tools import PYTHON, environment, resources, synthesise, templa
 
 SNAPSHOT = Path(__file__).parent / "snapshot.json"
 API_GATEWAY_SECONDS = 30
-FUNCTIONS = {"api": 6, "ingest": 1}
+FUNCTIONS = {"api": 6, "operations": 1, "ingest": 1}
 """How many functions each stack has."""
 
 Templates = dict[str, dict[str, Any]]
@@ -183,6 +184,45 @@ def test_what_lands_reaches_the_function_or_is_kept(default: Templates, full: Te
     assert named[1:] == ["third-bucket"]
 
 
+def test_long_operations_are_bounded_and_repeated(default: Templates) -> None:
+    from infra.state_machine import definition
+
+    operations = default["operations"]
+    (machine,) = resources(operations, "AWS::StepFunctions::StateMachine").values()
+    described = machine["Properties"]["DefinitionString"]["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else "REPLACED" for part in described)
+    assert json.loads(text) == definition("REPLACED", at_once=40, partition="REPLACED")
+    assert "null" not in text  # which the CDK would leave out
+    (function,) = resources(operations, "AWS::Lambda::Function").values()
+    tasks = list(_tasks(json.loads(text)["States"]))
+    assert len(tasks) == 5
+    for task in tasks:
+        assert task["TimeoutSeconds"] > function["Properties"]["Timeout"]
+        assert task["Retry"][-1]["ErrorEquals"] == ["States.ALL"]
+        assert all(rule["JitterStrategy"] == "FULL" and rule["BackoffRate"] > 1 for rule in task["Retry"])
+    caught = [name for name, state in json.loads(text)["States"].items() if state.get("Catch")]
+    assert caught == ["Plan", "Parts", "PartsApart", "Publish"]
+
+
+def _tasks(states: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for state in states.values():
+        if state["Type"] == "Task":
+            yield state
+        elif state["Type"] == "Map":
+            yield from _tasks(state["ItemProcessor"]["States"])
+
+
+def test_who_hands_over_may_start_executions_and_nothing_else_of_them(default: Templates) -> None:
+    started = set()
+    for stack in FUNCTIONS:
+        for name, policy in resources(default[stack], "AWS::IAM::Policy").items():
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+                if "states:" in json.dumps(statement["Action"]) and name.startswith("Functions"):
+                    assert statement["Action"] == "states:StartExecution"
+                    started.add(re.sub("Policy.*", "", name))
+    assert started == {f"Functions{verb}" for verb in ("Write", "Commit", "Merge", "Maintain", "Ingest")}
+
+
 def test_ingest_and_its_stack_mean_the_same() -> None:
     from graveler.functions import ingesting
     from graveler.ingest.ingester import CHUNK
@@ -202,7 +242,7 @@ def test_who_ingests_does_not_write_where_it_ingests_from(full: Templates) -> No
 
 def test_ingest_can_be_left_out(tmp_path: Path) -> None:
     assert synthesise(tmp_path, ingest=False).returncode == 0
-    assert set(templates(tmp_path)) == {"stateful", "api", "observability"}
+    assert set(templates(tmp_path)) == {"stateful", "operations", "api", "observability"}
 
 
 def test_what_stacks_share_is_there_before_anybody_asks(default: Templates) -> None:
@@ -220,6 +260,12 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
     network = full["network"]
     assert not resources(network, "AWS::EC2::NatGateway")
     assert not resources(network, "AWS::EC2::InternetGateway")
+    # What cannot be reached by a gateway has an endpoint in the network.
+    reached = [
+        endpoint["Properties"]["ServiceName"] for endpoint in resources(network, "AWS::EC2::VPCEndpoint").values()
+    ]
+    assert len(reached) == 3
+    assert sum("states" in json.dumps(name) for name in reached) == 1
     mounted = [
         f for f in resources(full["api"], "AWS::Lambda::Function").values() if f["Properties"].get("FileSystemConfigs")
     ]

@@ -1,6 +1,7 @@
 """What a deployment decides, from the environment variables that it gives its functions."""
 
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -8,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.access.sources import ImportSources
-from graveler.api.settings import DEFAULT_PRESIGN_SECONDS, Settings
+from graveler.api.settings import DEFAULT_OPERATION_RECORDS, DEFAULT_PRESIGN_SECONDS, Settings
 from graveler.errors import InvalidError
 
 _PREFIX: Final = "GRAVELER_"
@@ -20,10 +21,13 @@ _SHARED_CACHE_BYTES: Final = 64 << 30
 class Configuration(Struct, frozen=True, kw_only=True):
     """``objects`` (``s3://bucket``) is where new repositories lie, ``tables`` (``dynamodb://table``) the lake's table;
     ``data_buckets`` may hold repositories too, and what is imported. Files of trees are kept in the folder ``cache``, up to
-    ``cache_bytes``, and behind it in ``shared_cache``, if there is a file system that functions share. ``operations_queue`` is
-    the URL of the queue that long operations go to; None: this process works on them.
-    ``ingest_queue`` is that of the queue whose messages are ingested, ``ingest_dead_letters`` of the one for those that cannot
-    be; None: they come again, when the queue itself says so, until it gives them up.
+    ``cache_bytes``, and behind it in ``shared_cache``, if there is a file system that functions share.
+
+    ``operations_queue`` is the URL of the queue that long operations go to, ``operations_machine`` the ARN of the state machine
+    for those that are cut into parts, such as read ``part_records`` each: verbs that read more than ``operation_records``.
+    Without both, all is done in the request. ``ingest_queue`` is the URL of the queue whose messages are ingested,
+    ``ingest_dead_letters`` of the one for those that cannot be; None: they come again, when the queue itself says so, until it
+    gives them up.
     """
 
     objects: str
@@ -35,6 +39,9 @@ class Configuration(Struct, frozen=True, kw_only=True):
     shared_cache: Path | None = None
     shared_cache_bytes: int = _SHARED_CACHE_BYTES
     operations_queue: str | None = None
+    operations_machine: str | None = None
+    part_records: int = 500_000
+    operation_records: int = DEFAULT_OPERATION_RECORDS
     ingest_queue: str | None = None
     ingest_dead_letters: str | None = None
 
@@ -53,6 +60,10 @@ class Configuration(Struct, frozen=True, kw_only=True):
             presign_seconds=self.presign_seconds,
             secure_cookies=True,
             import_sources=ImportSources([f"{_S3}{bucket}/" for bucket in self.data_buckets]),
+            # Without anybody to hand it to, all is done in the request.
+            operation_records=self.operation_records
+            if self.operations_queue or self.operations_machine
+            else sys.maxsize,
         )
 
 
@@ -90,6 +101,9 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         shared_cache=Path(shared) if (shared := environ.get(f"{_PREFIX}SHARED_CACHE")) else None,
         shared_cache_bytes=number("SHARED_CACHE_BYTES", _SHARED_CACHE_BYTES),
         operations_queue=environ.get(f"{_PREFIX}OPERATIONS_QUEUE") or None,
+        operations_machine=environ.get(f"{_PREFIX}OPERATIONS_MACHINE") or None,
+        part_records=number("PART_RECORDS", 500_000),
+        operation_records=number("OPERATION_RECORDS", DEFAULT_OPERATION_RECORDS),
         ingest_queue=environ.get(f"{_PREFIX}INGEST_QUEUE") or None,
         ingest_dead_letters=environ.get(f"{_PREFIX}INGEST_DEAD_LETTERS") or None,
     )

@@ -3,19 +3,17 @@
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec.structs import replace
-
 from graveler.access.authentication import Access
 from graveler.api.application import Application
 from graveler.api.response import JSON_TYPE
 from graveler.functions.configuration import Configuration, read_configuration
+from graveler.functions.dispatching import dispatcher
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.telemetry import Telemetry
 from graveler.functions.traffic import Traffic
@@ -52,17 +50,9 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
     @cache
     def opened() -> tuple[Function, Application]:
         function = Function(verb)
-        queue = function.configuration.operations_queue
-        runner = None
-        if queue is not None:
-            from graveler.functions.queue import QueuedRunner  # for the one function that has a queue
-
-            runner = QueuedRunner(function.lake.tables, queue)
-        access = Access(function.lake.tables)
-        settings = function.configuration.api_settings()
-        if runner is None:  # nobody to hand long work to
-            settings = replace(settings, operation_records=sys.maxsize)
-        return function, Application(function.lake, access, settings, runner)
+        configuration, tables = function.configuration, function.lake.tables
+        operator = dispatcher(tables, configuration)
+        return function, Application(function.lake, Access(tables), configuration.api_settings(), operator)
 
     def handler(event: Event, _context: object) -> Event:
         began = time.perf_counter()
@@ -91,7 +81,9 @@ def fitting(answer: dict[str, Any]) -> dict[str, Any]:
     """The answer; if it is more than Lambda lets through, a 400 that says so instead of Lambda's own 502."""
     if len(answer["body"]) <= _SMALL or (size := len(json.dumps(answer))) <= MAX_ANSWER:
         return answer
-    said = f"the answer has {size:,} bytes, and at most {MAX_ANSWER:,} come through a function; ask for a smaller amount"
+    said = (
+        f"the answer has {size:,} bytes, and at most {MAX_ANSWER:,} come through a function; ask for a smaller amount"
+    )
     headers = {**answer["headers"], "content-type": JSON_TYPE}
     document = json.dumps({"message": said})
     return {**answer, "statusCode": 400, "headers": headers, "body": document, "isBase64Encoded": False}

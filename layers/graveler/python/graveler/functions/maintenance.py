@@ -3,6 +3,7 @@
 Both are idempotent and may be cut off anywhere; what is not finished is found again by the next run.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -10,14 +11,17 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from graveler.errors import RepositoryNotFoundError, UnavailableError
+from graveler.errors import GravelerError, RepositoryNotFoundError, UnavailableError
+from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Event, Function
 from graveler.functions.queue import OperationMessage
 from graveler.lake.lake import Lake
 from graveler.model import Repository
-from graveler.operations.kinds import KINDS
+from graveler.operations.dispatch import Dispatcher
+from graveler.operations.operator import Operator
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operations
+from graveler.retention.operation import ALL_KINDS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 
@@ -26,6 +30,8 @@ _RESERVE: Final = 20.0
 
 _LOOK_EVERY: Final = 1.0
 _TOKENS: Final = 10
+
+_log = logging.getLogger(__name__)
 
 
 class Context(Protocol):
@@ -42,12 +48,13 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
     """The handler of ``maintain``: an event with records is from the queue, any other from the clock."""
 
     @cache
-    def opened() -> Function:
-        return Function("maintain")
+    def opened() -> tuple[Function, Dispatcher]:
+        function = Function("maintain")
+        return function, dispatcher(function.lake.tables, function.configuration)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         began = time.perf_counter()
-        function = opened()
+        function, operator = opened()
         function.telemetry.begin(context.aws_request_id)
         deadline = time.time() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
         done: dict[str, Any] = {}
@@ -58,7 +65,8 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
                     done = {"operation": message.operation, "repository": message.repository}
                     work_on(function.lake, message, deadline)
             else:
-                done = {"tokens": sweep(function.lake, deadline)}
+                begun = sweep_operations(function.lake, operator, deadline)
+                done = {"operations": begun, "tokens": sweep(function.lake, deadline)}
         finally:
             function.telemetry.tell(function.traffic.take(), (time.perf_counter() - began) * 1000, done)
         return done
@@ -74,7 +82,7 @@ def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
         repository = lake.repository(message.repository)
     except RepositoryNotFoundError:
         return
-    runner = Runner(lake.tables, KINDS)
+    runner = Runner(lake.tables, ALL_KINDS)
     try:
         operations = Operations(lake.tables, repository.repository.uid)
         operation = runner.look(repository, message.operation)
@@ -101,6 +109,20 @@ def sweep(lake: Lake, deadline: float) -> int:
             if swept < _TOKENS:
                 break
     return finished
+
+
+def sweep_operations(lake: Lake, operator: Operator, deadline: float) -> int:
+    """Have operations whose workers died begin again, in all repositories, until the ``deadline`` (Unix seconds). How many there
+    were. Cost: a table read for each thousand operations of each repository; of each dead one as :meth:`Operator.sweep`."""
+    dead = 0
+    for repository in _repositories(lake):
+        if time.time() >= deadline:
+            break
+        try:
+            dead += operator.sweep(lake.repository(repository.name))
+        except GravelerError as error:  # of this one; the next run tries again
+            _log.error("operations of repository %r could not be looked after: %s", repository.name, error)
+    return dead
 
 
 def _repositories(lake: Lake) -> Iterator[Repository]:

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from graveler.operations.dispatch import Dispatcher
-from graveler.operations.kinds import KINDS
 from graveler.operations.store import Operation
-from graveler.storage.tables import Tables
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -49,10 +46,3 @@ class QueueStarter:
 
         client: Queues = boto3.client("sqs")
         return client
-
-
-class QueuedRunner(Dispatcher):
-    """Writes operations down and sends word of them to a queue, of all kinds; works on none itself."""
-
-    def __init__(self, tables: Tables, queue_url: str) -> None:
-        super().__init__(tables, dict.fromkeys(KINDS, QueueStarter(queue_url)))

@@ -1,0 +1,125 @@
+"""Long operations: the state machine, and the function that takes its steps."""
+
+from typing import Final
+
+from aws_cdk import ArnFormat, CfnOutput, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as states
+from constructs import Construct
+
+from infra.acknowledged import acknowledge
+from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs
+from infra.network import NetworkStack
+from infra.settings import Settings
+from infra.state_machine import STEP_SECONDS, definition
+
+DUTY: Final = Duty("steps of long operations", WRITE_TABLE, WRITE_OBJECTS, seconds=STEP_SECONDS)
+
+
+class OperationsStack(Stack):
+    """State machine and function. Holds nothing: the operations themselves are in the table."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        *,
+        bucket: s3.IBucket,
+        table: dynamodb.ITable,
+        landing: s3.IBucket,
+        network: NetworkStack | None = None,
+    ) -> None:
+        super().__init__(scope, name, description="graveler: long operations")
+        functions = Functions(
+            self,
+            "Functions",
+            settings,
+            bucket=bucket,
+            table=table,
+            landing=landing,
+            duties={"operate": DUTY},
+            needs={"operate": Needs({"GRAVELER_PART_RECORDS": str(settings.part_records)})},
+            network=network,
+        )
+        self.function = functions.all["operate"]
+        role = iam.Role(
+            self,
+            "MachineRole",
+            assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
+            description="graveler: runs the steps of long operations",
+        )
+        steps = iam.Policy(
+            self,
+            "Steps",
+            roles=[role],
+            statements=[
+                iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn]),
+                *_traces(settings),
+            ],
+        )
+        self.machine = states.StateMachine(
+            self,
+            "Machine",
+            definition_body=states.DefinitionBody.from_string(
+                self.to_json_string(
+                    definition(self.function.function_arn, at_once=settings.parts_at_once, partition=self.partition)
+                )
+            ),
+            role=role.without_policy_updates(),
+            tracing_enabled=settings.tracing,
+            comment="graveler: long operations",
+        )
+        self.machine.node.add_dependency(steps)
+        self._parts_apart(role)
+        acknowledge(steps, "AwsSolutions-IAM5[Resource::*]", "Traces have no names to grant.")
+        acknowledge(
+            self.machine, "AwsSolutions-SF1", "Each execution's history is kept for 90 days, and holds no more."
+        )
+        acknowledge(self.machine, "AwsSolutions-SF2", "By setting: tracing costs for each step.")
+        CfnOutput(self, "OperationsMachine", value=self.machine.state_machine_arn)
+
+    def _parts_apart(self, role: iam.Role) -> None:
+        """A map whose parts have executions of their own starts its own state machine: a policy that knows it, made after it."""
+        executions = self.format_arn(
+            service="states",
+            resource="execution",
+            resource_name=f"{self.machine.state_machine_name}:*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        policy = iam.Policy(
+            self,
+            "PartsApart",
+            roles=[role],
+            statements=[
+                iam.PolicyStatement(actions=["states:StartExecution"], resources=[self.machine.state_machine_arn]),
+                iam.PolicyStatement(
+                    actions=["states:DescribeExecution", "states:StopExecution"], resources=[executions]
+                ),
+            ],
+        )
+        machine = self.get_logical_id(self.machine.node.default_child)
+        acknowledge(
+            policy,
+            "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:"
+            f"execution:<{machine}.Name>:*]",
+            "Executions have names of their own.",
+        )
+
+
+def _traces(settings: Settings) -> list[iam.PolicyStatement]:
+    if not settings.tracing:
+        return []
+    return [
+        iam.PolicyStatement(
+            actions=[
+                "xray:PutTraceSegments",
+                "xray:PutTelemetryRecords",
+                "xray:GetSamplingRules",
+                "xray:GetSamplingTargets",
+            ],
+            resources=["*"],
+        )
+    ]

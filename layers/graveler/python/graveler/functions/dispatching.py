@@ -1,0 +1,20 @@
+"""Who works on long operations in a deployment: the state machine on those in parts, the function of the queue on others."""
+
+from graveler.functions.configuration import Configuration
+from graveler.functions.executions import ExecutionStarter
+from graveler.functions.queue import QueueStarter
+from graveler.operations.dispatch import Dispatcher, Starter
+from graveler.operations.parted import ASKS
+from graveler.retention.operation import ALL_KINDS
+from graveler.storage.tables import Tables
+
+
+def dispatcher(tables: Tables, configuration: Configuration) -> Dispatcher:
+    """Hands over to whom the configuration names; without a state machine, the queue has all kinds. A function that is told of
+    neither starts no operations, and looks at those of others."""
+    starters: dict[str, Starter] = {}
+    if configuration.operations_queue is not None:
+        starters.update(dict.fromkeys(ALL_KINDS, QueueStarter(configuration.operations_queue)))
+    if configuration.operations_machine is not None:
+        starters.update(dict.fromkeys(ASKS, ExecutionStarter(configuration.operations_machine)))
+    return Dispatcher(tables, starters)

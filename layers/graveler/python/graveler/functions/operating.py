@@ -1,0 +1,92 @@
+"""Steps of long operations in a function: what the state machine (``infra/state_machine.py``) calls.
+
+An event says which step of which operation (:mod:`graveler.operations.machine`), the answer what comes next. Whatever is raised,
+the state machine repeats; when it gives up, it asks for the step ``fail`` with what was raised last.
+"""
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, Literal
+
+import msgspec
+
+from graveler.errors import InvalidError
+from graveler.functions.entry import Event, Function
+from graveler.functions.maintenance import Context
+from graveler.lake.in_parts.work import Sizes
+from graveler.operations.machine import Machine, Task
+
+_WHY_CHARS: Final = 2000
+
+
+class Caught(msgspec.Struct, frozen=True, rename="pascal"):
+    """What the state machine knows of the last failure: the error's name, and what the function said, which is JSON."""
+
+    error: str
+    cause: str = ""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What the state machine asks for. ``number`` is that of a part, ``error`` what made it give up."""
+
+    step: Literal["plan", "part", "publish", "fail"]
+    repository: str
+    operation: str
+    attempt: int
+    round: int = 0
+    number: int = 0
+    error: Caught = Caught("unknown")
+
+
+def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
+    """The handler of ``operate``."""
+
+    @cache
+    def opened() -> tuple[Function, Machine]:
+        function = Function("operate")
+        return function, Machine(function.lake, sizes=Sizes(records=function.configuration.part_records))
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        began = time.perf_counter()
+        function, machine = opened()
+        function.telemetry.begin(context.aws_request_id)
+        try:
+            step = msgspec.convert(event, Step)
+        except msgspec.ValidationError as error:
+            raise InvalidError(f"the event is no step of an operation: {error}") from None
+        try:
+            return _take(machine, step)
+        finally:
+            function.telemetry.tell(
+                function.traffic.take(),
+                (time.perf_counter() - began) * 1000,
+                {"step": step.step, "operation": step.operation, "repository": step.repository},
+            )
+
+    return handler
+
+
+def _take(machine: Machine, step: Step) -> dict[str, Any]:
+    task = Task(step.repository, step.operation, step.attempt, step.round)
+    if step.step == "fail":
+        machine.fail(task, why(step.error))
+        return {}
+    if step.step == "plan":
+        answer: object = machine.plan(task)
+    elif step.step == "part":
+        answer = machine.part(task, step.number)
+    else:
+        answer = machine.publish(task)
+    made: dict[str, Any] = msgspec.to_builtins(answer)
+    return made
+
+
+def why(caught: Caught) -> str:
+    """The failure in words for a user."""
+    try:
+        said = str(msgspec.json.decode(caught.cause, type=dict[str, Any])["errorMessage"])
+    except (msgspec.MsgspecError, KeyError):
+        said = caught.cause
+    what = f"{caught.error}: {said}" if said else caught.error
+    return f"it was tried again and again, and failed each time, at last with {what[:_WHY_CHARS]}; nothing was changed"

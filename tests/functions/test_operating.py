@@ -1,0 +1,176 @@
+"""Long operations handed over to a state machine, and the function that takes its steps."""
+
+import json
+import os
+import time
+from typing import Any
+
+import boto3
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.functions.configuration import read_configuration
+from graveler.functions.dispatching import dispatcher
+from graveler.functions.executions import ExecutionStarter, execution_name
+from graveler.functions.maintenance import maintain_handler, sweep_operations
+from graveler.functions.opening import open_deployed_lake
+from graveler.functions.operating import Caught, operate_handler, why
+from graveler.functions.traffic import Traffic
+from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.lake import Lake
+from graveler.lake.repository import OpenRepository
+from graveler.operations.machine import Machine
+from graveler.operations.operator import SILENT
+from graveler.operations.parted import COMMIT
+from graveler.operations.store import Operation, OperationState
+from infra.state_machine import definition
+from tests.functions.conftest import Handler
+from tests.functions.events import event
+from tests.functions.test_maintenance import Context
+
+
+@pytest.fixture
+def lake(deployment: None) -> Lake:
+    return open_deployed_lake(read_configuration(os.environ), Traffic())
+
+
+@pytest.fixture
+def machine(deployment: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The state machine: executions of it begin, and nobody takes their steps."""
+    role = "arn:aws:iam::123456789012:role/machine"
+    described = json.dumps(definition("arn:aws:lambda:us-east-1:123456789012:function:operate", at_once=3))
+    made = boto3.client("stepfunctions").create_state_machine(name="operations", definition=described, roleArn=role)
+    arn: str = made["stateMachineArn"]
+    monkeypatch.setenv("GRAVELER_OPERATIONS_MACHINE", arn)
+    return arn
+
+
+def begun(machine: str) -> list[dict[str, Any]]:
+    """The inputs of all executions, and their names."""
+    client = boto3.client("stepfunctions")
+    found = client.list_executions(stateMachineArn=machine)["executions"]
+    return [
+        {"name": each["name"], **json.loads(client.describe_execution(executionArn=each["executionArn"])["input"])}
+        for each in found
+    ]
+
+
+def staged(lake: Lake, name: str) -> OpenRepository:
+    repository = lake.create_repository(name, f"s3://lake/{name}")
+    for path in ("a", "b", "c"):
+        repository.upload("main", path, path.encode())
+    return repository
+
+
+def test_an_attempt_is_one_execution_however_often_somebody_asks(machine: str, lake: Lake) -> None:
+    repository = staged(lake, "once")
+    operator = dispatcher(lake.tables, read_configuration(os.environ))
+    asked = msgspec.json.encode(CommitAsk(branch="main", message="all"))
+    operation = operator.start(repository, COMMIT, asked)
+    assert operator.start(repository, COMMIT, asked, operation.id).id == operation.id
+    name = f"{operation.id}-1"
+    assert begun(machine) == [{"name": name, "repository": "once", "operation": operation.id, "attempt": 1, "round": 0}]
+
+
+def test_names_that_somebody_chose_are_of_their_repository() -> None:
+    made = Operation("0" * 32, COMMIT, b"", OperationState.RUNNING, 0, 0, attempt=3)
+    assert execution_name("r", made) == "0" * 32 + "-3"
+    chosen = replace(made, id="chosen by a client: ü")
+    assert execution_name("r", chosen) != execution_name("s", chosen)
+    assert execution_name("r", chosen).isascii()
+    assert len(execution_name("r", chosen)) <= 80
+
+
+def test_nobody_to_begin_is_said_and_the_clock_begins_it(
+    machine: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = staged(lake, "later")
+    operator = dispatcher(lake.tables, read_configuration(os.environ))
+    starter = ExecutionStarter(machine + "-gone")
+    operator._starters = {COMMIT: starter}
+    asked = msgspec.json.encode(CommitAsk(branch="main", message="all"))
+    with pytest.raises(UnavailableError, match="begins later by itself"):
+        operator.start(repository, COMMIT, asked, "f" * 32)
+    assert begun(machine) == []
+    working = dispatcher(lake.tables, read_configuration(os.environ))
+    assert sweep_operations(lake, working, time.time() + 60) == 0  # somebody may be about to begin
+    later = time.time() + 2 * SILENT + 1
+    monkeypatch.setattr("graveler.lake.clock.time.time", lambda: later)
+    assert maintain_handler()({"source": "aws.events"}, Context())["operations"] == 1
+    (execution,) = begun(machine)
+    assert (execution["operation"], execution["attempt"]) == ("f" * 32, 2)
+
+
+def test_a_function_that_is_told_of_nobody_starts_nothing_and_looks_at_what_others_do(
+    machine: str, lake: Lake, write: Handler, authorization: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = staged(lake, "looked-at")
+    operation = dispatcher(lake.tables, read_configuration(os.environ)).start(
+        repository, COMMIT, msgspec.json.encode(CommitAsk(branch="main", message="all"))
+    )
+    monkeypatch.delenv("GRAVELER_OPERATIONS_MACHINE")
+    from graveler.functions.entry import api_handler
+
+    base = "/api/v1/repositories/looked-at"
+    answer = api_handler("read")(event("GET", f"{base}/operations/{operation.id}", authorization=authorization), None)
+    assert answer["statusCode"] == 200, answer["body"]
+    assert json.loads(answer["body"])["id"] == operation.id
+
+
+def test_the_steps_one_after_the_other(machine: str, lake: Lake) -> None:
+    repository = staged(lake, "steps")
+    operation = dispatcher(lake.tables, read_configuration(os.environ)).start(
+        repository, COMMIT, msgspec.json.encode(CommitAsk(branch="main", message="all"))
+    )
+    handler = operate_handler()
+    ids = {"repository": "steps", "operation": operation.id, "attempt": 1, "round": 0}
+    planned = handler({"step": "plan", **ids}, Context())
+    assert planned["state"] == "parts"
+    for number in planned["numbers"]:
+        assert handler({"step": "part", "number": number, **ids}, Context())["state"] == "publish"
+    assert handler({"step": "publish", **ids}, Context()) == {"state": "ended", **ids}
+    assert [entry.path for entry in repository.objects("main@")] == ["a", "b", "c"]
+    # Late copies of a step do nothing.
+    assert handler({"step": "publish", **ids}, Context())["state"] == "ended"
+    assert handler({"step": "fail", "error": {"Error": "States.Timeout"}, **ids}, Context()) == {}
+    assert len(repository.log("main").results) == 2
+
+
+def test_what_may_pass_is_raised_by_its_name(machine: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> None:
+        raise BusyError("too many at once")
+
+    monkeypatch.setattr(Machine, "plan", busy)
+    with pytest.raises(BusyError):  # which the runtime tells the state machine
+        operate_handler()({"step": "plan", "repository": "r", "operation": "o", "attempt": 1}, Context())
+
+
+def test_an_event_that_is_no_step_is_named(machine: str) -> None:
+    with pytest.raises(InvalidError, match="no step of an operation"):
+        operate_handler()({"step": "dance"}, Context())
+
+
+def test_giving_up_is_told_to_who_asked(machine: str, lake: Lake) -> None:
+    repository = staged(lake, "given-up")
+    operator = dispatcher(lake.tables, read_configuration(os.environ))
+    operation = operator.start(repository, COMMIT, msgspec.json.encode(CommitAsk(branch="main", message="all")))
+    caught = {"Error": "Sandbox.Timedout", "Cause": json.dumps({"errorMessage": "Task timed out after 900.00 seconds"})}
+    ids = {"repository": "given-up", "operation": operation.id, "attempt": 1, "round": 0}
+    operate_handler()({"step": "fail", "error": caught, **ids}, Context())
+    failed = operator.look(repository, operation.id)
+    assert failed.state is OperationState.FAILED
+    assert "Sandbox.Timedout: Task timed out after 900.00 seconds" in failed.error
+
+
+@pytest.mark.parametrize(
+    ("caught", "said"),
+    [
+        (Caught("States.Timeout"), "at last with States.Timeout; nothing"),
+        (Caught("E", "not json"), "at last with E: not json; nothing"),
+        (Caught("E", '{"errorMessage": "why"}'), "at last with E: why; nothing"),
+    ],
+)
+def test_a_failure_in_words(caught: Caught, said: str) -> None:
+    assert said in why(caught)
