@@ -1,0 +1,367 @@
+"""Export on Spark: the objects of a ref as plain objects of a bucket or files of a folder, copied by the executors, and kept up
+to date by what differs.
+
+The same protocol as of the library's export (:mod:`graveler.lake.exporting`), with the same marker, so that a folder that one of
+them made, the other can bring to the next commit: marker says *started*, what is not wanted is removed, what is wanted is
+written (each object appears as a whole), marker says *complete*. Whatever ends an export before, the next one finds in the marker
+which objects may be in which states, looks at those, and finishes.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import md5
+from itertools import islice
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Final, TypeVar
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+from pyspark.sql import SparkSession
+
+from graveler.errors import (
+    BusyError,
+    CorruptError,
+    GravelerError,
+    InvalidError,
+    PreconditionError,
+    RefNotFoundError,
+    UnavailableError,
+)
+from graveler.lake.exporting.export_folder import FORMAT_VERSION, MARKER, OWN_NAMES, ExportFolderError, ExportMarker
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID, ObjectEntry
+from graveler.spark.destinations import Destination, destination_at
+from graveler.spark.failures import spark_errors
+from graveler.spark.frames import in_tasks
+from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
+from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.limits import check_object_key
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.tree.diff import diff
+from graveler.tree.record import RecordCodec
+from graveler.tree.tree import Tree
+
+OBJECTS_PER_TASK: Final = TASK_ROWS // 100
+"""Objects that a task copies, unless the caller says otherwise: some seconds' work."""
+_THREADS: Final = 8
+_CHUNK: Final = 256
+_WHOLE: Final = 64 << 20
+"""Bytes of an object that is copied through memory; others go through a temporary file."""
+_MD5_DIGITS: Final = 32
+_SHOWN: Final = 3
+
+_RESULT: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("why", pa.string()),
+        ("written", pa.int64()),
+        ("removed", pa.int64()),
+        ("kept", pa.int64()),
+        ("size", pa.int64()),
+    ]
+)
+"""Of what tasks return: a row for each object that failed, with its path and why, and one of sums for each part."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+Locate = Callable[[str], tuple[Objects, str]]
+
+
+class SparkExportReport(Struct, frozen=True):
+    """What an export did. ``written`` and ``removed`` are numbers of objects, ``kept`` of those that were looked at and were as
+    they should be; ``size`` is the bytes written."""
+
+    commit_id: CommitID
+    written: int = 0
+    removed: int = 0
+    kept: int = 0
+    size: int = 0
+    seconds: float = 0
+
+
+class _Work(Struct, frozen=True):
+    """What tasks need to know. ``look``: an object at the destination may be as wanted already."""
+
+    destination: Destination
+    namespace: str
+    inside: Objects
+    outside: Locate
+    commit: str
+    look: bool
+
+    def source(self, address: str) -> tuple[Objects, str]:
+        """Where an object's bytes are."""
+        begin = f"{self.namespace}/"
+        return (self.inside, address.removeprefix(begin)) if address.startswith(begin) else self.outside(address)
+
+
+def export(
+    spark: SparkSession,
+    repository: RepositoryLike,
+    ref: str,
+    destination: str,
+    *,
+    prefix: str = "",
+    verify: bool = False,
+    objects_per_task: int = OBJECTS_PER_TASK,
+    lake: LakeLike = None,
+) -> SparkExportReport:
+    """Make ``destination`` (``s3://bucket/prefix``, ``file:///folder``) hold the objects of the ref's commit whose path begins
+    with ``prefix``, named by what follows it.
+
+    It is new, empty, or what an earlier export from this repository and prefix made, of which what differs is written again or
+    removed. An export that did not come to its end is finished by the next one, to whatever commit. Other objects there stay,
+    unless one of the lake's has their name. With ``verify``, each exported object is looked at (on S3 by size and ETag, in
+    folders by its bytes) and written again if it is another one. One export at a time to one place. Uncommitted changes are not
+    exported. Each object's bytes are checked against the lake's checksum, where that is an MD5.
+
+    Cost: the differences with the commit exported before (of a new place: all), read three times; for each object one read and
+    one write, and one more read of the destination if it has to be looked at.
+
+    :class:`InvalidError` for names that the destination cannot have, before anything is changed; :class:`ExportFolderError`,
+    :class:`PreconditionError` if the commit that was exported before is gone, :class:`BusyError`; :class:`UnavailableError`
+    with how many objects failed, of which the next export writes only those.
+    """
+    if prefix and not prefix.endswith("/"):
+        raise InvalidError(f"prefix {prefix!r} of an export must be empty or end with '/'")
+    began = time.monotonic()
+    with opened(spark, repository, lake) as found:
+        place = destination_at(found, destination, len(prefix))
+        goal = found.commit_of(ref).id
+        before = _read_marker(place, destination)
+        marker = before or ExportMarker(found.repository.uid, prefix, "complete", "")
+        _refuse_other(marker, found, prefix, destination)
+        interrupted = marker.state == "started"
+        if before is not None and not interrupted and marker.base == goal and not verify:
+            return SparkExportReport(goal)
+        keys = KeyRange.of_prefix(prefix.encode())
+        trees = [_tree(found, marker.base, destination), *(_tree(found, t, destination) for t in marker.targets)]
+        if verify:
+            trees.append(Tree(trees[0].store))
+        target = found.tree(goal)
+        parts = [part for tree in trees for part in pairs(found, tree, target, keys, objects_per_task)]
+        look = interrupted or verify
+        work = _Work(place, found.repository.namespace, found.namespace, found.locate_outside, goal, look)
+        _run(spark, parts, lambda part: _check_names(part, work), "looking at the names of", destination)
+        started = msgspec.structs.replace(
+            marker, state="started", targets=tuple(dict.fromkeys((*marker.targets, goal)))
+        )
+        try:
+            _write_marker(place, started)
+            removed = _run(spark, parts, lambda part: _remove(part, work), "removing from", destination)
+            written = _run(spark, parts, lambda part: _write(part, work), "writing to", destination)
+            if _read_marker(place, destination) != started:
+                raise BusyError(f"another export to {destination!r} is going on; export again when it is done")
+            _write_marker(place, msgspec.structs.replace(marker, state="complete", base=goal, targets=()))
+        finally:
+            place.tidy()
+    return SparkExportReport(
+        goal,
+        written["written"],
+        removed["removed"],
+        written["kept"],
+        written["size"],
+        time.monotonic() - began,
+    )
+
+
+# On the driver
+
+
+def _tree(repository: OpenRepository, commit: str, destination: str) -> Tree:
+    """What the destination may hold: the tree of a commit, or nothing."""
+    if not commit:
+        return Tree(repository.tree(repository.repository.default_branch).store)
+    try:
+        return repository.tree(commit)
+    except RefNotFoundError:
+        raise PreconditionError(
+            f"{destination!r} holds an export of commit {commit[:16]}, which is gone, so nobody knows what differs; export to a "
+            "new place"
+        ) from None
+
+
+def _read_marker(place: Destination, destination: str) -> ExportMarker | None:
+    try:
+        data = place.objects.get(f"{place.prefix}{MARKER}")
+    except ObjectMissingError:
+        held = next(place.objects.list(place.prefix), None)
+        if held is not None:
+            raise ExportFolderError(
+                f"{destination!r} is not empty and not an export (it holds {held.key!r}); export to a new place, or to one that "
+                "an earlier export made"
+            ) from None
+        return None
+    try:
+        marker = msgspec.json.decode(data, type=ExportMarker)
+    except msgspec.MsgspecError as error:
+        raise CorruptError(f"the marker of {destination!r} is damaged: {error}; export to a new place") from None
+    if marker.format_version > FORMAT_VERSION:
+        raise InvalidError(f"{destination!r} was exported in format {marker.format_version}; use a newer graveler")
+    return marker
+
+
+def _write_marker(place: Destination, marker: ExportMarker) -> None:
+    place.objects.put(f"{place.prefix}{MARKER}", msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
+
+
+def _refuse_other(marker: ExportMarker, repository: OpenRepository, prefix: str, destination: str) -> None:
+    if marker.repository != repository.repository.uid:
+        raise ExportFolderError(f"{destination!r} holds an export of another repository; export to a new place")
+    if marker.prefix != prefix:
+        raise ExportFolderError(
+            f"{destination!r} holds an export of {marker.prefix or 'all objects'!r}, not of {prefix or 'all objects'!r}; "
+            "export to a new place"
+        )
+
+
+def _run(
+    spark: SparkSession,
+    parts: Sequence[TwoSlices],
+    work: Callable[[TwoSlices], Iterator[pa.RecordBatch]],
+    doing: str,
+    destination: str,
+) -> Mapping[str, int]:
+    """The sums over all parts. :class:`UnavailableError` with some of the objects that failed."""
+    with spark_errors(f"{doing} {destination!r}"):
+        rows = in_tasks(spark, parts, work, _RESULT).collect()
+    failed = [row for row in rows if row.path is not None]
+    if failed:
+        kind = InvalidError if doing.startswith("looking") else UnavailableError
+        shown = "; ".join(f"{row.path!r}: {row.why}" for row in failed[:_SHOWN])
+        then = (
+            "Nothing was changed; rename them"
+            if kind is InvalidError
+            else "Export again: only what is missing is written"
+        )
+        raise kind(
+            f"{doing} {destination!r}: {len(failed):,} objects failed: {shown}{'; …' if len(failed) > _SHOWN else ''}. {then}"
+        )
+    return {name: sum(row[name] for row in rows) for name in ("written", "removed", "kept", "size")}
+
+
+# In tasks
+
+
+def _check_names(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
+    failed = []
+    for key, _, after in _differences(part):
+        path = key.decode()
+        name = path[work.destination.strip :]
+        try:
+            if after is not None:
+                check_object_key(work.destination.key(path))
+                if name.partition("/")[0] in OWN_NAMES:
+                    failed.append((path, "has the name of an object in which the export keeps its own state"))
+        except InvalidError as error:
+            failed.append((path, str(error)))
+    yield _rows(failed)
+
+
+def _remove(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
+    def remove(key: bytes) -> tuple[str, str] | bool:
+        path = key.decode()
+        try:
+            work.destination.objects.head(work.destination.key(path))
+            work.destination.objects.delete(work.destination.key(path))
+        except ObjectMissingError:
+            return False
+        except GravelerError as error:
+            return path, str(error)
+        return True
+
+    gone = (key for key, _, after in _differences(part) if after is None)
+    results = list(_at_once(remove, gone))
+    yield _rows([r for r in results if isinstance(r, tuple)], removed=results.count(True))
+
+
+def _write(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
+    codec = RecordCodec(work.namespace)
+
+    def write(change: tuple[bytes, bytes | None, bytes]) -> tuple[str, str] | int:
+        """Bytes written, -1 if there was nothing to do, or why it failed."""
+        key, before, after = change
+        entry = codec.decode(key, after)
+        try:
+            if work.look:
+                if _holds(work.destination, entry):
+                    return -1
+            elif before is not None:
+                old = codec.decode(key, before)
+                if (old.size, old.checksum) == (entry.size, entry.checksum):
+                    return -1
+            _copy(work, entry)
+        except GravelerError as error:
+            return entry.path, str(error)
+        return entry.size
+
+    wanted = ((key, before, after) for key, before, after in _differences(part) if after is not None)
+    results = list(_at_once(write, wanted))
+    sizes = [r for r in results if isinstance(r, int) and r >= 0]
+    yield _rows(
+        [r for r in results if isinstance(r, tuple)], written=len(sizes), kept=results.count(-1), size=sum(sizes)
+    )
+
+
+def _differences(part: TwoSlices) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+    return diff(part.left, part.right, part.keys.start, part.keys.end)
+
+
+def _at_once(work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
+    """Several at a time; memory for some hundred."""
+    with ThreadPoolExecutor(_THREADS, "graveler-export") as pool:
+        while some := list(islice(items, _CHUNK)):
+            yield from pool.map(work, some)
+
+
+def _holds(place: Destination, entry: ObjectEntry) -> bool:
+    """Is the object there, as far as size and digest can tell?"""
+    key = place.key(entry.path)
+    try:
+        stored = place.objects.head(key)
+        if stored.size != entry.size:
+            return False
+        if isinstance(place.objects, FolderObjects):
+            digest = md5(usedforsecurity=False)
+            for piece in place.objects.stream(key):
+                digest.update(piece)
+            return digest.hexdigest() == entry.checksum
+    except ObjectMissingError:
+        return False
+    return stored.etag == entry.checksum
+
+
+def _copy(work: _Work, entry: ObjectEntry) -> None:
+    """Copy an object's bytes, checked. :class:`CorruptError` if they are not what the commit noted; then nothing is written."""
+    objects, key = work.source(entry.address)
+    digest, size = md5(usedforsecurity=False), 0
+    with NamedTemporaryFile(prefix="graveler-export-") as file:
+        pieces = []
+        for piece in objects.stream(key):
+            digest.update(piece)
+            size += len(piece)
+            if entry.size <= _WHOLE:
+                pieces.append(piece)
+            else:
+                file.write(piece)
+        if size != entry.size or (len(entry.checksum) == _MD5_DIGITS and digest.hexdigest() != entry.checksum):
+            raise CorruptError(
+                f"the bytes at {entry.address} are not those that commit {work.commit[:16]} noted: {size:,} bytes with MD5 "
+                f"{digest.hexdigest()}, noted were {entry.size:,} with {entry.checksum}"
+            )
+        file.flush()
+        work.destination.objects.put(
+            work.destination.key(entry.path), b"".join(pieces) if entry.size <= _WHOLE else Path(file.name)
+        )
+
+
+def _rows(failed: Sequence[tuple[str, str]], **sums: int) -> pa.RecordBatch:
+    rows = [
+        *({"path": path, "why": why, "written": 0, "removed": 0, "kept": 0, "size": 0} for path, why in failed),
+        {"path": None, "why": None, **{name: sums.get(name, 0) for name in ("written", "removed", "kept", "size")}},
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=_RESULT)

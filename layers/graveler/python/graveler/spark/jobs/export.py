@@ -1,0 +1,64 @@
+"""The job that exports a ref: ``python -m graveler.spark.jobs.export --help``."""
+
+import argparse
+import sys
+
+from msgspec import to_builtins
+
+from graveler.errors import InvalidError
+from graveler.spark.jobs.frame import Figures, Given, Job, run_job
+
+_ABOUT = """\
+Make a bucket's prefix, or a folder, hold the objects of a ref's commit: those that differ from an earlier export there are
+written or removed, by the executors. Or write down which files a dataset has, for engines that read paths.
+
+examples:
+  spark-submit … export.py --lake /data/lake --repository sales --ref main --destination s3://bucket/published --prefix tables/
+  spark-submit … export.py --objects s3://lake/repos --tables dynamodb://lake --repository sales --ref v1 \\
+      --destination s3://bucket/manifests/events --manifest symlink --prefix tables/events
+
+An export that was interrupted is finished by the next one to the same place, to whatever commit.
+"""
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--ref", required=True, help="branch, tag or commit")
+    parser.add_argument("--destination", required=True, metavar="URL", help="s3://BUCKET/PREFIX or file:///FOLDER")
+    parser.add_argument("--prefix", default="", metavar="FOLDER/", help="only objects below; it is taken off")
+    parser.add_argument("--verify", action="store_true", help="look at each object that was exported before")
+    parser.add_argument(
+        "--manifest", choices=("symlink", "parquet"), help="copy nothing: list the files of the dataset at --prefix"
+    )
+    parser.add_argument("--objects-per-task", type=int, metavar="N", help="how many a task copies [default: 1000]")
+
+
+def _run(given: Given) -> tuple[str, Figures]:
+    # pyspark and pyarrow: not for --help
+    from graveler.spark.exports import OBJECTS_PER_TASK, export
+    from graveler.spark.manifests import manifest
+
+    said = given.arguments
+    if said.manifest is not None:
+        if said.verify:
+            raise InvalidError("a manifest is always written anew; leave out --verify")
+        made = manifest(given.spark, given.repository, said.ref, said.prefix, said.destination, format=said.manifest)
+        told = f"{made.files:,} files ({made.size:,} bytes) of {said.ref!r} named in {len(made.keys):,} files"
+        figures = {"commit": made.commit_id, "files": made.files, "size": made.size, "manifests": len(made.keys)}
+        return f"{told} at {said.destination}", figures
+    report = export(
+        given.spark,
+        given.repository,
+        said.ref,
+        said.destination,
+        prefix=said.prefix,
+        verify=said.verify,
+        objects_per_task=said.objects_per_task or OBJECTS_PER_TASK,
+    )
+    told = f"wrote {report.written:,} objects ({report.size:,} bytes) and removed {report.removed:,}"
+    return f"{told} at {said.destination}, now at commit {report.commit_id[:16]}", to_builtins(report)
+
+
+JOB = Job("export", _ABOUT, _arguments, _run)
+
+if __name__ == "__main__":
+    sys.exit(run_job(JOB))

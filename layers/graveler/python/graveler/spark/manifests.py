@@ -1,0 +1,111 @@
+"""Manifests: which files a dataset has at a commit, for engines that read paths and know nothing of lakes."""
+
+from itertools import groupby
+from typing import Final, Literal
+
+import pyarrow as pa
+from msgspec import Struct
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+from graveler.errors import InvalidError, NotFoundError
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID, ObjectEntry
+from graveler.spark.datasets import data_files
+from graveler.spark.destinations import Destination, destination_at
+from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.storage.folder_objects import FolderObjects
+
+SYMLINK: Final = "symlink.txt"
+TABLE: Final = "manifest.parquet"
+
+_SCHEMA: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("url", pa.string()),
+        ("size", pa.int64()),
+        ("checksum", pa.string()),
+        ("mtime", pa.int64()),
+    ]
+)
+
+
+class Manifest(Struct, frozen=True):
+    """What was written: the commit, the number of data files and their bytes, and the keys below the destination."""
+
+    commit_id: CommitID
+    files: int
+    size: int
+    keys: tuple[str, ...]
+
+
+def manifest(
+    spark: SparkSession | None,
+    repository: RepositoryLike,
+    ref: str,
+    path: str,
+    destination: str,
+    *,
+    format: Literal["symlink", "parquet"] = "symlink",  # noqa: A002 - as Spark's own
+    lake: LakeLike = None,
+) -> Manifest:
+    """Write down at ``destination`` (``s3://bucket/prefix``, ``file:///folder``) which files the dataset at ``path`` has in the
+    ref's commit. No file is copied: the manifest names them where they lie.
+
+    ``symlink`` is what Hive, Trino and Athena read with ``SymlinkTextInputFormat``: for each folder of the dataset, such as a
+    partition, ``<folder>/symlink.txt`` with a URL in each line; those of folders that are no more are removed. ``parquet`` is one
+    table, ``manifest.parquet``: path, URL, size in bytes, checksum, mtime in Unix seconds.
+
+    A manifest appears file by file; one that names files of two commits is seen by who reads meanwhile. Files stay as long as the
+    commit is kept. Cost: a listing of the dataset; one write for each folder. :class:`NotFoundError` for no files,
+    :class:`InvalidError`.
+    """
+    if format not in ("symlink", "parquet"):
+        raise InvalidError(f"format {format!r} of a manifest is neither 'symlink' nor 'parquet'")
+    base = path.strip("/")
+    with opened(spark, repository, lake) as found:
+        commit = found.commit_of(ref).id
+        found.expect_kept(ref)
+        place = destination_at(found, destination)
+        entries = list(data_files(found.objects(commit, f"{base}/" if base else ""), base))
+        if not entries:
+            raise NotFoundError(f"{path!r} has no files of data in {ref!r}; name a folder that has some")
+        keys = _symlinks(found, place, entries, base) if format == "symlink" else _table(found, place, entries)
+        place.tidy()
+    return Manifest(commit, len(entries), sum(entry.size for entry in entries), tuple(keys))
+
+
+def _symlinks(repository: OpenRepository, place: Destination, entries: list[ObjectEntry], base: str) -> list[str]:
+    before = {one.key for one in place.objects.list(place.prefix) if one.key.rpartition("/")[2] == SYMLINK}
+    keys = []
+    begin = len(base) + 1 if base else 0
+    in_folders = sorted(entries, key=lambda entry: entry.path.rpartition("/")[0])
+    for folder, members in groupby(in_folders, lambda entry: entry.path.rpartition("/")[0]):
+        inside = folder[begin:]
+        key = f"{place.prefix}{inside}/{SYMLINK}" if inside else f"{place.prefix}{SYMLINK}"
+        lines = "".join(f"{_url(repository, entry)}\n" for entry in members)
+        place.objects.put(key, lines.encode())
+        keys.append(key)
+    for key in sorted(before.difference(keys)):
+        place.objects.delete(key)
+    return keys
+
+
+def _table(repository: OpenRepository, place: Destination, entries: list[ObjectEntry]) -> list[str]:
+    columns = [
+        pa.array([entry.path for entry in entries]),
+        pa.array([_url(repository, entry) for entry in entries]),
+        pa.array([entry.size for entry in entries], pa.int64()),
+        pa.array([entry.checksum for entry in entries]),
+        pa.array([entry.mtime for entry in entries], pa.int64()),
+    ]
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA), sink)
+    place.objects.put(f"{place.prefix}{TABLE}", sink.getvalue().to_pybytes())
+    return [f"{place.prefix}{TABLE}"]
+
+
+def _url(repository: OpenRepository, entry: ObjectEntry) -> str:
+    """Where other engines find it: a file, or an object of S3."""
+    objects, key = repository.store_at(entry.address)
+    return f"file://{objects.file_of(key)}" if isinstance(objects, FolderObjects) else f"{objects.namespace}/{key}"

@@ -1,0 +1,200 @@
+"""Exports: a bucket or folder that holds what a commit has, kept up to date by what differs; manifests for other engines."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import graveler.spark
+from graveler.errors import ForbiddenError, InvalidError, NotFoundError, PreconditionError, UnavailableError
+from graveler.lake.exporting.export_folder import MARKER, ExportFolderError
+from graveler.lake.folder import create_folder_lake
+from graveler.lake.place import AwsLake, open_at
+from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry
+from graveler.spark.jobs.export import JOB
+from graveler.spark.jobs.frame import run_job
+from graveler.storage.objects import Objects
+from tests.spark.listings import TINY
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[OpenRepository]:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        yield fill(lake.create_repository("repo", "local://repo", split=TINY))
+
+
+def fill(repository: OpenRepository) -> OpenRepository:
+    """Forty objects, of which v2 has changed one, removed one, and added one."""
+    for number in range(40):
+        repository.upload("main", f"{'ab'[number % 2]}/{number:02}", f"object {number}".encode())
+    repository.commit("main", "one")
+    repository.create_tag("v1", "main")
+    repository.upload("main", "a/00", b"changed")
+    repository.delete("main", ["a/02"])
+    repository.upload("main", "a/100", b"added")
+    repository.commit("main", "two")
+    repository.create_tag("v2", "main")
+    return repository
+
+
+def contents(repository: OpenRepository, ref: str, prefix: str = "") -> dict[str, bytes]:
+    commit = repository.commit_of(ref).id
+    return {e.path[len(prefix) :]: repository.read(commit, e.path) for e in repository.objects(commit, prefix)}
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != MARKER)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_an_export_follows_the_ref_by_what_differs(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    url = f"file://{out}"
+    first = graveler.spark.export(spark, repository, "v1", url, objects_per_task=7)
+    assert held(out) == contents(repository, "v1")
+    size = sum(map(len, contents(repository, "v1").values()))
+    assert (first.written, first.removed, first.kept, first.size) == (40, 0, 0, size)
+    second = graveler.spark.export(spark, repository, "v2", url)
+    assert held(out) == contents(repository, "v2")
+    assert (second.written, second.removed, second.size) == (2, 1, len(b"changedadded"))
+    assert second.commit_id == repository.commit_of("v2").id
+    assert graveler.spark.export(spark, repository, "v2", url).written == 0
+    assert repository.export("v1", out).written == 2, "the library goes on with what Spark made"
+    assert held(out) == contents(repository, "v1")
+
+
+def test_what_was_interrupted_is_finished_and_what_is_there_is_not_written_again(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    entry = repository.stat("v1", "b/39")
+    (lost,) = [entry.address.removeprefix("local://repo/")]
+    data = repository.namespace.get(lost)
+    repository.namespace.delete(lost)
+    with pytest.raises(UnavailableError, match=r"1 objects failed: 'b/39': .*does not exist.*only what is missing"):
+        graveler.spark.export(spark, repository, "v1", f"file://{out}", objects_per_task=5)
+    assert '"started"' in (out / MARKER).read_text()
+    assert len(held(out)) == 39
+    repository.namespace.put(lost, b"something else")
+    with pytest.raises(UnavailableError, match=r"'b/39': the bytes at .* are not those that commit"):
+        graveler.spark.export(spark, repository, "v2", f"file://{out}")
+    repository.namespace.put(lost, data)
+    (out / "a/04").write_bytes(b"damaged by somebody")
+    report = graveler.spark.export(spark, repository, "v2", f"file://{out}")
+    assert held(out) == contents(repository, "v2")
+    assert (report.written, report.removed) == (2, 0)
+    assert report.kept >= 38
+
+
+def test_verify_mends_what_was_changed_there(spark: SparkSession, repository: OpenRepository, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    graveler.spark.export(spark, repository, "v1", f"file://{out}", prefix="a/")
+    assert held(out) == contents(repository, "v1", "a/")
+    (out / "04").write_bytes(b"damaged!")
+    (out / "06").unlink()
+    (out / "not of the export").write_bytes(b"mine")
+    assert graveler.spark.export(spark, repository, "v1", f"file://{out}", prefix="a/").written == 0
+    report = graveler.spark.export(spark, repository, "v1", f"file://{out}", prefix="a/", verify=True)
+    assert (report.written, report.kept) == (2, 18)
+    assert held(out) == contents(repository, "v1", "a/") | {"not of the export": b"mine"}
+
+
+def test_places_that_are_something_else_are_refused(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    url = f"file://{out}"
+
+    def refused(kind: type[Exception], match: str, ref: str = "v1", place: str = url, prefix: str = "") -> None:
+        with pytest.raises(kind, match=match):
+            graveler.spark.export(spark, repository, ref, place, prefix=prefix)
+
+    out.mkdir()
+    (out / "mine").write_bytes(b"mine")
+    refused(ExportFolderError, "is not empty and not an export")
+    (out / "mine").unlink()
+    graveler.spark.export(spark, repository, "v1", url, prefix="a/")
+    refused(ExportFolderError, "holds an export of 'a/', not of 'all objects'")
+    refused(InvalidError, "empty or end with '/'", prefix="a")
+    refused(NotFoundError, "'nowhere'", ref="nowhere")
+    refused(InvalidError, "ftp", place="ftp://x/y")
+    refused(ForbiddenError, "the lake's own folder", place=f"file://{tmp_path}/lake/x")
+    marker = out / MARKER
+    marker.write_text(marker.read_text().replace(repository.commit_of("v1").id, "0" * 64))
+    refused(PreconditionError, "which is gone", prefix="a/")
+    repository.link("main", ObjectEntry("a/x//y", "s3://elsewhere/x", 1, "", 0))
+    repository.commit("main", "a name that no file can have")
+    refused(
+        InvalidError, r"1 objects failed: 'a/x//y': .*Nothing was changed", ref="main", place=f"file://{tmp_path}/new"
+    )
+    assert not (tmp_path / "new" / MARKER).exists()
+
+
+def test_an_export_to_a_bucket(spark: SparkSession, aws: AwsLake) -> None:
+    with open_at(aws) as lake:
+        repository = fill(lake.create_repository("export", f"{aws.objects}/export", split=TINY))
+        bucket = aws.objects.removeprefix("s3://").partition("/")[0]
+        url = f"s3://{bucket}/exported/here"
+
+        def there() -> dict[str, bytes]:
+            objects: Objects = repository.store_at(f"{url}/x")[0]
+            keys = [one.key for one in objects.list("exported/here/") if not one.key.endswith(MARKER)]
+            return {key.removeprefix("exported/here/"): objects.get(key) for key in keys}
+
+        assert graveler.spark.export(spark, repository, "v1", url, objects_per_task=20).written == 40
+        assert there() == contents(repository, "v1")
+        assert graveler.spark.export(spark, repository, "v2", url).written == 2
+        assert there() == contents(repository, "v2")
+        report = graveler.spark.export(spark, repository, "v2", url, verify=True)
+        assert (report.written, report.kept) == (0, 40), "ETags tell"
+
+
+def test_manifests_name_the_files_where_they_lie(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    frame = spark.range(10).selectExpr("id", "id % 2 as p")
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(frame, "t", partition_by="p")
+    out = tmp_path / "manifest"
+    made = graveler.spark.manifest(spark, repository, "main", "t", f"file://{out}")
+    assert sorted(held(out)) == sorted(made.keys) == ["p=0/symlink.txt", "p=1/symlink.txt"]
+    urls = (out / "p=0" / "symlink.txt").read_text().splitlines()
+    assert len(urls) == sum(e.path.startswith("t/p=0/") for e in repository.objects("main"))
+    assert spark.read.parquet(*urls).count() == 5
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.delete("t/p=1")
+    assert graveler.spark.manifest(spark, repository, "main", "t", f"file://{out}").keys == ("p=0/symlink.txt",)
+    assert sorted(held(out)) == ["p=0/symlink.txt"]
+    table = graveler.spark.manifest(spark, repository, "main~1", "t/", f"file://{out}/table", format="parquet")
+    rows = spark.read.parquet(f"{out}/table/manifest.parquet").collect()
+    assert {row.path: row["size"] for row in rows} == {e.path: e.size for e in repository.objects("main~1", "t/")}
+    assert (table.files, table.size) == (len(rows), sum(row["size"] for row in rows))
+    assert spark.read.parquet(*(row.url for row in rows)).count() == 10
+    with pytest.raises(NotFoundError, match="no files of data"):
+        graveler.spark.manifest(spark, repository, "main", "nothing", f"file://{out}")
+    with pytest.raises(InvalidError, match="neither 'symlink' nor 'parquet'"):
+        graveler.spark.manifest(spark, repository, "main", "t", f"file://{out}", format="delta")  # type: ignore[arg-type]
+
+
+def test_the_job(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    where = ["--lake", str(tmp_path / "lake"), "--repository", "repo", "--destination", f"file://{out}"]
+    assert run_job(JOB, [*where, "--ref", "v1", "--prefix", "a/"], spark) == 0
+    assert held(out) == contents(repository, "v1", "a/")
+    told = capfd.readouterr()
+    assert "export: wrote 20 objects (" in told.err
+    figures = json.loads(told.out.splitlines()[-1])
+    assert (figures["written"], figures["commit_id"]) == (20, repository.commit_of("v1").id)
+    assert run_job(JOB, [*where, "--ref", "v1"], spark) == 4
+    assert "error: export: " in capfd.readouterr().err
+    manifest = [*where[:-1], f"file://{out}-manifest", "--ref", "v1", "--prefix", "a", "--manifest", "parquet"]
+    assert run_job(JOB, manifest, spark) == 0
+    assert "20 files (" in capfd.readouterr().err
+    assert run_job(JOB, [*manifest, "--verify"], spark) == 2
