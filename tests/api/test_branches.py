@@ -140,6 +140,7 @@ def test_revert_takes_back_one_commit(call: Client) -> None:
     commit(call, "main", {"a": b"1"})
     commit(call, "main", {"b": b"2"})
     answer = call("POST", f"{BRANCHES}/main/revert", (), {"ref": "main~1", "parent_number": 0})
+    assert answer.headers["x-graveler-commit"] == call("GET", f"{BRANCHES}/main").json()["commit_id"]
     assert (answer.status, answer.body) == (204, b"")
     assert paths(call, "main") == {"b": b"2"}
     assert call("GET", f"{REPO}/commits/main").json()["message"] == "Revert main~1"

@@ -91,6 +91,7 @@ class Routes:
         answers: Mapping[int, Any],
         raw_body: bool = False,
         branch_in_body: bool = False,
+        says: Mapping[str, str] = NO_HEADERS,
     ) -> Callable[[H], H]:
         """Declare a POST. ``raw_body``: the body is bytes that the handler reads itself. ``branch_in_body``: the handler itself
         requires the permission, once it knows the branch."""
@@ -102,6 +103,7 @@ class Routes:
             answers=answers,
             raw_body=raw_body,
             branch_in_body=branch_in_body,
+            says=says,
         )
 
     def put(

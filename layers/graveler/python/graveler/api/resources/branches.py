@@ -8,6 +8,7 @@ from graveler import model
 from graveler.api.call import Call
 from graveler.api.differences import DiffList, diff_list, uncommitted_diff
 from graveler.api.documents import (
+    COMMIT_HEADER,
     SAYS_COMMIT,
     Commit,
     Error,
@@ -199,6 +200,7 @@ def undo_branch(call: Call, repository: str, branch: str) -> Response:
     "revertBranch",
     Permission.WRITE,
     answers={202: OperationDocument, 204: None, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+    says={COMMIT_HEADER: "with 204, the commit that was made"},
 )
 def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
     """Take back on a branch what one commit changed, as a commit."""
@@ -234,11 +236,15 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
         )
 
     try:
-        return answer(call, opened, LongVerb(REVERT, branch, at_once, ask, known_by), lambda _: no_content())
+        return answer(call, opened, LongVerb(REVERT, branch, at_once, ask, known_by), _reverted)
     except InvalidError as error:
         if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
             raise ApiError(409, str(error)) from None  # a merge without its parent: clients know it as a conflict
         raise
+
+
+def _reverted(made: model.Commit) -> Response:
+    return no_content({COMMIT_HEADER: made.id})
 
 
 @routes.post(
