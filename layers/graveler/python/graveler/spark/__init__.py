@@ -17,35 +17,47 @@ if TYPE_CHECKING:
     from graveler.spark.differences import diff
     from graveler.spark.exports import export
     from graveler.spark.frames import branches, commits, objects, ranges, tags
+    from graveler.spark.importing import ImportReport, import_listing
+    from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
     from graveler.spark.manifests import manifest
     from graveler.spark.source import register
     from graveler.spark.transactions import Transaction, transaction
 
 __all__ = [
+    "ImportReport",
     "Transaction",
     "branches",
     "commits",
     "diff",
     "export",
+    "import_listing",
+    "list_prefix",
     "manifest",
     "objects",
     "ranges",
     "read",
+    "read_inventory",
+    "read_tables",
     "register",
     "tags",
     "transaction",
 ]
 
 _MODULES = {
+    "ImportReport": "importing",
     "Transaction": "transactions",
     "branches": "frames",
     "commits": "frames",
     "diff": "differences",
     "export": "exports",
+    "import_listing": "importing",
+    "list_prefix": "listing_sources",
     "manifest": "manifests",
     "objects": "frames",
     "ranges": "frames",
     "read": "datasets",
+    "read_inventory": "listing_sources",
+    "read_tables": "listing_sources",
     "register": "source",
     "tags": "frames",
     "transaction": "transactions",
