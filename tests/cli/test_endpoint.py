@@ -149,6 +149,46 @@ def test_a_server_that_is_not_there_is_told(lake: Path) -> None:
     assert "no answer" in refused.err
 
 
+def test_a_dump_brings_a_repository_back(lake: Path) -> None:
+    put("main", "a", "1")
+    first = commit("main", "One")
+    put("main", "b", "uncommitted")
+    namespace = done("repo", "show", "lake", "--json").json["namespace"]
+    made = done("dump", "lake", "--json").json
+    assert (made["repository"], made["namespace"]) == ("lake", namespace)
+    done("repo", "delete", "lake", "--yes")
+    assert run("branch", "list", "lake").code == 3
+    restored = done("restore", namespace, made["id"], "lake", "--json").json
+    assert restored == {"repository": "lake", "dump_id": made["id"]}
+    assert done("cat", f"lakefs://lake/{first}/a").out == "1"
+    assert done("cat", "lakefs://lake/main/b").out == "uncommitted"
+
+
+def test_the_server_checks_and_collects(lake: Path) -> None:
+    put("main", "a", "1")
+    commit("main", "One")
+    checked = done("fsck", "lake", "--objects", "--json").json
+    assert (checked["clean"], checked["findings"], checked["counts"]["commits"]) == (True, [], 2)
+    assert done("fsck", "lake").out.endswith("nothing is wrong\n")
+    refused = run("fsck", "lake", "--repair")
+    assert (refused.code, "--repair is not in the HTTP API" in refused.err) == (2, True)
+    collected = done("gc", "run", "lake", "--quarantine", "--json").json
+    assert collected["run"]
+    assert "run " in done("gc", "run", "lake", "--delete").out
+
+
+def test_damage_is_told_by_the_server(lake: Path) -> None:
+    put("main", "a", "1")
+    commit("main", "One")
+    name = done("repo", "show", "lake", "--json").json["namespace"].removeprefix("local://")
+    ranges = [file for file in (lake / "objects" / name).rglob("ranges/*") if file.is_file()]
+    assert ranges
+    for file in ranges:
+        file.write_bytes(file.read_bytes()[:-9])
+    told = run("fsck", "lake")
+    assert (told.code, "to do    " in told.out) == (8, True), told
+
+
 def test_names_are_offered_to_a_shell(lake: Path) -> None:
     done("branch", "create", "lakefs://lake/dev")
     environment = {

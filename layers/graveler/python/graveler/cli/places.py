@@ -18,6 +18,7 @@ from graveler.places import working_folder as working_folder
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake
+    from graveler.remote.upkeep import RemoteUpkeep
     from graveler.verbs import LakeVerbs, RepositoryVerbs
 
 
@@ -39,6 +40,16 @@ def open_repository(named: Named | None, repository: str) -> "RepositoryVerbs":
 def open_own_lake(named: Named | None) -> "Lake":
     """The lake itself, for verbs that are not in the HTTP API. :class:`InvalidError` where a server is named."""
     return open_at(find_place(named))
+
+
+def served_upkeep(named: Named | None, repository: str) -> "RemoteUpkeep | None":
+    """What looks after a repository of a lake behind a server; None for a lake of one's own."""
+    place = find_lake(named)
+    if not isinstance(place, ServedLake):
+        return None
+    from graveler.remote.opening import open_upkeep
+
+    return open_upkeep(place, repository)
 
 
 def folder_of_lake(doing: str, named: Named | None) -> Path:

@@ -7,11 +7,12 @@ import typer
 
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import Named, open_own_lake, open_repository, user_name
+from graveler.cli.places import Named, open_own_lake, open_repository, served_upkeep, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_ref, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
+from graveler.cli.verbs import served
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -74,13 +75,17 @@ def run(
       revived, forgotten, rows, ranges, ranges_read, found, outcomes,
       unknown, unknown_examples, unlisted, report}; found is {kind: {files,
       bytes}}, report null where none was written,
-      outcomes {kind: {outcome: {files, bytes}}}.
+      outcomes {kind: {outcome: {files, bytes}}}. Of a server,
+      {run, expired, outcomes: {outcome: {files, bytes}}, report}.
     """
     from graveler.retention.runs import Mode
 
     if quarantine and delete:
         raise InvalidError("--quarantine and --delete exclude each other; choose one")
     mode = Mode.QUARANTINE if quarantine else Mode.DELETE if delete else None
+    if (upkeep := served_upkeep(lake, parse_repository(name))) is not None:
+        served.collect(upkeep, None if mode is None else mode.value, as_json=as_json)
+        return
     garbage = _garbage(name, lake, mode)
     try:
         with phases("collecting:") as progress:

@@ -9,11 +9,12 @@ import typer
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, InterruptedVerbError
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_own_lake, user_name
+from graveler.cli.places import open_own_lake, open_repository, served_upkeep, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import SHORT, count, human_size, repository_json
+from graveler.cli.verbs import served
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -65,8 +66,13 @@ def fsck(
       commit_count, repaired}, first and last are paths or null, refs are
       {kind, name, in_history};
       counts and garbage (what nothing reaches) are numbers by name.
+      Of a server, findings are {kind, what, why, remedy, refs}, 100 at most.
     """
     name = parse_repository(name)
+    if (upkeep := served_upkeep(lake, name)) is not None:
+        served.refuse_options({"--repair": repair, "--outside": outside, "--no-reflog": no_reflog})
+        served.fsck(upkeep, objects=objects, as_json=as_json)
+        return
     opened = open_own_lake(lake)
     try:
         with phases("checking") as progress:
@@ -103,9 +109,13 @@ def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
 
     \b
     JSON: one document
-      {id, repository, namespace, created, branches, tags, staged}.
+      {id, repository, namespace, created, branches, tags, staged};
+      of a server, the first three.
     """
     name = parse_repository(name)
+    if (upkeep := served_upkeep(lake, name)) is not None:
+        served.dump(upkeep, open_repository(lake, name).repository.namespace, as_json=as_json)
+        return
     opened = open_own_lake(lake)
     try:
         with phases("dumping") as progress:
@@ -173,13 +183,17 @@ def restore(
     JSON: one document
       {repository, dump_id, branches, tags, staged, commits, missing};
       repository as of `repo create`, missing are {commit, parent} of commits
-      that are lost, where one names them as its parent.
+      that are lost, where one names them as its parent. Of a server,
+      {repository, dump_id}: the name, and the ID.
     """
     if "://" not in namespace or namespace.startswith(SCHEME):
         raise InvalidError(
             f"{namespace!r} is no storage namespace; name one, as local://quickstart (`graveler repo show` tells it)"
         )
     name = parse_repository(name)
+    if (upkeep := served_upkeep(lake, name)) is not None:
+        served.restore(upkeep, namespace.rstrip("/"), dump_id, as_json=as_json)
+        return
     opened = open_own_lake(lake)
     try:
         with phases("restoring") as progress:
