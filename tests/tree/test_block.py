@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 
 from graveler.tree.assemble import Assembler
-from graveler.tree.block import Records, count_entries, encode, entries, stored, unstored, verify
+from graveler.tree.block import Records, count_entries, different, encode, entries, stored, unstored, verify
 from graveler.tree.files import default_scratch
 from graveler.tree.sstable import Table, layout_of, write_table
 from tests.tree.support import LAW
@@ -83,6 +83,24 @@ def test_a_file_of_the_same_blocks_has_the_same_properties(world: str) -> None:
     differ = {name for name in ours if ours[name] != theirs[name]}
     assert differ <= DIFFERENT | {b"rocksdb.index.size"}
     assert mine.value_bytes == table.value_bytes == sum(map(len, WORLDS[world].values()))
+
+
+@pytest.mark.parametrize("place", [0, 15, 16, 17, 100, 159, -1])
+def test_different_records_of_two_blocks_lie_in_stretches_that_differ(place: int) -> None:
+    keys = [b"key/%04d" % n for n in range(160)]
+    values = [b"%d" % n * 9 for n in range(160)]
+    changed = list(values)
+    changed[place] = b"another"
+    found = different(encode(keys, values), encode(keys, changed))
+    assert found is not None
+    (some, ours), (same, theirs) = found
+    assert some == same == keys[place % 160 // 16 * 16 :][:16]
+    assert [key for key, a, b in zip(some, ours, theirs, strict=True) if a != b] == [keys[place]]
+    assert different(encode(keys, values), encode(keys, values)) == (([], []), ([], []))
+    assert different(encode(keys, values), encode(keys[1:], values[1:])) is None
+    assert different(encode(keys, values), encode(keys[:-16], values[:-16])) is None
+    shorter = different(encode(keys, values), encode(keys[:-1], values[:-1]))
+    assert shorter == ((keys[-16:], values[-16:]), (keys[-16:-1], values[-16:-1]))
 
 
 def test_the_same_blocks_make_the_same_file_and_others_another_identity() -> None:

@@ -190,6 +190,28 @@ def test_an_addition_or_removal_makes_no_other_block_differ(monkeypatch: pytest.
     assert len(read) == 4
 
 
+def test_differences_of_files_of_many_blocks_are_those_of_their_contents(seed: int) -> None:
+    """Of copied blocks or all anew, with few changes or many, from any key on."""
+    random = Random(seed)
+    store, before = TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0)
+    for share in (0.001, 0.02, 0.3):
+        after = next_contents(before, random) | {key: 7 for key in KEYS if random.random() < share}
+        trees = [
+            tree_of(store, before),
+            tree_of(store, after),
+            apply(tree_of(store, before), between(before, after), SPLIT),
+        ]
+        for left, right in ((trees[0], trees[1]), (trees[0], trees[2]), (trees[2], trees[0])):
+            one, other = (before, after) if left is trees[0] else (after, before)
+            keys = [key for key in sorted(one.keys() | other.keys()) if one.get(key) != other.get(key)]
+            for start in (b"", random.choice(KEYS), random.choice(keys)):
+                found = list(diff(left, right, start))
+                assert [key for key, _, _ in found] == [key for key in keys if key >= start]
+                for key, a, b in found:
+                    assert a == (new(one[key]) if key in one else None)
+                    assert b == (new(other[key]) if key in other else None)
+
+
 def test_a_change_that_changes_nothing_writes_nothing(watched: Watched) -> None:
     files = MemoryFiles()
     tree = tree_of(TreeStore(files), dict.fromkeys(KEYS, 0))

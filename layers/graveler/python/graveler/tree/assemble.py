@@ -71,15 +71,16 @@ class Assembler:
         self._end += len(data)
         self.counts += counts
 
-    def add(self, keys: Sequence[bytes], packed: Sequence[bytes]) -> None:
-        """Append one block of these records, at least one. 1.2 µs a record."""
-        self.add_encoded(encode(keys, packed), keys[-1], len(keys))
+    def add(self, keys: Sequence[bytes], packed: Sequence[bytes], bound: bytes | None = None) -> None:
+        """Append one block of these records, at least one. 1.2 µs a record. ``bound`` is what the index says of it: not below the
+        last key, which it is by default, and below whatever comes behind."""
+        self.add_encoded(encode(keys, packed), keys[-1] if bound is None else bound, len(keys))
 
-    def add_encoded(self, block: bytes, last: bytes, records: int) -> None:
-        """The same, already encoded. ``last`` is its last key."""
+    def add_encoded(self, block: bytes, bound: bytes, records: int) -> None:
+        """The same, already encoded."""
         data = stored(block)
         self._parts.append(data)
-        self._bounds.append(last)
+        self._bounds.append(bound)
         self._places.append((self._end, len(data) - END_SIZE))
         self._end += len(data)
         self.counts.append(records)

@@ -7,6 +7,7 @@ prefixes of keys with them. :func:`encode` makes the very bytes that RocksDB's o
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from operator import xor
 from struct import Struct as Layout
 from struct import pack, unpack_from
@@ -169,7 +170,38 @@ def count_entries(block: bytes) -> int:
 
 def entries(block: bytes, suffix: int) -> Records:
     """Keys, without the last ``suffix`` bytes of each, and values of a block."""
-    _, end = restart_points(block)
+    keys, values, at, end = _parse(block, restart_points(block)[1], suffix)
+    if at != end:
+        raise MalformedTableError("a block's entries do not end where its restart array begins")
+    return keys, values
+
+
+def different(one: bytes, other: bytes) -> tuple[Records, Records] | None:
+    """The records of two blocks, but for stretches between restart points that are the same in both, to the byte. None if the
+    blocks have other keys at their restart points, so that stretches do not correspond."""
+    keys, places = restart_keys(one)
+    other_keys, other_places = restart_keys(other)
+    if keys != other_keys:
+        return None
+    ours, theirs = [], []
+    for (a, b), (c, d) in zip(pairwise(places), pairwise(other_places), strict=True):
+        x, y = one[a:b], other[c:d]
+        if x != y:
+            ours.append(x)
+            theirs.append(y)
+    return stretch_entries(b"".join(ours)), stretch_entries(b"".join(theirs))
+
+
+def stretch_entries(stretch: bytes) -> Records:
+    """The records of entries one after another, of which the first shares nothing."""
+    keys, values, at, end = _parse(stretch, len(stretch), SEQUENCE_SIZE)
+    if at != end:
+        raise MalformedTableError("an entry of a block reaches past a restart point")
+    return keys, values
+
+
+def _parse(block: bytes, end: int, suffix: int) -> tuple[list[bytes], list[bytes], int, int]:
+    """Keys and values of the entries before ``end``, where they end, and ``end``."""
     keys: list[bytes] = []
     values: list[bytes] = []
     add_key, add_value = keys.append, values.append
@@ -195,9 +227,7 @@ def entries(block: bytes, suffix: int) -> Records:
         at = stop + length
         add_key(key)
         add_value(block[stop:at])
-    if at != end:
-        raise MalformedTableError("a block's entries do not end where its restart array begins")
-    return keys, values
+    return keys, values, at, end
 
 
 def restart_keys(block: bytes) -> tuple[list[bytes], list[int]]:

@@ -105,6 +105,29 @@ class Cursor:
                 self._after += len(self.keys)
             self.at = bisect_left(self.keys, pending) if pending else 0
 
+    def load_different(self, other: "Cursor") -> bool:
+        """Make the records of the blocks ahead of both available, but for some that are the same in both; False, and nothing is
+        done, where that cannot be. Their record IDs are not available then."""
+        if not (self.at_block and other.at_block) or self._table is None or other._table is None:
+            return False
+        if self._block >= len(self._table) or other._block >= len(other._table):
+            return False
+        if self._table.bounds[self._block] != other._table.bounds[other._block]:  # they do not even end together
+            return False
+        try:
+            found = self._table.read_different(self._block, other._table, other._block)
+        except MalformedTableError:
+            return False  # whose it is comes out when each is read
+        if found is None:
+            return False
+        for cursor, (keys, packed) in zip((self, other), found, strict=True):
+            cursor.keys, cursor.packed, cursor.at = keys, packed, 0
+            cursor._block += 1
+            cursor._before = cursor._after = -1
+            cursor.records_read += len(keys)
+            cursor.advance(0)
+        return True
+
     def advance(self, records: int) -> None:
         """Pass over records of the current block."""
         self.at += records

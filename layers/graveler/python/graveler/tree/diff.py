@@ -39,6 +39,8 @@ def diff(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) 
             a.skip_blocks(run)
             b.skip_blocks(run)
             continue
+        if inside and a.load_different(b):
+            continue
         key_a, key_b = a.key, b.key
         smallest = key_a if key_b is None or (key_a is not None and key_a < key_b) else key_b
         if smallest is None or (end is not None and smallest >= end):

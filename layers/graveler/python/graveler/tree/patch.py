@@ -250,8 +250,8 @@ class Patch:
                 keys, packed = keys + more_keys, packed + more_packed
                 block = encode(keys, packed)
                 copied += 1
-            if keys:
-                _add(made, block, keys, packed)
+            if keys:  # what lies up to the old bound was changed here, so the next block is behind it
+                _add(made, block, keys, packed, self._table.bounds[copied - 1])
         self._copy(made, copied, blocks)
 
     def _copy(self, made: Assembler, first: int, stop: int) -> None:
@@ -259,10 +259,10 @@ class Patch:
             made.copy(self._table, first, stop, [self._count(block) for block in range(first, stop)])
 
 
-def _add(made: Assembler, block: bytes, keys: list[bytes], packed: list[bytes]) -> None:
+def _add(made: Assembler, block: bytes, keys: list[bytes], packed: list[bytes], bound: bytes) -> None:
     """Append the records of ``block``, in several blocks of about equal size if they are too many for one."""
     if len(block) <= _LARGEST or len(keys) == 1:
-        made.add_encoded(block, keys[-1], len(keys))
+        made.add_encoded(block, bound, len(keys))
         return
     parts = min(-(-len(block) // BLOCK_SIZE), len(keys))
     sizes = [0, *accumulate(len(key) + len(value) for key, value in zip(keys, packed, strict=True))]
@@ -270,7 +270,7 @@ def _add(made: Assembler, block: bytes, keys: list[bytes], packed: list[bytes]) 
     for part in range(1, parts + 1):
         end = max(begin + 1, bisect_left(sizes, sizes[-1] * part // parts))
         end = len(keys) if part == parts else min(end, len(keys) - (parts - part))
-        made.add(keys[begin:end], packed[begin:end])
+        made.add(keys[begin:end], packed[begin:end], bound if part == parts else None)
         begin = end
 
 
