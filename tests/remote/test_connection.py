@@ -1,5 +1,6 @@
 """Requests: what is sent, what is repeated, what a refusal becomes."""
 
+import socket
 from base64 import b64encode
 
 import msgspec
@@ -179,3 +180,11 @@ def test_a_refusal_is_the_error_of_the_verb(
         assert refused.value.name == "r"
     if isinstance(refused.value, AlreadyExistsError):
         assert (refused.value.kind, refused.value.name) in (("branch", "b"), ("object", "a"))
+
+
+def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        connection = Connection(f"http://127.0.0.1:{silent.getsockname()[1]}", "key", "secret", retries=QUICK)
+        with pytest.raises(UnavailableError, match="no answer"):
+            connection.call("GET", ("repositories",), seconds=0.05)
+        connection.close()

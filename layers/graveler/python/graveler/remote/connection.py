@@ -107,11 +107,12 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         key: str = "",
         passing: Sequence[int] = (),
+        seconds: float = 120,
     ) -> Answer:
         """Send one request and return its answer. ``path`` are the segments below ``/api/v1``, ``document`` becomes the JSON
         body; a POST carries the Idempotency-Key ``key``, or a random one. An answer of 400 and above is raised as the error
-        that it means (:func:`graveler.remote.errors.refusal`), unless its status is one of ``passing``.
-        :class:`UnavailableError` if no answer could be had."""
+        that it means (:func:`graveler.remote.errors.refusal`), unless its status is one of ``passing``. ``seconds`` are how long
+        the server may say nothing. :class:`UnavailableError` if no answer could be had."""
         target = "/".join(quote(segment, safe="") for segment in path)
         what = f"{method} {self.url}{_BASE}/{target}"
         sent = {**self._headers, **(headers or {})}
@@ -121,7 +122,7 @@ class Connection:
             sent["content-type"] = "application/json"
         if method == "POST":
             sent["idempotency-key"] = key or token_hex(16)
-        answer = self._send(method, f"{self.url}{_BASE}/{target}{_encoded(query)}", body, sent, what)
+        answer = self._send(method, f"{self.url}{_BASE}/{target}{_encoded(query)}", body, sent, what, seconds)
         if answer.status < 400 or answer.status in passing:
             return answer
         if answer.lost and method == "DELETE" and answer.status == 404:
@@ -132,14 +133,17 @@ class Connection:
             )
         raise refusal(answer.status, _message(answer), what)
 
-    def _send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], what: str) -> Answer:
+    def _send(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], what: str, seconds: float
+    ) -> Answer:
         lost = False
         attempt = 0
         waited = 0.0
         while True:
             failure: str
             try:
-                response = self._pool.request(method, url, body=body, headers=headers, redirect=False)
+                timeout = Timeout(connect=10, read=seconds)
+                response = self._pool.request(method, url, body=body, headers=headers, redirect=False, timeout=timeout)
             except HTTPError as error:
                 lost = lost or not _never_arrived(error)
                 failure = _reason(error)

@@ -8,10 +8,12 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from graveler.errors import UnavailableError
-from graveler.remote.connection import Connection
+from graveler.remote.connection import Connection, Query
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 """Seconds between two looks: the first pause, and the longest."""
+_LONG: Final = 6 * 3600.0
+"""Seconds that a server may take for a request that is answered when the work is done."""
 _ENDED: Final = "the server could not do it"
 
 
@@ -87,7 +89,8 @@ class RemoteUpkeep:
 
     def fsck(self, *, objects: bool = False) -> FsckSummary:
         """Check all that the repository can reach. One request, which takes as long as it takes."""
-        return self._connection.get((*self._base, "fsck"), FsckSummary, {"objects": objects})
+        query: Query = {"objects": objects}
+        return self._connection.call("GET", (*self._base, "fsck"), query, seconds=_LONG).read(FsckSummary)
 
     def dump(self) -> str:
         """Write refs, settings and uncommitted changes beside the objects, and wait for it; the dump's ID. Cost: a request, and
@@ -102,7 +105,9 @@ class RemoteUpkeep:
     def restore(self, namespace: str, dump_id: str) -> None:
         """Make the repository again of a dump in a namespace. One request, which takes as long as it takes."""
         ids = dict.fromkeys(("branches_meta_range_id", "commits_meta_range_id", "tags_meta_range_id"), dump_id)
-        self._connection.call("POST", (*self._base, "restore"), None, {**ids, "storage_namespace": namespace})
+        self._connection.call(
+            "POST", (*self._base, "restore"), None, {**ids, "storage_namespace": namespace}, seconds=_LONG
+        )
 
     def collect(self, mode: str | None) -> Collected:
         """Collect garbage, and wait for it. Cost: a request, and one for each look. :class:`UnavailableError` if it fails."""
