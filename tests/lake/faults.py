@@ -32,6 +32,9 @@ from graveler.errors import (
 )
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk
+from graveler.lake.in_parts.commits import HANDOVER
+from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import MARKER
@@ -301,6 +304,7 @@ class Case:
     which each is changed by itself. ``verify`` looks at what the model does not show, and is told whether the verb was repeated.
     ``once``: repeating it means something else. ``heals``: before, fsck finds something wrong. ``like``: the case that makes the
     same requests by the same code; the short form then tries fewer kinds of fault (:data:`SAME_PATH_KINDS`), at every request.
+    ``lease``: for how many seconds others may have to wait when it died.
     """
 
     name: str
@@ -313,6 +317,7 @@ class Case:
     once: bool = False
     heals: bool = False
     like: str = ""
+    lease: float = LEASE
 
 
 def put(repository: OpenRepository, branch: str, files: Mapping[str, str | None]) -> None:
@@ -523,6 +528,20 @@ def protect_main(lake: Lake, _: Scene, model: Model) -> None:
 def make_read_only(lake: Lake, _: Scene, model: Model) -> None:
     lake.repository(NAME).set_read_only(True)
     model[NAME].read_only = True
+
+
+def in_parts(lake: Lake, ask: Callable[[OpenRepository], Ask]) -> None:
+    """All the steps of an operation, each of which finds what the ones before have left in the store."""
+    for number in range(10):
+        repository = lake.repository(NAME)
+        operation = repository.in_parts(
+            "operation", ask(repository), began=repository.clock.now(), sizes=Sizes(records=1, parts=3)
+        )
+        for part in range(operation.plan(number).parts):
+            operation.run_part(part, number)
+        if operation.publish(number) is not None:
+            return
+    raise AssertionError("no round is the last one")
 
 
 CASES: list[Case] = [
@@ -739,6 +758,13 @@ CASES: list[Case] = [
         stage,
     ),
     Case(
+        "commit in parts",
+        lambda lake, _: in_parts(lake, lambda _: CommitAsk(branch="main", message="mine")),
+        lambda model: main_of(model).commit("mine"),
+        stage,
+        lease=HANDOVER,
+    ),
+    Case(
         "commit after a commit that died",
         lambda lake, _: lake.repository(NAME).commit("main", "mine", request_id="r"),
         lambda model: main_of(model).commit("mine"),
@@ -772,6 +798,16 @@ CASES: list[Case] = [
         lambda lake, _: lake.repository(NAME).merge("side", "main", message="merge", request_id="r"),
         lambda model: merged(model, "merge"),
         nothings,
+    ),
+    Case(
+        "merge in parts",
+        lambda lake, _: in_parts(
+            lake,
+            lambda repository: MergeAsk(
+                source="side", source_id=repository.commit_of("side").id, destination="main", message="merge"
+            ),
+        ),
+        lambda model: merged(model, "merge"),
     ),
     Case(
         "squash merge",
@@ -898,7 +934,7 @@ def experiment(case: Case, begin: Start, folder: Path, faults: Sequence[tuple[in
             state = _settled(case, scene, state, after, acknowledged=True)
         case.verify(scene, state, repeated)
         reached = deepcopy(state)
-        _go_on(client(scene), scene, reached, "next")
+        _go_on(client(scene), scene, reached, "next", case.lease)
         if hanging:
             # What hung may have its effect even now, unless it has had it; never half, and never over what came since.
             for requests in hanging:
@@ -907,7 +943,7 @@ def experiment(case: Case, begin: Start, folder: Path, faults: Sequence[tuple[in
             _tell(late, "next", state.keys())
             if seen(client(scene)) == public(late):
                 reached = late
-            _go_on(client(scene), scene, reached, "last")
+            _go_on(client(scene), scene, reached, "last", case.lease)
         assert seen(client(scene)) == public(reached)
         _check_lines(scene)
         if not case.heals or repeated:
@@ -949,7 +985,7 @@ def _settled(case: Case, scene: Scene, state: Model, after: Model, *, acknowledg
     return between if case.pieces else state
 
 
-def _go_on(lake: Lake, scene: Scene, model: Model, message: str) -> None:
+def _go_on(lake: Lake, scene: Scene, model: Model, message: str, lease: float = LEASE) -> None:
     """Write and commit in each repository, in bounded time; and say so in the model."""
     for name in [known.name for known in lake.repositories().results]:
         repository = lake.repository(name)
@@ -961,7 +997,7 @@ def _go_on(lake: Lake, scene: Scene, model: Model, message: str) -> None:
         slept = scene.clock.slept
         repository.upload("main", message, b"7")
         repository.commit("main", message)
-        assert scene.clock.slept - slept < LEASE + 1, "nobody is waited for longer than a lease"
+        assert scene.clock.slept - slept < lease + 1, "nobody is waited for longer than a lease"
         assert repository._branches.state("main").sealed == ()
     _tell(model, message, model.keys())
 

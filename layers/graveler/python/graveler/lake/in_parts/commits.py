@@ -31,8 +31,8 @@ from graveler.tree.apply import Change, Interval
 from graveler.tree.parts import apply_part, apply_points, join_parts
 from graveler.tree.tree import Tree, Trees
 
-HANDOVER: Final = 60.0
-"""Seconds for which the changes stay claimed between two steps."""
+HANDOVER: Final = 20.0
+"""Seconds for which the changes stay claimed between two steps; less than another commit's patience."""
 
 _STRATA: Final = 64
 _TAIL: Final = 256
