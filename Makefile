@@ -21,7 +21,7 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup deploy-tools spark-tools layer demo test test-newest check openapi format bench soak lock clean
+.PHONY: help setup deploy-tools spark-tools layer demo demo-spark spark-package test test-newest check openapi format bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -63,6 +63,9 @@ $(SPARK_STAMP): requirements-spark.lock $(STAMP)
 
 layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
 	@$(DEPLOY_VENV)/bin/python -m infra.layer --architecture $(ARCHITECTURE)
+
+spark-package: setup  ## package graveler for Spark on a cluster, as EMR Serverless wants it; ARCHITECTURE=x86_64 for the other one
+	@$(BIN)/python -m infra.spark_package --architecture $(ARCHITECTURE)
 
 lock:  ## pin the newest versions that fit pyproject.toml, without any registry address
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
@@ -115,5 +118,8 @@ bench: setup  ## measure on 1.6 million real paths; ROWS=regex for some rows, BE
 demo: setup  ## the main job on real input: import, branch, change, merge, time travel
 	@$(BIN)/graveler demo
 
+demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dataset on a branch, merge, time travel
+	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
+
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) infra/node_modules build cdk.out demo-lake .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
