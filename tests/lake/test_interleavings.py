@@ -12,6 +12,7 @@ import pytest
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clean_heads import CleanHeads, Staging
+from graveler.lake.deadline import Deadline
 from graveler.lake.reset import Resetter
 from graveler.lake.stage import Stager
 from graveler.model import Token
@@ -49,7 +50,9 @@ def test_schedules_that_failed_once(seed: int, casts: int) -> None:
 
 
 def without_check_after_put(patch: pytest.MonkeyPatch) -> None:
-    def stage(self: Stager, branch: str, records: Sequence[StagedRecord], *, force: bool = False) -> None:
+    def stage(
+        self: Stager, branch: str, records: Sequence[StagedRecord], until: Deadline, *, force: bool = False
+    ) -> None:
         self.expect(branch, force=force)
         self._staged.put_many(self._open[branch], records)
 
@@ -57,7 +60,9 @@ def without_check_after_put(patch: pytest.MonkeyPatch) -> None:
 
 
 def taking_late_items_back(patch: pytest.MonkeyPatch) -> None:
-    def stage(self: Stager, branch: str, records: Sequence[StagedRecord], *, force: bool = False) -> None:
+    def stage(
+        self: Stager, branch: str, records: Sequence[StagedRecord], until: Deadline, *, force: bool = False
+    ) -> None:
         self.expect(branch, force=force)
         while True:
             token = self._open[branch]
