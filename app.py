@@ -15,6 +15,7 @@ from infra.network import NetworkStack
 from infra.observability import ObservabilityStack
 from infra.operations import OperationsStack
 from infra.settings import SettingsError, read_settings
+from infra.spark import SparkStack
 from infra.stateful import StatefulStack
 
 
@@ -61,6 +62,16 @@ def main() -> int:
     except (SettingsError, LayerError) as error:
         print(error, file=sys.stderr)
         return 1
+    if settings.spark:
+        SparkStack(
+            app,
+            f"{settings.name}-spark",
+            settings,
+            bucket=stateful.bucket,
+            table=stateful.table,
+            landing=stateful.landing,
+            endpoint=served.api.api_endpoint,
+        )
     ObservabilityStack(
         app,
         f"{settings.name}-observability",

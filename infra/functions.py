@@ -15,7 +15,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
-from infra.acknowledged import acknowledge
+from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
 from infra.settings import Settings
@@ -211,21 +211,13 @@ class Functions(Construct):
                 )
             )
         policy = iam.Policy(self, f"{title}Policy", statements=statements, roles=[role])
-        self._acknowledge(policy)
+        acknowledge_wildcards(
+            policy,
+            statements,
+            "Keys are chosen by repositories; networks and traces have no names to grant.",
+            shared=(self._bucket, self._landing),
+        )
         return role, policy
-
-    def _acknowledge(self, policy: iam.Policy) -> None:
-        others = [*self._settings.data_buckets, *self._settings.ingest_buckets]
-        for resource in (
-            *(f"{_imported(bucket)}/*" for bucket in (self._bucket, self._landing)),
-            *(f"arn:<AWS::Partition>:s3:::{name}/*" for name in others),
-            "*",
-        ):
-            acknowledge(
-                policy,
-                f"AwsSolutions-IAM5[Resource::{resource}]",
-                "Keys are chosen by repositories; networks and traces have no names to grant.",
-            )
 
 
 _RETENTIONS: Final = {
@@ -261,13 +253,6 @@ def _cache_bytes(settings: Settings) -> int:
 
 def _bucket_arn(scope: Construct, name: str) -> str:
     return f"arn:{Stack.of(scope).partition}:s3:::{name}"
-
-
-def _imported(bucket: s3.IBucket) -> str:
-    """How the template of another stack names a bucket's ARN."""
-    home = Stack.of(bucket)
-    name: str = home.resolve(home.export_value(bucket.bucket_arn))["Fn::ImportValue"]
-    return name
 
 
 def start(machine: states.IStateMachine) -> iam.PolicyStatement:

@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
-from infra.acknowledged import acknowledge
+from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs
 from infra.network import NetworkStack
 from infra.settings import Settings
@@ -51,15 +51,12 @@ class OperationsStack(Stack):
             assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
             description="graveler: runs the steps of long operations",
         )
-        steps = iam.Policy(
-            self,
-            "Steps",
-            roles=[role],
-            statements=[
-                iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn]),
-                *_traces(settings),
-            ],
-        )
+        rights = [
+            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn]),
+            *_traces(settings),
+        ]
+        steps = iam.Policy(self, "Steps", roles=[role], statements=rights)
+        acknowledge_wildcards(steps, rights, "Traces have no names to grant.")
         self.machine = states.StateMachine(
             self,
             "Machine",
@@ -74,7 +71,6 @@ class OperationsStack(Stack):
         )
         self.machine.node.add_dependency(steps)
         self._parts_apart(role)
-        acknowledge(steps, "AwsSolutions-IAM5[Resource::*]", "Traces have no names to grant.")
         acknowledge(
             self.machine, "AwsSolutions-SF1", "Each execution's history is kept for 90 days, and holds no more."
         )
@@ -89,24 +85,12 @@ class OperationsStack(Stack):
             resource_name=f"{self.machine.state_machine_name}:*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
-        policy = iam.Policy(
-            self,
-            "PartsApart",
-            roles=[role],
-            statements=[
-                iam.PolicyStatement(actions=["states:StartExecution"], resources=[self.machine.state_machine_arn]),
-                iam.PolicyStatement(
-                    actions=["states:DescribeExecution", "states:StopExecution"], resources=[executions]
-                ),
-            ],
-        )
-        machine = self.get_logical_id(self.machine.node.default_child)
-        acknowledge(
-            policy,
-            "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:"
-            f"execution:<{machine}.Name>:*]",
-            "Executions have names of their own.",
-        )
+        rights = [
+            iam.PolicyStatement(actions=["states:StartExecution"], resources=[self.machine.state_machine_arn]),
+            iam.PolicyStatement(actions=["states:DescribeExecution", "states:StopExecution"], resources=[executions]),
+        ]
+        policy = iam.Policy(self, "PartsApart", roles=[role], statements=rights)
+        acknowledge_wildcards(policy, rights, "Executions have names of their own.")
 
 
 def _traces(settings: Settings) -> list[iam.PolicyStatement]:

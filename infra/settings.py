@@ -1,9 +1,10 @@
 """What the one who deploys decides: the values under ``graveler`` in cdk.json, each of which ``-c graveler:<name>=<value>``
 replaces."""
 
+import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 PREFIX: Final = "graveler"
@@ -13,6 +14,18 @@ REMOVALS: Final = ("retain", "destroy")
 
 class SettingsError(ValueError):
     """A value cannot be used; says which, and what would do."""
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """A Spark job by the clock: a module of graveler.spark.jobs, its arguments, and what of the API is called when it is done."""
+
+    schedule: str
+    """``cron(…)`` or ``rate(…)``, as EventBridge has them, UTC."""
+    job: str
+    arguments: tuple[str, ...] = ()
+    calls: tuple[Mapping[str, Any], ...] = ()
+    """Each with ``method``, ``path`` (behind ``/api/v1``) and ``body``."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,14 @@ class Settings:
     """How many records a part of a long operation reads; more take longer, and more memory."""
     parts_at_once: int = 40
     """Parts of a long operation that are worked on at the same time, each by a function."""
+    spark: bool = False
+    """Spark jobs on EMR Serverless, and the flow that runs them."""
+    spark_cpus: int = 64
+    """How many virtual processors all Spark jobs may have together."""
+    spark_jobs: Mapping[str, "SparkJob"] = field(default_factory=dict)
+    """Jobs by the clock, by names of letters and digits."""
+    api_connection: str = ""
+    """The ARN of an EventBridge connection with an access key: flows of Spark jobs call the API by it."""
     requests_per_second: int = 1000
     burst: int = 2000
     memory: int = 1769
@@ -65,11 +86,16 @@ class Settings:
             raise SettingsError(f"name {self.name!r} must be 1 to 20 small letters, digits and hyphens, a letter first")
         if self.ingest_buckets and not self.ingest:
             raise SettingsError("ingest_buckets are named, but ingest is false; leave one of them out")
+        if self.spark_jobs and not self.spark:
+            raise SettingsError("spark_jobs are named, but spark is false; leave one of them out")
+        for name, job in self.spark_jobs.items():
+            _check_job(name, job, calls=bool(self.api_connection))
         for name, low, high in (
             ("presign_seconds", 60, 43_200),
             ("request_records", 1, 100_000_000),
             ("part_records", 1, 10_000_000),
             ("parts_at_once", 1, 1_000),
+            ("spark_cpus", 4, 10_000),
             ("requests_per_second", 1, 100_000),
             ("burst", 1, 100_000),
             ("memory", 512, 10_240),
@@ -103,6 +129,8 @@ def read_settings(context: Callable[[str], Any]) -> Settings:
 
 def _parsed(name: str, default: object, value: Any) -> Any:
     """A value of the default's type; the command line gives text only."""
+    if name == "spark_jobs":
+        return _parsed_jobs(value)
     if isinstance(default, bool):
         said = str(value).lower()
         if said not in ("true", "false"):
@@ -116,6 +144,38 @@ def _parsed(name: str, default: object, value: Any) -> Any:
     if isinstance(default, tuple):
         return tuple(part for part in (value.split(",") if isinstance(value, str) else value) if part)
     return str(value)
+
+
+def _parsed_jobs(value: Any) -> dict[str, SparkJob]:
+    try:
+        given = json.loads(value) if isinstance(value, str) else value
+        return {
+            name: SparkJob(
+                str(job["schedule"]), str(job["job"]), tuple(job.get("arguments", ())), tuple(job.get("calls", ()))
+            )
+            for name, job in given.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(
+            f"spark_jobs cannot be read ({error!r}); it is JSON: names, and for each a schedule and a job, and perhaps arguments "
+            "and calls"
+        ) from None
+
+
+def _check_job(name: str, job: SparkJob, *, calls: bool) -> None:
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9]{0,39}", name):
+        raise SettingsError(f"spark_jobs: name {name!r} must be letters and digits, a letter first")
+    if not re.fullmatch(r"(cron|rate)\(.+\)", job.schedule):
+        raise SettingsError(f"spark_jobs: schedule {job.schedule!r} of {name} must be cron(…) or rate(…)")
+    if not re.fullmatch("[a-z_]+", job.job):
+        raise SettingsError(
+            f"spark_jobs: job {job.job!r} of {name} must be a module of graveler.spark.jobs, as import_"
+        )
+    if job.calls and not calls:
+        raise SettingsError(f"spark_jobs: {name} calls the API, but api_connection does not say by which connection")
+    for call in job.calls:
+        if set(call) != {"method", "path", "body"}:
+            raise SettingsError(f"spark_jobs: each call of {name} needs method, path and body, and nothing else")
 
 
 def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:

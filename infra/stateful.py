@@ -7,7 +7,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.acknowledged import acknowledge
+from infra.buckets import private_bucket
 from infra.settings import Settings
 from infra.stateful_names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 
@@ -57,35 +57,13 @@ class StatefulStack(Stack):
         CfnOutput(self, "LakeTable", value=self.table.table_name)
 
     def _bucket(self, name: str) -> s3.Bucket:
-        bucket = s3.Bucket(
+        return private_bucket(
             self,
             name,
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            enforce_ssl=True,
-            minimum_tls_version=1.2,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            versioned=True,
-            lifecycle_rules=[
-                s3.LifecycleRule(
-                    id="unfinished-uploads",
-                    abort_incomplete_multipart_upload_after=Duration.days(7),
-                ),
-                s3.LifecycleRule(
-                    id="deleted-objects",
-                    noncurrent_version_expiration=Duration.days(RESTORE_DAYS),
-                    expired_object_delete_marker=True,
-                ),
-            ],
+            removal=RemovalPolicy.RETAIN if self._settings.removal == "retain" else RemovalPolicy.DESTROY,
+            keep_deleted=Duration.days(RESTORE_DAYS),
             cors=_cors(self._settings),
-            removal_policy=RemovalPolicy.RETAIN if self._settings.removal == "retain" else RemovalPolicy.DESTROY,
         )
-        acknowledge(
-            bucket,
-            "AwsSolutions-S1",
-            "The audit log has a line for each presigned URL and each change; access logs would cost more than that tells.",
-        )
-        return bucket
 
 
 def _cors(settings: Settings) -> list[s3.CorsRule] | None:

@@ -5,7 +5,7 @@ import platform
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -15,6 +15,22 @@ from lakefs.client import Client
 from tests.infra.emulator import Emulator, launch, terminate
 from tests.infra.sharing import held, made_once, shared_folder
 from tests.infra.tools import require_tools, synthesise, templates
+
+SPARK_JOBS: Final[dict[str, dict[str, Any]]] = {
+    "nightly": {"schedule": "cron(0 2 * * ? *)", "job": "gc", "arguments": ["--repository", "sales"]},
+    "hourly": {
+        "schedule": "rate(1 hour)",
+        "job": "import_",
+        "arguments": ["--repository", "sales", "--branch", "feed", "--prefix", "s3://first-bucket/tables/"],
+        "calls": [
+            {
+                "method": "POST",
+                "path": "/repositories/sales/refs/feed/merge/main",
+                "body": {"message": "Tables of this hour"},
+            }
+        ],
+    },
+}
 
 
 class Deployed(msgspec.Struct, frozen=True):
@@ -57,6 +73,9 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             alarm_email="on-call@example.org",
             reserved_concurrency=10,
             removal="destroy",
+            spark=True,
+            spark_jobs=SPARK_JOBS,
+            api_connection="arn:aws-nowhere:events:nowhere::connection/graveler/id",
         )
 
     return made_once(shared_folder(tmp_path_factory), "full", make)

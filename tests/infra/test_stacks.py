@@ -223,6 +223,74 @@ def test_who_hands_over_may_start_executions_and_nothing_else_of_them(default: T
     assert started == {f"Functions{verb}" for verb in ("Write", "Commit", "Merge", "Maintain", "Ingest")}
 
 
+def test_spark_is_there_for_who_asks_and_stops_by_itself(default: Templates, full: Templates) -> None:
+    assert "spark" not in default
+    (application,) = resources(full["spark"], "AWS::EMRServerless::Application").values()
+    properties = application["Properties"]
+    assert properties["ReleaseLabel"] == "emr-spark-8.0.0"
+    assert properties["AutoStopConfiguration"]["Enabled"] is True
+    assert "InitialCapacity" not in properties  # which would be paid for while nothing runs
+    assert properties["MaximumCapacity"] == {"Cpu": "64 vCPU", "Memory": "512 GB", "Disk": "3200 GB"}
+
+
+def test_a_job_may_do_what_jobs_do_and_write_nothing_that_is_ingested(full: Templates) -> None:
+    spark = full["spark"]
+    (policy,) = (p for name, p in resources(spark, "AWS::IAM::Policy").items() if name.startswith("JobPolicy"))
+    for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+        text = json.dumps(statement["Resource"])
+        if "third-bucket" in text or "Landing" in text:
+            actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+            assert set(actions) <= {"s3:GetObject", "s3:ListBucket", "s3:ListBucketMultipartUploads"}
+    (role,) = (r for name, r in resources(spark, "AWS::IAM::Role").items() if name.startswith("JobRole"))
+    (trusted,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trusted["Principal"] == {"Service": "emr-serverless.amazonaws.com"}
+    assert set(trusted["Condition"]) == {"StringEquals", "ArnLike"}
+    (passed,) = (
+        statement
+        for p in resources(spark, "AWS::IAM::Policy").values()
+        for statement in p["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Action"] == "iam:PassRole"
+    )
+    assert passed["Condition"] == {"StringLike": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+
+
+def test_the_flow_waits_for_the_job_and_then_calls_the_api(full: Templates) -> None:
+    spark = full["spark"]
+    (machine,) = resources(spark, "AWS::StepFunctions::StateMachine").values()
+    described = machine["Properties"]["DefinitionString"]["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else json.dumps(part).replace('"', "'") for part in described)
+    assert "null" not in text
+    states = json.loads(text)["States"]
+    job = states["Job"]
+    assert job["Resource"].endswith(":states:::emr-serverless:startJobRun.sync")
+    submitted = job["Parameters"]["JobDriver"]["SparkSubmit"]
+    assert submitted["EntryPoint.$"].startswith("States.Format('s3://")
+    assert submitted["EntryPoint.$"].endswith("/jobs/{}.py', $.job)")
+    given = dict(part.split("=", 1) for part in submitted["SparkSubmitParameters"].split("--conf ") if part)
+    assert given["spark.emr-serverless.driverEnv.GRAVELER_LAKE"].startswith("dynamodb://")
+    assert given["spark.emr-serverless.driverEnv.GRAVELER_OBJECTS"].startswith("s3://")
+    assert given["spark.archives"].strip().endswith("/environment.tar.gz#environment")
+    assert job["Next"] == "Calls"
+    call = states["Calls"]["ItemProcessor"]["States"]["Call"]
+    assert call["Parameters"]["ApiEndpoint.$"].endswith("/api/v1{}', $.path)")
+    assert "States.Http.StatusCode.429" in call["Retry"][0]["ErrorEquals"]
+    rules = resources(spark, "AWS::Events::Rule")
+    inputs = {
+        rule["Properties"]["ScheduleExpression"]: json.loads(rule["Properties"]["Targets"][0]["Input"])
+        for rule in rules.values()
+    }
+    assert inputs["cron(0 2 * * ? *)"] == {"job": "gc", "arguments": ["--repository", "sales"], "calls": []}
+    assert inputs["rate(1 hour)"]["calls"][0]["path"] == "/repositories/sales/refs/feed/merge/main"
+
+
+def test_jobs_of_the_flow_are_there() -> None:
+    from tests.infra.conftest import SPARK_JOBS
+
+    jobs = Path(__file__).resolve().parents[2] / "layers" / "graveler" / "python" / "graveler" / "spark" / "jobs"
+    for job in SPARK_JOBS.values():
+        assert (jobs / f"{job['job']}.py").exists()
+
+
 def test_ingest_and_its_stack_mean_the_same() -> None:
     from graveler.functions import ingesting
     from graveler.ingest.ingester import CHUNK
@@ -284,6 +352,15 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
         ({"tracing": "perhaps"}, "tracing 'perhaps' must be true or false"),
         ({"log_days": 31}, "log_days 31 must be one of 1, 3, 5"),
         ({"name": "Graveler!"}, "name 'Graveler!' must be"),
+        ({"spark_jobs": "no json"}, "spark_jobs cannot be read"),
+        ({"spark_jobs": {"a": {"schedule": "rate(1 hour)", "job": "gc"}}}, "spark_jobs are named, but spark is false"),
+        ({"spark": True, "spark_jobs": {"a": {"schedule": "daily", "job": "gc"}}}, "schedule 'daily' of a must be"),
+        ({"spark": True, "spark_jobs": {"a b": {"schedule": "rate(1 hour)", "job": "gc"}}}, "name 'a b' must be"),
+        ({"spark": True, "spark_jobs": {"a": {"schedule": "rate(1 hour)", "job": "../x"}}}, "job '../x' of a must be"),
+        (
+            {"spark": True, "spark_jobs": {"a": {"schedule": "rate(1 hour)", "job": "gc", "calls": [{}]}}},
+            "a calls the API, but api_connection does not say",
+        ),
         ({"ingest": "false", "ingest_buckets": "b"}, "ingest_buckets are named, but ingest is false"),
     ],
 )

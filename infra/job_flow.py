@@ -1,0 +1,123 @@
+"""The flow of a Spark job, in Amazon's States Language: run it, wait for its end, call the API.
+
+Its input says which job, with which arguments, and what to call afterwards::
+
+    {"job": "import_", "arguments": ["--repository", "sales", "--branch", "feed", "--prefix", "s3://bucket/tables/"],
+     "calls": [{"method": "POST", "path": "/repositories/sales/refs/feed/merge/main", "body": {"message": "Nightly"}}]}
+
+Nothing here knows the CDK. It holds no null: the CDK would leave the field out.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+JOB_SECONDS: Final = 12 * 3600
+"""Half the grace: what a job publishes later is refused."""
+
+_PYTHON: Final = "./environment/bin/python"
+
+
+def flow(
+    *,
+    application: str,
+    role: str,
+    artifacts: str,
+    environment: Mapping[str, str],
+    endpoint: str = "",
+    connection: str = "",
+    partition: str = "aws",
+) -> dict[str, Any]:
+    """The definition. ``artifacts`` is the URL of the bucket with ``environment.tar.gz`` and ``jobs/<job>.py``; ``environment``
+    is what the jobs' drivers find in their environment. With an ``endpoint`` of the API, it is called by the ``connection``."""
+    driver = {
+        "spark.archives": f"{artifacts}/environment.tar.gz#environment",
+        "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON": _PYTHON,
+        "spark.emr-serverless.driverEnv.PYSPARK_PYTHON": _PYTHON,
+        "spark.executorEnv.PYSPARK_PYTHON": _PYTHON,
+        **{f"spark.emr-serverless.driverEnv.{name}": value for name, value in environment.items()},
+    }
+    states: dict[str, Any] = {
+        "Job": {
+            "Type": "Task",
+            "Resource": f"arn:{partition}:states:::emr-serverless:startJobRun.sync",
+            "Parameters": {
+                "ApplicationId": application,
+                "ExecutionRoleArn": role,
+                "Name.$": "$.job",
+                "ExecutionTimeoutMinutes": JOB_SECONDS // 60,
+                "JobDriver": {
+                    "SparkSubmit": {
+                        "EntryPoint.$": f"States.Format('{artifacts}/jobs/{{}}.py', $.job)",
+                        "EntryPointArguments.$": "$.arguments",
+                        "SparkSubmitParameters": " ".join(f"--conf {name}={value}" for name, value in driver.items()),
+                    }
+                },
+                "ConfigurationOverrides": {
+                    "MonitoringConfiguration": {"S3MonitoringConfiguration": {"LogUri": f"{artifacts}/logs/"}}
+                },
+            },
+            "ResultPath": "$.run",
+            "TimeoutSeconds": JOB_SECONDS + 600,
+            # Jobs go on where they were; what a user got wrong fails again at once.
+            "Retry": [
+                {
+                    "ErrorEquals": ["States.ALL"],
+                    "IntervalSeconds": 60,
+                    "BackoffRate": 2,
+                    "MaxAttempts": 2,
+                    "JitterStrategy": "FULL",
+                }
+            ],
+            **({"Next": "Calls"} if endpoint else {"End": True}),
+        }
+    }
+    if endpoint:
+        states["Calls"] = {
+            "Type": "Map",
+            "ItemsPath": "$.calls",
+            "MaxConcurrency": 1,
+            "ItemProcessor": {
+                "ProcessorConfig": {"Mode": "INLINE"},
+                "StartAt": "Call",
+                "States": {
+                    "Call": {
+                        "Type": "Task",
+                        "Resource": f"arn:{partition}:states:::http:invoke",
+                        "Parameters": {
+                            "ApiEndpoint.$": f"States.Format('{endpoint}/api/v1{{}}', $.path)",
+                            "Method.$": "$.method",
+                            "RequestBody.$": "$.body",
+                            "Authentication": {"ConnectionArn": connection},
+                        },
+                        "ResultSelector": {"status.$": "$.StatusCode"},
+                        "TimeoutSeconds": 60,
+                        # 429: it goes on as a long operation, and the same request joins it.
+                        "Retry": [
+                            {
+                                "ErrorEquals": ["States.Http.StatusCode.429", "States.Http.StatusCode.503"],
+                                "IntervalSeconds": 5,
+                                "BackoffRate": 1.5,
+                                "MaxDelaySeconds": 60,
+                                "MaxAttempts": 99,
+                                "JitterStrategy": "FULL",
+                            },
+                            {
+                                "ErrorEquals": ["States.Timeout", "States.Http.Socket"],
+                                "IntervalSeconds": 5,
+                                "BackoffRate": 2,
+                                "MaxAttempts": 5,
+                                "JitterStrategy": "FULL",
+                            },
+                        ],
+                        "End": True,
+                    }
+                },
+            },
+            "End": True,
+        }
+    return {
+        "Comment": "A Spark job of graveler, and calls of its API",
+        "StartAt": "Job",
+        "TimeoutSeconds": 24 * 3600,
+        "States": states,
+    }

@@ -1,0 +1,221 @@
+"""By option: Spark jobs on EMR Serverless, and a flow that runs one and then calls the API.
+
+Nothing runs while there is no job: the application starts with the first one and stops when it has been idle.
+"""
+
+from typing import Any, Final
+
+from aws_cdk import ArnFormat, CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_emrserverless as emr
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as states
+from constructs import Construct
+
+from infra.acknowledged import acknowledge, acknowledge_wildcards
+from infra.buckets import private_bucket
+from infra.functions import READ_OBJECTS, WRITE_OBJECTS, WRITE_TABLE
+from infra.job_flow import flow
+from infra.settings import Settings
+
+RELEASE: Final = "emr-spark-8.0.0"
+"""Spark 4.0.2, which the tests run."""
+
+IDLE_MINUTES: Final = 5
+LOGS: Final = "logs"
+_GB_PER_CPU: Final = 8
+_DISK_PER_CPU: Final = 50
+
+_DELETE: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+_LIST: Final = ("s3:ListBucket", "s3:ListBucketMultipartUploads")
+
+
+class SparkStack(Stack):
+    """Application, bucket of what jobs need and say, their role, the flow, its schedules. Nothing in it is worth keeping."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        *,
+        bucket: s3.IBucket,
+        table: dynamodb.ITable,
+        landing: s3.IBucket,
+        endpoint: str,
+    ) -> None:
+        super().__init__(scope, name, description="graveler: Spark jobs")
+        self._settings = settings
+        self.artifacts = private_bucket(
+            self,
+            "Artifacts",
+            removal=RemovalPolicy.DESTROY,
+            keep_deleted=Duration.days(7),
+            expire={f"{LOGS}/": Duration.days(settings.log_days)},
+        )
+        self.application = self._application()
+        self.job_role = self._job_role(bucket, table, landing)
+        self.flow = self._flow(bucket, table, endpoint)
+        CfnOutput(self, "SparkArtifacts", value=self.artifacts.bucket_name)
+        CfnOutput(self, "SparkApplication", value=self.application.attr_application_id)
+        CfnOutput(self, "SparkJobRole", value=self.job_role.role_arn)
+        CfnOutput(self, "SparkFlow", value=self.flow.state_machine_arn)
+
+    def _application(self) -> emr.CfnApplication:
+        cpus = self._settings.spark_cpus
+        return emr.CfnApplication(
+            self,
+            "Application",
+            type="Spark",
+            name=f"{self._settings.name}-jobs",
+            release_label=RELEASE,
+            architecture="ARM64" if self._settings.architecture == "arm64" else "X86_64",
+            auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(enabled=True),
+            auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
+                enabled=True, idle_timeout_minutes=IDLE_MINUTES
+            ),
+            maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
+                cpu=f"{cpus} vCPU", memory=f"{cpus * _GB_PER_CPU} GB", disk=f"{cpus * _DISK_PER_CPU} GB"
+            ),
+        )
+
+    def _job_role(self, bucket: s3.IBucket, table: dynamodb.ITable, landing: s3.IBucket) -> iam.Role:
+        settings = self._settings
+        role = iam.Role(
+            self,
+            "JobRole",
+            description="graveler: Spark jobs",
+            assumed_by=iam.ServicePrincipal(
+                "emr-serverless.amazonaws.com",
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": self.account},
+                    "ArnLike": {"aws:SourceArn": self.application.attr_arn},
+                },
+            ),
+        )
+        own = [bucket.bucket_arn, *(self._bucket_arn(name) for name in settings.data_buckets)]
+        read = [landing.bucket_arn, *(self._bucket_arn(name) for name in settings.ingest_buckets)]
+        artifacts = self.artifacts.bucket_arn
+        rights = [
+            iam.PolicyStatement(actions=list(WRITE_TABLE), resources=[table.table_arn]),
+            iam.PolicyStatement(actions=[*WRITE_OBJECTS, *_DELETE], resources=[f"{arn}/*" for arn in own]),
+            iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{arn}/*" for arn in [*read, artifacts]]),
+            iam.PolicyStatement(actions=["s3:PutObject"], resources=[f"{artifacts}/{LOGS}/*"]),
+            iam.PolicyStatement(actions=list(_LIST), resources=[*own, *read, artifacts]),
+        ]
+        policy = iam.Policy(self, "JobPolicy", roles=[role], statements=rights)
+        acknowledge_wildcards(policy, rights, "Keys are chosen by repositories and jobs.", shared=(bucket, landing))
+        role.node.add_dependency(self.application)
+        return role
+
+    def _flow(self, bucket: s3.IBucket, table: dynamodb.ITable, endpoint: str) -> states.StateMachine:
+        settings = self._settings
+        role = iam.Role(
+            self,
+            "FlowRole",
+            assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
+            description="graveler: runs Spark jobs and calls the API",
+        )
+        runs = f"{self.application.attr_arn}/jobruns/*"
+        statements = [
+            iam.PolicyStatement(actions=["emr-serverless:StartJobRun"], resources=[self.application.attr_arn]),
+            iam.PolicyStatement(actions=["emr-serverless:GetJobRun", "emr-serverless:CancelJobRun"], resources=[runs]),
+            iam.PolicyStatement(
+                actions=["iam:PassRole"],
+                resources=[self.job_role.role_arn],
+                conditions={"StringLike": {"iam:PassedToService": "emr-serverless.amazonaws.com"}},
+            ),
+            # How Step Functions hears of the end of a job that it waits for.
+            iam.PolicyStatement(
+                actions=["events:PutTargets", "events:PutRule", "events:DescribeRule"],
+                resources=[
+                    self.format_arn(
+                        service="events",
+                        resource="rule",
+                        resource_name="StepFunctionsGetEventsForEMRServerlessJobRule",
+                        arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+                    )
+                ],
+            ),
+        ]
+        if settings.api_connection:
+            statements += self._calls(endpoint)
+        policy = iam.Policy(self, "FlowPolicy", roles=[role], statements=statements)
+        acknowledge_wildcards(policy, statements, "Runs of jobs, and secrets of connections, have names of their own.")
+        machine = states.StateMachine(
+            self,
+            "Flow",
+            definition_body=states.DefinitionBody.from_string(
+                self.to_json_string(self._definition(bucket, table, endpoint))
+            ),
+            role=role.without_policy_updates(),
+            tracing_enabled=settings.tracing,
+            comment="graveler: a Spark job, and calls of the API when it is done",
+        )
+        machine.node.add_dependency(policy)
+        acknowledge(machine, "AwsSolutions-SF1", "Each execution's history is kept for 90 days, and holds no more.")
+        acknowledge(machine, "AwsSolutions-SF2", "By setting: tracing costs for each step.")
+        self._schedule(machine)
+        return machine
+
+    def _definition(self, bucket: s3.IBucket, table: dynamodb.ITable, endpoint: str) -> dict[str, Any]:
+        return flow(
+            application=self.application.attr_application_id,
+            role=self.job_role.role_arn,
+            artifacts=f"s3://{self.artifacts.bucket_name}",
+            environment={
+                "GRAVELER_LAKE": f"dynamodb://{table.table_name}",
+                "GRAVELER_OBJECTS": f"s3://{bucket.bucket_name}",
+            },
+            endpoint=endpoint if self._settings.api_connection else "",
+            connection=self._settings.api_connection,
+            partition=self.partition,
+        )
+
+    def _calls(self, endpoint: str) -> list[iam.PolicyStatement]:
+        connection = self._settings.api_connection
+        secrets = self.format_arn(
+            service="secretsmanager",
+            resource="secret",
+            resource_name="events!connection/*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        machines = self.format_arn(
+            service="states", resource="stateMachine", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
+        )
+        return [
+            iam.PolicyStatement(
+                actions=["states:InvokeHTTPEndpoint"],
+                resources=[machines],
+                conditions={"StringLike": {"states:HTTPEndpoint": f"{endpoint}/api/v1/*"}},
+            ),
+            iam.PolicyStatement(actions=["events:RetrieveConnectionCredentials"], resources=[connection]),
+            iam.PolicyStatement(
+                actions=["secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"], resources=[secrets]
+            ),
+        ]
+
+    def _schedule(self, machine: states.StateMachine) -> None:
+        for name, job in self._settings.spark_jobs.items():
+            events.Rule(
+                self,
+                f"Job{name.capitalize()}",
+                description=f"graveler: Spark job {name}",
+                schedule=events.Schedule.expression(job.schedule),
+                targets=[
+                    targets.SfnStateMachine(
+                        machine,
+                        input=events.RuleTargetInput.from_object(
+                            {"job": job.job, "arguments": list(job.arguments), "calls": list(job.calls)}
+                        ),
+                        retry_attempts=2,
+                        max_event_age=Duration.hours(1),
+                    )
+                ],
+            )
+
+    def _bucket_arn(self, name: str) -> str:
+        return f"arn:{self.partition}:s3:::{name}"
