@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from graveler.lake.clock import SystemClock
 from tests.cli.support import commit, done, put, run
 
 
@@ -68,3 +69,24 @@ def test_what_cannot_be_is_refused(lake: Path) -> None:
     assert run("gc", "run", "lake", "--quarantine", "--delete").code == 2
     assert run("gc", "run", "nowhere").code == 3
     assert run("gc", "report", "lake", "no-such-run").code == 3
+
+
+def test_what_a_deleted_repository_left_is_purged_a_day_later(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("main", "a", "1")
+    commit("main", "One")
+    done("repo", "delete", "lake", "--yes")
+    (found,) = done("gc", "deleted", "--json").lines
+    assert (found["name"], found["purging"]) == ("lake", False)
+    assert found["uid"] in done("gc", "deleted").out
+    early = run("gc", "purge", "lake", "--yes")
+    assert (early.code, "deleted a short while ago" in early.err) == (5, True)
+    asked = run("gc", "purge", "lake")
+    assert (asked.code, "needs --yes" in asked.err) == (5, True)
+    assert run("gc", "purge", "none", "--yes").code == 3
+    monkeypatch.setattr(SystemClock, "now", lambda _: time.time() + 2 * 86_400)
+    told = done("gc", "purge", "lake", "--yes", "--json").json
+    assert (told["name"], told["unknown"]) == ("lake", {"files": 0, "bytes": 0})
+    assert told["files"] >= 4
+    assert done("gc", "deleted").out == ""
+    left = [path for path in lake.rglob("objects/**/*") if path.is_file() and ".graveler-tmp" not in path.parts]
+    assert left == []

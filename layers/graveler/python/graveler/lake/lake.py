@@ -79,14 +79,14 @@ class Lake:
         self.tables = tables
         self.home = home
         self._open_objects = open_objects
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._cache = cache
         self._notes = notes or cache
         self._found_open = found_open
         self._scratch = scratch
         self._workers = workers
-        self._grace = grace
-        self._skew = skew
+        self.grace = grace
+        self.skew = skew
         self._outside = outside
         self._memory = memory
         self._repositories = Repositories(tables)
@@ -124,7 +124,7 @@ class Lake:
         """
         check_repository(name)
         check_branch(default_branch)
-        now = self._clock.now()
+        now = self.clock.now()
         settings = Settings(read_only, dict(metadata or {}))
         known = new_repository(
             name, namespace.rstrip("/"), default_branch, int(now), split or SplitParameters(), settings
@@ -188,10 +188,14 @@ class Lake:
         """Repositories by name. Cost: one table read."""
         return self._repositories.page(prefix, after, amount)
 
+    def store_of(self, namespace: str) -> Objects:
+        """The object store of a storage namespace. No request. :class:`InvalidError` for what is none."""
+        return self._open_objects(namespace)
+
     def delete_repository(self, name: str, *, force: bool = False) -> None:
         """Forget a repository; its objects stay where they are. Cost: one table read, one transaction.
         :class:`ReadOnlyRepositoryError` unless ``force``."""
-        self._repositories.delete(name, self._clock.now(), force=force)
+        self._repositories.delete(name, self.clock.now(), force=force)
 
     def fsck(
         self,
@@ -217,7 +221,7 @@ class Lake:
             known,
             self.tables,
             objects,
-            copies=None if self._cache is None else ImmutableFiles(objects, self._cache, self._grace),
+            copies=None if self._cache is None else ImmutableFiles(objects, self._cache, self.grace),
             repair=repair,
             reflog=reflog,
             committed_objects=committed_objects,
@@ -252,7 +256,7 @@ class Lake:
 
         objects = self._open_objects(namespace)
         progress = progress or no_progress
-        return restore(self.tables, objects, dump_id, name, self._clock.now(), by=by, progress=progress)
+        return restore(self.tables, objects, dump_id, name, self.clock.now(), by=by, progress=progress)
 
     def _open(self, known: KnownRepository) -> OpenRepository:
         uid = known.repository.uid
@@ -263,12 +267,12 @@ class Lake:
                 self._opened.move_to_end(uid)
                 return kept
         objects = self._open_objects(known.repository.namespace)
-        files = ImmutableFiles(objects, self._cache, self._grace, self._clock.now)
+        files = ImmutableFiles(objects, self._cache, self.grace, self.clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
         store = TreeStore(files, scratch=self._scratch, notes=notes, workers=self._workers, found=self._found_open)
         if self._memory is not None:
             store.limit(self._memory)
-        opened = OpenRepository(known, self.tables, objects, store, self._clock, self._outside, self._grace, self._skew)
+        opened = OpenRepository(known, self.tables, objects, store, self.clock, self._outside, self.grace, self.skew)
         with self._lock:
             self._opened[uid] = opened
             self._uids[known.repository.name] = uid

@@ -13,7 +13,14 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import BusyError, CorruptError, InvalidError, ReadOnlyRepositoryError, RepositoryNotFoundError
+from graveler.errors import (
+    BusyError,
+    CorruptError,
+    InvalidError,
+    NotFoundError,
+    ReadOnlyRepositoryError,
+    RepositoryNotFoundError,
+)
 from graveler.lake.rules import READ_ONLY, check_settings, decode_settings, settings_attributes
 from graveler.lake.text import utf8
 from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParameters
@@ -48,6 +55,17 @@ class KnownRepository(msgspec.Struct, frozen=True):
 
     repository: Repository
     secret: bytes
+
+
+class DeletedRepository(msgspec.Struct, frozen=True):
+    """A repository that was deleted, whose leftovers are there still. ``at`` in Unix seconds; ``namespace`` is empty where an
+    older version deleted it; ``purging``: somebody has begun to remove them, and there is no way back."""
+
+    uid: RepositoryUID
+    name: str
+    namespace: str
+    at: int
+    purging: bool
 
 
 class Repositories:
@@ -169,7 +187,10 @@ class Repositories:
             Delete(
                 _namespace_key(known.repository.namespace)
             ),  # the object in the namespace keeps it, as long as it is there
-            Put(Key(DELETED_PARTITION, uid.encode()), {"name": name, "at": int(now)}),
+            Put(
+                Key(DELETED_PARTITION, uid.encode()),
+                {"name": name, "at": int(now), "namespace": known.repository.namespace},
+            ),
         ]
         try:
             self._tables.transact(writes)
@@ -178,12 +199,61 @@ class Repositories:
                 check_same(uid, name, error.failures.get(0))
                 raise ReadOnlyRepositoryError(name) from None
 
+    def deleted(self) -> list[DeletedRepository]:
+        """Repositories whose leftovers are there still, by uid. One table read for each thousand."""
+        found: list[DeletedRepository] = []
+        start = b""
+        while True:
+            page = self._tables.query(DELETED_PARTITION, start=start)
+            found += [_decode_deleted(sort.decode(), item) for sort, item in page.items]
+            if not page.more:
+                return found
+            start = page.items[-1][0] + b"\0"
+
+    def find_deleted(self, uid: RepositoryUID) -> DeletedRepository | None:
+        """The one of this uid. One table read."""
+        item = self._tables.get(Key(DELETED_PARTITION, uid.encode()))
+        return None if item is None else _decode_deleted(uid, item)
+
+    def begin_purge(self, deleted: DeletedRepository) -> None:
+        """From here on it cannot be restored. One table write. :class:`NotFoundError` if it was restored meanwhile."""
+        item: Item = {"name": deleted.name, "at": deleted.at, "namespace": deleted.namespace, "purging": True}
+        try:
+            self._tables.put(Key(DELETED_PARTITION, deleted.uid.encode()), item, Matches({"at": deleted.at}))
+        except ConditionFailedError:
+            raise NotFoundError(
+                f"repository {deleted.name!r} with uid {deleted.uid} is not deleted any more: it was restored, or is gone"
+            ) from None
+
+    def end_purge(self, uid: RepositoryUID, objects: Objects | None) -> None:
+        """Nothing is left: take the mark from its namespace, then forget it. Two object requests, one table write."""
+        if objects is not None:
+            with suppress(ObjectConditionError, ObjectMissingError):
+                stored = objects.head(MARKER)
+                if self._owner(objects).uid == uid:
+                    objects.delete(MARKER, if_match=stored.etag)
+        self._tables.delete(Key(DELETED_PARTITION, uid.encode()))
+
+    def owner_of(self, objects: Objects) -> str:
+        """The uid of the repository whose namespace this is; empty if it says nothing. One object read. :class:`CorruptError`."""
+        try:
+            return self._owner(objects).uid
+        except ObjectMissingError:
+            return ""
+
     @staticmethod
     def _owner(objects: Objects) -> _Marker:
         try:
             return msgspec.json.decode(objects.get(MARKER), type=_Marker)
         except msgspec.MsgspecError as error:
             raise CorruptError(f"{objects.namespace}/{MARKER} does not say whose namespace this is: {error}") from None
+
+
+def _decode_deleted(uid: str, item: Item) -> DeletedRepository:
+    name, at, namespace = item.get("name"), item.get("at"), item.get("namespace", "")
+    if not (isinstance(name, str) and isinstance(at, int) and isinstance(namespace, str)):
+        raise CorruptError(f"the item of the deleted repository {uid} cannot be read; restore the table from a copy")
+    return DeletedRepository(RepositoryUID(uid), name, namespace, at, bool(item.get("purging")))
 
 
 def new_repository(

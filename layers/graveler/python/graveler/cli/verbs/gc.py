@@ -1,4 +1,4 @@
-"""Garbage collection and retention: gc plan, run, report, rules, restore, hold, release, holds."""
+"""Garbage collection and retention: gc plan, run, report, rules, restore, hold, release, holds, deleted, purge."""
 
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli.exits import InterruptedVerbError
-from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.places import Named, open_own_lake, open_repository, served_upkeep, user_name
 from graveler.cli.progress import phases
-from graveler.cli.terminal import Json, Screen, output
+from graveler.cli.terminal import Json, Screen, confirm, output
 from graveler.cli.uris import parse_ref, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
 from graveler.cli.verbs import served
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, PreconditionError
 
 if TYPE_CHECKING:
     from graveler.model import RetentionRules
     from graveler.retention.garbage import Garbage
+    from graveler.retention.leftovers import Leftovers
     from graveler.retention.runs import Mode, Plan, Summary
 
 _SHOWN = 20
@@ -301,6 +302,80 @@ def holds(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
         else:
             said = screen.safe(f"{found.by}  {found.why}")
             screen.line(f"{found.commit_id[:SHORT]}  {screen.paint(moment(found.at), 'dim')}  {said}")
+
+
+@app.command()
+def deleted(lake: LakeOption = None, as_json: AsJson = False) -> None:
+    """List deleted repositories that have left something.
+
+    What they stored is there until `graveler gc purge` removes it. Until then `graveler restore` can bring one back from a dump,
+    and nobody else can take its storage namespace.
+
+    \b
+    Example:
+      graveler gc deleted
+
+    JSON: a line {uid, name, namespace, at, purging} for each, newest first.
+    """
+    screen = output()
+    for found in _leftovers(lake).all():
+        if as_json:
+            fields: Json = {"uid": found.uid, "name": found.name, "namespace": found.namespace}
+            screen.json({**fields, "at": found.at, "purging": found.purging})
+        else:
+            state = "  being removed: purge it again" if found.purging else ""
+            named = screen.safe(f"{found.name}  {found.namespace}")
+            screen.line(f"{found.uid}  {screen.paint(moment(found.at), 'dim')}  {named}{state}")
+
+
+@app.command()
+def purge(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name or uid, as `gc deleted` shows it.")],
+    force: Annotated[bool, typer.Option("--force", help="Also what has dumps or legal holds.")] = False,
+    yes: Yes = False,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove for good what a deleted repository has left: its objects, its history, its rows of the table.
+
+    A day after it was deleted, when all that was at work on it has ended. Files that graveler has not named stay. Objects that
+    other repositories have imported from its namespace go, too.
+
+    \b
+    Example:
+      graveler gc purge old-lake
+
+    JSON: one document {name, files, bytes, rows, unknown: {files, bytes}}.
+    """
+    leftovers = _leftovers(lake)
+    found = leftovers.find(name)
+    if not yes:
+        answer = confirm(
+            f"Remove for good all that repository {found.name!r} left in {found.namespace or 'the table'}?"
+        )
+        if not answer:
+            why = "not confirmed" if answer is False else "removing it for good needs --yes without a terminal"
+            raise PreconditionError(f"{why}; nothing was removed")
+    with phases("purging:") as progress:
+        done = leftovers.purge(found.uid, force=force, progress=progress)
+    screen = output()
+    if as_json:
+        unknown: Json = {"files": done.unknown.files, "bytes": done.unknown.bytes}
+        removed: Json = {"name": found.name, "files": done.files.files, "bytes": done.files.bytes, "rows": done.rows}
+        screen.json({**removed, "unknown": unknown})
+        return
+    screen.line(
+        f"removed {count(done.files.files, 'file')}, {human_size(done.files.bytes)}, and {count(done.rows, 'row')}"
+    )
+    if done.unknown.files:
+        screen.line(f"kept, since they are not ours: {count(done.unknown.files, 'file')}")
+
+
+def _leftovers(lake: Named | None) -> "Leftovers":
+    from graveler.retention.leftovers import Leftovers
+
+    opened = open_own_lake(lake)
+    return Leftovers(opened.tables, opened.store_of, opened.clock, opened.grace, opened.skew)
 
 
 def _garbage(name: str, lake: Named | None, mode: "Mode | None" = None) -> "Garbage":

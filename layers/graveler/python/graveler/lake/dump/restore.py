@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import AlreadyExistsError, CorruptError, InvalidError, UnavailableError
+from graveler.errors import AlreadyExistsError, CorruptError, InvalidError, PreconditionError, UnavailableError
 from graveler.history.names import check_repository
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.history.refs import SHARDS, BranchState, Refs
@@ -35,6 +35,7 @@ from graveler.lake.repositories import (
     DELETED_PARTITION,
     LAKE,
     MARKER,
+    DeletedRepository,
     KnownRepository,
     Repositories,
     decode_repository,
@@ -45,7 +46,7 @@ from graveler.model import CommitID, Repository, RepositoryUID, Token
 from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.staging.tokens import new_token, shard_count
 from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Absent, Check, ConditionFailedError, Delete, Item, Key, Put, Tables, Write
+from graveler.storage.tables import Absent, Check, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
 
 _PAGE: Final = 1000
 _TOGETHER: Final = 90
@@ -90,6 +91,7 @@ def restore(
     known, item = _settings(objects, manifest, name)
     uid = known.repository.uid
     _refuse_present(tables, uid, name)
+    _refuse_purged(tables, uid)
     marker = _marker(tables, known.repository)
     owner = _owner(objects, uid)
     branches = [line for chunk in read_chunks(objects, manifest, BRANCHES, RefLine) for line in chunk]
@@ -282,6 +284,20 @@ def _marker(tables: Tables, repository: Repository) -> dict[str, str | int]:
     }
 
 
+def _undelete(deleted: DeletedRepository | None, uid: RepositoryUID) -> Write:
+    """The write by which it is not deleted any more; it fails if somebody has begun to remove its leftovers."""
+    key = Key(DELETED_PARTITION, uid.encode())
+    return Check(key, Absent()) if deleted is None else Delete(key, Matches({"purging": None}))
+
+
+def _refuse_purged(tables: Tables, uid: RepositoryUID) -> None:
+    deleted = Repositories(tables).find_deleted(uid)
+    if deleted is not None and deleted.purging:
+        raise PreconditionError(
+            f"what repository {deleted.name!r} left in its namespace is being removed, so it cannot be restored any more"
+        )
+
+
 def _publish(tables: Tables, refs: Refs, known: KnownRepository, item: Item, tokens: _Tokens) -> None:
     """Let the repository appear. A lost answer is resolved by whose tokens its branches have."""
     repository, repositories = known.repository, Repositories(tables)
@@ -291,7 +307,7 @@ def _publish(tables: Tables, refs: Refs, known: KnownRepository, item: Item, tok
             repository_key(repository.name), item, Absent()
         ),  # all its attributes, also those that this version does not know
         *namespace,
-        Delete(Key(DELETED_PARTITION, repository.uid.encode())),
+        _undelete(repositories.find_deleted(repository.uid), repository.uid),
     ]
     try:
         tables.transact(writes)
@@ -302,6 +318,7 @@ def _publish(tables: Tables, refs: Refs, known: KnownRepository, item: Item, tok
             return
         if isinstance(error, UnavailableError):
             raise
+        _refuse_purged(tables, repository.uid)
         if 0 not in error.failures:
             raise namespace_taken(repository.namespace, "another repository") from None
         raise AlreadyExistsError("repository", repository.name, "somebody made it meanwhile") from None

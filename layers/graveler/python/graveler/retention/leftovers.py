@@ -1,0 +1,211 @@
+"""What a deleted repository leaves: its namespace, and its rows of the table. Removed when somebody asks for it, never by itself.
+
+Until then it can be restored from a dump, and nobody else can take its namespace. Who removes it says so first (from there on
+it cannot be restored), then removes files, then rows, then the mark that says whose namespace it is: so as long as anything of it
+is there, no new repository can be made in it, and whoever goes on after a crash still finds what to do. Not before a grace has
+passed since the deletion: what was at work on the repository then has come to its end.
+
+Files that are not of our naming stay, as do rows that expire by themselves: outcomes and reference logs of refs that were deleted
+before, results of requests.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError, NotFoundError, PreconditionError, UnavailableError
+from graveler.history.reflog import RefKind
+from graveler.history.refs import SHARDS
+from graveler.ingest.rules import PARTITION as INGEST_RULES
+from graveler.lake.clock import Clock
+from graveler.lake.dump.chunks import dumps
+from graveler.lake.repositories import MARKER, DeletedRepository, Repositories
+from graveler.model import RepositoryUID, Token
+from graveler.retention.holds import Holds
+from graveler.retention.listing import Unknown
+from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
+from graveler.retention.sweeping import Sweeper
+from graveler.retention.threads import THREADS
+from graveler.staging.changes import StagedChanges
+from graveler.staging.cleanup import CleanupQueue
+from graveler.storage.objects import Objects
+from graveler.storage.tables import Delete, Item, Key, Tables
+from graveler.tree.record import known_as
+
+_INSIDE: Final = "_graveler/"
+_TOGETHER: Final = 5_000
+_KINDS: Final[tuple[RefKind, ...]] = ("branch", "tag")
+
+Progress = Callable[[str, int, int], None]
+
+
+class Purged(Struct, frozen=True):
+    """What was removed: files, rows of the table; and the files that stay since they are not ours."""
+
+    files: Tally
+    rows: int
+    unknown: Tally
+
+
+class Leftovers:
+    """What deleted repositories of one lake left. ``grace`` and ``skew`` are the lake's, in seconds."""
+
+    def __init__(
+        self, tables: Tables, open_objects: Callable[[str], Objects], clock: Clock, grace: float, skew: float
+    ) -> None:
+        self._tables = tables
+        self._open_objects = open_objects
+        self._clock = clock
+        self._wait = grace + skew
+        self._repositories = Repositories(tables)
+
+    def all(self) -> list[DeletedRepository]:
+        """Deleted repositories, the newest first. One table read for each thousand."""
+        return sorted(self._repositories.deleted(), key=lambda deleted: (-deleted.at, deleted.uid))
+
+    def find(self, name: str) -> DeletedRepository:
+        """The one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
+        found = [deleted for deleted in self.all() if name in (deleted.name, deleted.uid)]
+        if not found:
+            raise NotFoundError(f"no deleted repository {name!r} has left anything; list the ones there are")
+        if len(found) > 1:
+            uids = ", ".join(deleted.uid for deleted in found)
+            raise InvalidError(f"several repositories {name!r} were deleted; name one by its uid: {uids}")
+        return found[0]
+
+    def purge(
+        self,
+        uid: RepositoryUID,
+        *,
+        force: bool = False,
+        progress: Progress = lambda _phase, _done, _total: None,
+    ) -> Purged:
+        """Remove what a deleted repository left, for good. May be repeated until it succeeds.
+
+        Cost: a listing of the namespace, a request for each 1,000 files; a table read and a write for each 25 rows at most.
+        :class:`NotFoundError`; :class:`PreconditionError` before a grace has passed, for dumps and legal holds unless ``force``,
+        and for a namespace that says it is another one's; :class:`UnavailableError` if files could not be removed.
+        """
+        deleted = self._repositories.find_deleted(uid)
+        if deleted is None:
+            raise NotFoundError(f"no repository with uid {uid} is deleted; list the ones there are")
+        objects = self._open_objects(deleted.namespace) if deleted.namespace else None
+        if objects is not None and self._repositories.owner_of(objects) != uid:
+            if deleted.purging:  # the mark is the last that goes: who was at it before had come so far
+                self._repositories.end_purge(uid, None)
+                return Purged(Tally(), 0, Tally())
+            raise PreconditionError(
+                f"{deleted.namespace}/{MARKER} does not say that this is the namespace of repository {deleted.name!r} ({uid}), "
+                "so nothing was removed; see whose it is"
+            )
+        if not deleted.purging:
+            self._expect_allowed(deleted, objects, force=force)
+            self._repositories.begin_purge(deleted)
+        unknown, files = Unknown(), Tally()
+        if objects is not None:
+            files = self._remove_files(objects, unknown, progress)
+        rows = sum(self._remove_rows(uid))
+        self._repositories.end_purge(uid, objects)
+        return Purged(files, rows, unknown.tally)
+
+    def _expect_allowed(self, deleted: DeletedRepository, objects: Objects | None, *, force: bool) -> None:
+        left = deleted.at + self._wait - self._clock.now()
+        if left > 0:
+            raise PreconditionError(
+                f"repository {deleted.name!r} was deleted a short while ago, and somebody may still be at work on it; try again "
+                f"in {left / 3600:.1f} hours"
+            )
+        if force:
+            return
+        holds = Holds(self._tables, deleted.uid).all()
+        if holds:
+            raise PreconditionError(
+                f"{len(holds)} commits of repository {deleted.name!r} are under legal hold ({holds[0].why!r}); nothing was "
+                "removed. Force it if nobody needs them"
+            )
+        there = [] if objects is None else dumps(objects)
+        if there:
+            raise PreconditionError(
+                f"repository {deleted.name!r} can be restored from {len(there)} dumps in {deleted.namespace}; nothing was "
+                "removed. Force it to remove these too"
+            )
+
+    def _remove_files(self, objects: Objects, unknown: Unknown, progress: Progress) -> Tally:
+        sweeper = Sweeper(objects, self._clock, THREADS)
+        done = size = 0
+        failed: list[str] = []
+        found = self._files(objects, unknown)
+        while some := list(islice(found, _TOGETHER)):
+            outcomes = sweeper.sweep("", Mode.DELETE, some, lambda: None)
+            failed += [c.key for c, outcome in zip(some, outcomes, strict=True) if outcome is Outcome.FAILED]
+            done += len(some)
+            size += sum(candidate.size for candidate in some)
+            progress("removing files", done, done)
+        if failed:
+            raise UnavailableError(
+                f"{len(failed):,} files of {objects.namespace} could not be removed, such as {failed[0]!r}; see whether you have "
+                "the right to, and run it again"
+            )
+        return Tally(done, size)
+
+    def _files(self, objects: Objects, unknown: Unknown) -> Iterator[Candidate]:
+        for upload in list(objects.uploads()):
+            if known_as(upload.key) is not None or upload.key.startswith(_INSIDE):
+                yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, "")
+        for stored in objects.list():
+            if stored.key == MARKER:
+                continue
+            if known_as(stored.key) is None and not stored.key.startswith(_INSIDE):
+                unknown.add(stored)
+                continue
+            yield Candidate(Kind.OBJECT, stored.key, stored.size, stored.etag, stored.modified, "")
+
+    def _remove_rows(self, uid: RepositoryUID) -> Iterator[int]:
+        """Numbers of rows that were removed. What leads to others goes after them."""
+        staged = StagedChanges(self._tables, uid)
+        for kind in _KINDS:
+            for shard in range(SHARDS):
+                partition = f"{uid}/{kind}/{shard:x}"
+                for sort, item in self._items(partition):
+                    for token in _tokens(item):
+                        while not staged.remove(token):
+                            pass
+                        yield self._remove(f"{uid}/token/{token}")
+                    yield self._remove(f"{uid}/reflog/{kind}/{sort.decode()}")
+                yield self._remove(partition)
+        for token in CleanupQueue(self._tables, uid).waiting():
+            while not staged.remove(token):
+                pass
+        for digit in "0123456789abcdef":
+            yield self._remove(f"{uid}/commit/{digit}")
+        for name in ("cleanup", "holds", "gc", "traces", "operations", "ingest/pending"):
+            yield self._remove(f"{uid}/{name}")
+        self._tables.delete(Key(INGEST_RULES, uid.encode()))
+
+    def _items(self, partition: str) -> Iterator[tuple[bytes, Item]]:
+        start = b""
+        while True:
+            page = self._tables.query(partition, start=start)
+            yield from page.items
+            if not page.more:
+                return
+            start = page.items[-1][0] + b"\0"
+
+    def _remove(self, partition: str) -> int:
+        """All rows of a partition."""
+        removed = 0
+        while True:
+            page = self._tables.query(partition)
+            if page.items:
+                self._tables.write_many([Delete(Key(partition, sort)) for sort, _ in page.items])
+            removed += len(page.items)
+            if not page.more:
+                return removed
+
+
+def _tokens(item: Item) -> list[Token]:
+    """Those of a branch's item, as far as it can be read; of a tag's item none."""
+    opened, sealed = item.get("open"), item.get("sealed", [])
+    return [Token(token) for token in [opened, *(sealed if isinstance(sealed, list) else [])] if isinstance(token, str)]
