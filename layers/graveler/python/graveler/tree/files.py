@@ -7,7 +7,6 @@ import os
 import sys
 from collections import OrderedDict
 from pathlib import Path
-from tempfile import gettempdir
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -152,7 +151,11 @@ def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int, max_block_byt
 def default_scratch() -> Path:
     """A folder in memory if this system has one to write to, else the one for temporary files."""
     memory = Path("/dev/shm")
-    return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(gettempdir())
+    if memory.is_dir() and os.access(memory, os.W_OK):
+        return memory
+    from tempfile import gettempdir  # costs some ms to import, and is not needed where there is the other
+
+    return Path(gettempdir())
 
 
 def processors() -> int:

@@ -15,10 +15,8 @@ from itertools import accumulate, count, pairwise
 from pathlib import Path
 from struct import Struct as Layout
 from struct import error as StructError  # noqa: N812
-from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rocksdict import BlockBasedOptions, ChecksumType, DBCompressionType, Options, SstFileWriter
 from xxhash import xxh3_128_digest
 from zstandard import ZstdError
 
@@ -41,6 +39,9 @@ from graveler.tree.block import (
 )
 from graveler.tree.kept import BlockCache, KeptBlock
 
+if TYPE_CHECKING:
+    from rocksdict import Options
+
 __all__ = ["BLOCK_SIZE", "MalformedTableError", "Records", "Table", "write_table"]
 
 FORMAT_VERSION: Final = 5
@@ -56,7 +57,9 @@ VERSION_AND_MAGIC: Final = Layout("<IQ")
 
 
 @lru_cache(maxsize=1)
-def _options() -> Options:
+def _options() -> "Options":
+    from rocksdict import BlockBasedOptions, ChecksumType, DBCompressionType, Options
+
     options = Options(raw_mode=True)
     options.set_compression_type(DBCompressionType.zstd())
     blocks = BlockBasedOptions()
@@ -72,6 +75,10 @@ def _options() -> Options:
 def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: Path) -> bytes:
     """The bytes of a table of these records, which must be in ascending order. ``scratch`` is a folder that RocksDB may write to
     meanwhile, best in memory; :class:`graveler.errors.UnavailableError` if it cannot. 0.4 µs a record."""
+    from tempfile import TemporaryDirectory  # who only reads needs neither of the two
+
+    from rocksdict import SstFileWriter
+
     try:
         with TemporaryDirectory(dir=scratch, prefix="graveler-") as folder:
             path = f"{folder}/table"
