@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.errors import InvalidError
+from graveler.errors import AnswerLostError, InvalidError
 from graveler.storage.cache import FileCache
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
@@ -119,6 +119,24 @@ def test_a_file_swept_between_two_looks_is_written(lake: Lake, monkeypatch: pyte
 
     monkeypatch.setattr(lake.objects, "head", swept_before)
     lake.files.put("ranges", "r", b"1")
+    assert lake.objects.get("_graveler/ranges/r") == b"1"
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_file_whose_answer_was_lost_is_looked_for(lake: Lake, monkeypatch: pytest.MonkeyPatch, arrived: bool) -> None:
+    put = lake.objects.put
+
+    def lose(key: str, data: bytes, *, if_absent: bool = False) -> object:
+        if if_absent:
+            if arrived:
+                put(key, data, if_absent=True)
+            raise AnswerLostError("on purpose")
+        return put(key, data)
+
+    monkeypatch.setattr(lake.objects, "put", lose)
+    lake.objects.reset()
+    lake.files.put("ranges", "r", b"1")
+    assert lake.objects.calls == {"put": 1, "head": 1}
     assert lake.objects.get("_graveler/ranges/r") == b"1"
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from graveler.errors import BusyError, GravelerError, UnavailableError
+from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
 from graveler.storage.objects import Objects, StoredObject, UnfinishedUpload
 from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, query_in_turn
 
@@ -257,12 +257,12 @@ class _Faults:
             raise BusyError(f"fault on purpose: request {ordinal} ({method}) was refused")
         if fault == "late":
             self.boundaries.under_way.append(perform)
-            raise UnavailableError(f"fault on purpose: request {ordinal} ({method}) timed out")
+            raise AnswerLostError(f"fault on purpose: request {ordinal} ({method}) timed out")
         if fault is not None:
             with suppress(GravelerError):  # the first answer is lost, whatever it was
                 perform()
             if fault == "fail_after":
-                raise UnavailableError(f"fault on purpose: the answer to request {ordinal} ({method}) was lost")
+                raise AnswerLostError(f"fault on purpose: the answer to request {ordinal} ({method}) was lost")
         return perform()
 
 

@@ -12,6 +12,7 @@
     ├── BusyError             others are in the way right now; the same request may succeed later
     ├── CorruptError          stored bytes are not what was written; nothing was changed
     └── UnavailableError      a resource (disk, network, permission) failed; nothing was changed
+        └── AnswerLostError   … or it was, and nobody knows: look, then try again
 
 Every message says what was wrong, with which value, and what to do. A face (command line, HTTP) maps the group to an exit
 code or a status in one table, and shows the message as it is.
@@ -83,6 +84,10 @@ class CorruptError(GravelerError):
 
 class UnavailableError(GravelerError):
     """A resource failed: disk, network, permission."""
+
+
+class AnswerLostError(UnavailableError):
+    """A request was sent and not answered: it may have happened or not."""
 
 
 class RepositoryNotFoundError(NotFoundError):

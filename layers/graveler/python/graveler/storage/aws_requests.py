@@ -34,7 +34,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
-from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+from graveler.errors import AnswerLostError, BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
 from graveler.storage.objects import NotPermittedError
 
 FAILURES: Final = (ClientError, BotoCoreError, ResponseParserError)
@@ -164,8 +164,9 @@ def send(request: Callable[[], Answer], what: str, retries: Retries) -> Answer:
     """The answer to ``request``, which is repeated as long as that may help; ``what`` names it in errors.
 
     Errors of the SDK that repeating does not mend are raised as they are: the caller knows what they mean, or asks
-    :func:`explained`. :class:`BusyError` if the service stays busy, and nothing happened; :class:`UnavailableError` if there is
-    no answer, or if an answer was lost and a condition then failed, maybe on what the request itself had done.
+    :func:`explained`. :class:`BusyError` if the service stays busy, and nothing happened; :class:`UnavailableError` if it is not
+    reached; :class:`AnswerLostError` if there is no answer, or if one was lost and a condition then failed, maybe on what the
+    request itself had done.
     """
     lost = False
     repeated = False
@@ -257,8 +258,8 @@ def _given_up(what: str, error: Exception, outcome: Outcome, lost: bool) -> Grav
     )
 
 
-def _unknown(what: str, error: Exception) -> UnavailableError:
-    return UnavailableError(
+def _unknown(what: str, error: Exception) -> AnswerLostError:
+    return AnswerLostError(
         f"{what}: the answer was lost, so it may have happened or not; look, then try again ({error})"
     )
 

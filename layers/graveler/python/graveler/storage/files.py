@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 
-from graveler.errors import InvalidError
+from graveler.errors import AnswerLostError, InvalidError
 from graveler.storage.cache import Cache
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
 
@@ -70,12 +70,12 @@ class ImmutableFiles:
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Make the file durable under this name. One that is there stays, and is made young if it was older than half the
-        grace, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it was there; a second
-        write if it was old; three more where that has the old one's ETag."""
+        grace, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it was there, or if the
+        answer was lost; a second write if it was old; three more where that has the old one's ETag."""
         key = self._key(kind, name)
         try:
             self._objects.put(key, data, if_absent=True)
-        except ObjectConditionError:
+        except (ObjectConditionError, AnswerLostError):  # what has this name has these contents, whoever put it
             self._make_young(key, data)
         if self._cache is not None:
             self._cache.put(f"{self._cached_as}-{kind}-{name}", data)
