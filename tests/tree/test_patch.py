@@ -1,4 +1,7 @@
-"""Ranges of copied blocks: the same records, IDs, names and notes as of ranges written anew, through any history."""
+"""Ranges of copied blocks: the same records, IDs, names and notes as of ranges written anew, through any history.
+
+``GRAVELER_PATCH_COMMITS`` says how long the longest one is (default 400).
+"""
 
 import os
 from collections.abc import Callable, Mapping

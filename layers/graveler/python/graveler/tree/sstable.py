@@ -1,4 +1,5 @@
-"""Files of sorted records: RocksDB's block-based tables, written by RocksDB itself and read by a small reader of our own.
+"""Files of sorted records: RocksDB's block-based tables, written by RocksDB itself (or by ``assemble``, where most blocks can be
+copied) and read by a small reader of our own.
 
 ``rocksdict`` writes them (``SstFileWriter``); it has no reader for a single file, and opening a scratch database for each one
 costs 9 ms where parsing the file's index costs 0.1. So :class:`Table` reads the part of the format that our options produce:
