@@ -32,9 +32,11 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.importing.importer import ImportSource
+from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk
+from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit, CommitID, MergeStrategy, ObjectEntry
+from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, ObjectEntry
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.tables import ConditionFailedError
@@ -324,6 +326,51 @@ class Client:
         self.commits.append((message, again))
         self._judge(self.scheduler.world.repository(), again.id, began)
 
+    def commit_in_parts(self, message: str) -> None:
+        """The steps of a commit, some of them twice."""
+        began = self.scheduler.tick()
+        self.unclear.add(message)
+        made = self._in_parts(CommitAsk(branch="main", message=message), message)
+        self.unclear.discard(message)
+        self.commits.append((message, made))
+        self._judge(self.scheduler.world.repository(), made.id, began)
+
+    def merge_in_parts(self, message: str) -> None:
+        """As :meth:`merge`."""
+        value = self.scheduler.fresh()
+        key = self._key()
+        write = self._note(key, value)
+        self.repository.link("side", entry(key, value))
+        source = self.repository.commit("side", f"{message} aside")
+        self.unclear |= {message, f"{message} aside"}
+        write.start = self.scheduler.tick()
+        ask = MergeAsk(
+            source="side",
+            source_id=source.id,
+            destination="main",
+            message=message,
+            strategies=MergeStrategies(MergeStrategy.SOURCE_WINS),
+        )
+        self.commits.append((message, self._in_parts(ask, message)))
+        write.end = self.scheduler.tick()
+
+    def _in_parts(self, ask: Ask, message: str) -> Commit:
+        twice = self.scheduler.random.choice((1, 2))
+        for number in range(20):
+            began = self.repository.clock.now()
+            operation = self.repository.in_parts(
+                message, ask, request_id=message, began=began, sizes=Sizes(records=1, parts=2)
+            )
+            planned = [operation.plan(number) for _ in range(twice)]
+            for part in [*range(planned[-1].parts)] * twice:
+                operation.run_part(part, number)
+            made = [commit for _ in range(twice) if (commit := operation.publish(number)) is not None]
+            if len({commit.id for commit in made}) > 1:
+                self.scheduler.history.wrong.append(f"{message} in parts, published twice, made several commits")
+            if made:
+                return made[0]
+        raise BusyError("the branch kept moving")
+
     def pick(self, message: str) -> None:
         """Change a key on a branch of one's own, and pick that commit."""
         value = self.scheduler.fresh()
@@ -496,6 +543,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "creator": ("create", "create", "delete", "read"),
     "committer": ("commit", "commit", "commit_again", "read"),
     "merger": ("merge",),
+    "parter": ("commit_in_parts", "merge_in_parts", "put", "read"),
     "importer": ("take",),
     "reader": ("read", "list"),
     "picker": ("pick", "put", "read"),
@@ -541,6 +589,14 @@ CASTS: list[tuple[str, ...]] = [
     ("reverter", "picker", "importer", "copier"),
 ]
 """Which clients meet; the seed picks one."""
+
+IN_PARTS: list[tuple[str, ...]] = [
+    ("parter", "writer", "committer"),
+    ("parter", "parter", "writer"),
+    ("parter", "merger", "writer", "committer"),
+    ("parter", "resetter", "writer"),
+]
+"""The same, of clients whose commits and merges are worked on in parts."""
 
 LENGTH = 5
 

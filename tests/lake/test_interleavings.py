@@ -8,19 +8,21 @@ import os
 from collections.abc import Callable, Sequence
 
 import pytest
+from msgspec import structs
 
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clean_heads import CleanHeads, Staging
 from graveler.lake.deadline import Deadline
+from graveler.lake.in_parts.files import PartFiles, Plan
 from graveler.lake.reset import Resetter
 from graveler.lake.stage import Stager
-from graveler.model import Token
+from graveler.model import CommitID, Token
 from graveler.staging import cleanup
 from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.storage.tables import Check, Matches, Put, Write
 from graveler.tree.tree import Tree
-from tests.lake.interleaving import CASTS, explore
+from tests.lake.interleaving import CASTS, IN_PARTS, explore
 
 SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "1200"))
 CHUNKS = 12
@@ -39,6 +41,11 @@ def first_seed(request: pytest.FixtureRequest) -> int:
 def test_no_schedule_loses_or_revives_a_write(chunk: int, first_seed: int) -> None:
     for number in range(chunk, SCHEDULES, CHUNKS):
         explore(first_seed + number)
+
+
+def test_no_schedule_of_commits_and_merges_in_parts_loses_or_revives_a_write(first_seed: int) -> None:
+    for number in range(SCHEDULES // CHUNKS):
+        explore(first_seed + number, IN_PARTS)
 
 
 @pytest.mark.parametrize(("seed", "casts"), REGRESSIONS)
@@ -148,6 +155,35 @@ MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     creating_whatever_the_branch_is,
     resetting_sealed_tokens_with_what_they_hold_of_others,
 ]
+
+
+def test_the_search_finds_a_bad_history_where_parts_are_published_on_any_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    expect = PartFiles.expect_plan
+
+    def careless(self: PartFiles, number: int) -> Plan:
+        return structs.replace(expect(self, number), head=CommitID(AnyCommit()))
+
+    def explore_many() -> None:
+        for seed in range(2000):
+            explore(seed, IN_PARTS)
+
+    monkeypatch.setattr(PartFiles, "expect_plan", careless)
+    with pytest.raises(AssertionError, match=r"^seed"):
+        explore_many()
+
+
+class AnyCommit(str):
+    """Equals all IDs of commits."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.__name__ for m in MUTATIONS])
