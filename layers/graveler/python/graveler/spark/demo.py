@@ -77,7 +77,7 @@ def tell_story(spark: SparkSession, repository: OpenRepository, tell: Tell) -> N
     changes = (
         graveler.spark.diff(spark, repository, "main", "fix-day-1").groupBy("type").count().orderBy("type").collect()
     )
-    tell(f"   the difference: {', '.join(f'{row[1]} files {row[0]}' for row in changes)}")
+    tell(f"   the difference, in files: {', '.join(f'{row[1]} {row[0]}' for row in changes)}")
 
     tell("4. Merge, and read the old version")
     repository.merge("fix-day-1", "main", message="Merge fix-day-1", committer="ada")

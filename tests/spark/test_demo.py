@@ -1,0 +1,50 @@
+"""``make demo-spark`` tells what the documents show; the package for clusters holds what jobs need."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from graveler.lake.folder import create_folder_lake
+from graveler.spark.demo import tell_story
+from infra import spark_package
+from tests.test_docs import formed
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_story_is_the_one_in_the_documents(spark: SparkSession, tmp_path: Path) -> None:
+    told: list[str] = []
+    with create_folder_lake(tmp_path / "lake") as lake:
+        tell_story(spark, lake.create_repository("sales", "local://sales"), told.append)
+    shown = re.search(
+        r"^\$ make demo-spark\n(.*?)^\(", (ROOT / "docs" / "spark.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert shown is not None
+    assert formed("\n".join(told)) == formed(shown[1])
+
+
+def test_the_package_for_clusters_runs_the_jobs(tmp_path: Path) -> None:
+    """On the base interpreter, which has none of the packages itself."""
+    machine = "arm64" if os.uname().machine == "aarch64" else "x86_64"
+    archive = spark_package.build(machine, tmp_path)
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path / "environment", filter="data")
+    jobs = sorted(path.stem for path in (tmp_path / "jobs").iterdir())
+    assert jobs[-1] == "import_"
+    python = tmp_path / "environment" / "bin" / "python"
+    environment = {"PATH": os.environ["PATH"], "GRAVELER_PYTHON": f"{sys.base_prefix}/bin/python3"}
+    for arguments in (
+        [
+            "-c",
+            "import pyarrow, boto3, pynamodb, rocksdict, graveler.lake.aws, graveler.tree.writer as w; print(w.__file__)",
+        ],
+        *([str(tmp_path / "jobs" / f"{job}.py"), "--help"] for job in jobs),
+    ):
+        done = subprocess.run([python, *arguments], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "--repository" in done.stdout or str(tmp_path / "environment") in done.stdout
