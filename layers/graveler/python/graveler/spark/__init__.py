@@ -13,6 +13,7 @@ below is looked up when it is first used. ::
 
 TYPE_CHECKING = False  # type checkers take it for True by its name
 if TYPE_CHECKING:
+    from graveler.lake.importing.object_listing import ListingOptions
     from graveler.spark.datasets import read
     from graveler.spark.differences import diff
     from graveler.spark.exports import export
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ImportReport",
+    "ListingOptions",
     "Transaction",
     "branches",
     "commits",
@@ -45,6 +47,7 @@ __all__ = [
 
 _MODULES = {
     "ImportReport": "importing",
+    "ListingOptions": "listing",
     "Transaction": "transactions",
     "branches": "frames",
     "commits": "frames",
