@@ -62,7 +62,7 @@ def main() -> int:
     except (SettingsError, LayerError) as error:
         print(error, file=sys.stderr)
         return 1
-    if settings.spark:
+    spark = (
         SparkStack(
             app,
             f"{settings.name}-spark",
@@ -72,6 +72,9 @@ def main() -> int:
             landing=stateful.landing,
             endpoint=served.api.api_endpoint,
         )
+        if settings.spark
+        else None
+    )
     ObservabilityStack(
         app,
         f"{settings.name}-observability",
@@ -79,6 +82,7 @@ def main() -> int:
         served=served,
         operations=operations,
         ingest=ingest,
+        spark=spark,
         table=stateful.table,
     )
     Tags.of(app).add("graveler", settings.name)

@@ -18,6 +18,7 @@ from infra.functions import NAMESPACE
 from infra.ingest import IngestStack
 from infra.operations import OperationsStack
 from infra.settings import Settings
+from infra.spark import SparkStack
 
 _PERIOD: Final = Duration.minutes(5)
 _SLOW_MS: Final = 10_000
@@ -36,12 +37,14 @@ class ObservabilityStack(Stack):
         served: ApiStack,
         operations: OperationsStack,
         ingest: IngestStack | None,
+        spark: SparkStack | None,
         table: dynamodb.Table,
     ) -> None:
         super().__init__(scope, name, description="graveler: dashboard, alarms, budget")
         self._served = served
         self._machine = operations.machine
         self._ingest = ingest
+        self._spark = spark
         self._functions = {
             **served.functions,
             "operate": operations.function,
@@ -106,6 +109,15 @@ class ObservabilityStack(Stack):
         ]
         if self._ingest is not None:
             alarms += self._ingest_alarms(self._ingest)
+        if self._spark is not None:
+            alarms.append(
+                self._alarm(
+                    "SparkJobsFailed",
+                    self._spark.flow.metric_failed(period=_PERIOD),
+                    1,
+                    "Spark jobs that failed, or calls after them",
+                )
+            )
         for verb, function in self._functions.items():
             title = verb.capitalize()
             alarms += [
