@@ -69,6 +69,7 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     print(f"{count:,} rows in Parquet, {partitions} partitions, medians of {arguments.repeat} runs, two cores.\n")
     print("| what | seconds | CPU seconds | a second | CPU µs each | |")
     print("|---|---:|---:|---:|---:|---|")
+    files = range_files(repository)
     sorts: list[Cost] = []
     imports: list[Cost] = []
     reports: list[ImportReport] = []
@@ -94,8 +95,15 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     joins = median(report.built.join_seconds for report in reports if report.built is not None)
     share = joins / whole.seconds
     print(f"| joining {partitions} subtrees | {joins:.2f} | | | | {share:.1%} of the import; {built.ranges} ranges |")
+    written = range_files(repository) - files  # the repetitions write the same ones
+    print(f"| range files written | | | | | {written}: those of the tree, and {written - built.ranges} at seams |")
     print(f"| Python workers | | | | | at most {peak_of_workers() >> 20} MiB each |")
     read_and_compare(spark, repository, listing, count, arguments.changes, arguments.repeat)
+
+
+def range_files(repository: OpenRepository) -> int:
+    """How many there are."""
+    return sum(1 for _ in repository.namespace.list("_graveler/ranges/"))
 
 
 def listing_of(spark: SparkSession, folder: Path, count: int) -> DataFrame:
