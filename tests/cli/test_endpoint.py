@@ -58,7 +58,7 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
         ),
         NOT_OFFERED,
     ),
-    test_insight: {},
+    test_insight: {"test_du_says_which_branch_or_tag_holds_what_is_stored": NOT_OFFERED},
     test_merges: {"test_cherry_pick": NOT_OFFERED},
     test_objects_and_transfers: {
         "test_what_goes_wrong_is_told": OF_FOLDERS,
@@ -111,6 +111,7 @@ def lake(server: tuple[Running, str, str], monkeypatch: pytest.MonkeyPatch) -> P
         ("ingest", "watch", "."),
         ("init",),
         ("serve", "--port", "0"),
+        ("du", "--physical", "lakefs://lake"),
     ],
 )
 def test_what_the_api_has_no_operation_for_says_so_and_where_to_do_it(lake: Path, arguments: tuple[str, ...]) -> None:
