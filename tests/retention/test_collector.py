@@ -316,6 +316,17 @@ def test_files_of_others_are_kept_and_listed(world: World) -> None:
     assert set(summary.plan.unknown_examples) == set(strange)
 
 
+def test_what_operations_left_for_each_other_goes_after_the_grace(world: World) -> None:
+    left = ["_graveler/operations/op/plans/1", "_graveler/operations/op/parts/x", "_graveler/imports/id/task-000001"]
+    for key in left:
+        world.objects().put(key, b"left")
+    world.clock.time += AGE
+    world.objects().put("_graveler/operations/new/plans/1", b"young")
+    assert collect(world).outcomes[Kind.OPERATION.value] == {Outcome.DELETED.value: Tally(3, 12)}
+    assert keys(world, "_graveler/operations/") == {"_graveler/operations/new/plans/1"}
+    assert keys(world, "_graveler/imports/") == set()
+
+
 def test_a_file_put_again_since_the_mark_survives(world: World) -> None:
     """Contents written, dropped, and written again around a sweep."""
     repository = world.main

@@ -14,6 +14,7 @@ from graveler.lake.collected import set_collected
 from graveler.lake.deadline import SKEW
 from graveler.lake.dump.chunks import FOLDER as DUMPS
 from graveler.lake.dump.chunks import dumps
+from graveler.lake.in_parts.files import OPERATIONS
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
@@ -39,6 +40,8 @@ QUARANTINE_DAYS: Final = 7
 REPORT_DAYS: Final = 90
 
 _INSIDE: Final = "_graveler/"
+_OF_OPERATIONS: Final = (OPERATIONS.rpartition("/")[2], "imports")
+"""Folders of what the parts of an operation, and the tasks of an import, leave for each other."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, how much of it is done, and how much is known to be in it."""
@@ -339,8 +342,8 @@ class Collector:
                         found = Kind.DUMP, "its dump was never finished"
                 elif folder == "quarantine":
                     found = Kind.QUARANTINE, "its time in quarantine is over"
-                elif folder == "operations":
-                    found = Kind.OPERATION, "its operation is over: it was begun longer ago than the grace"
+                elif folder in _OF_OPERATIONS:
+                    found = Kind.OPERATION, "its operation is over, or cannot be published any more"
                 elif folder == "gc":
                     if stored.key.startswith(f"{RUNS}/") and stored.modified < now - self._options.report_days * DAY:
                         found = Kind.RUN, "the run is long over"

@@ -30,7 +30,7 @@ _PUT_AGAIN: Final = (Kind.RANGE, Kind.METARANGE)
 """What may be put again under its name."""
 _SAME: Final = 2.0
 """Seconds by which a store may round times in one answer and not in another."""
-_NEVER_QUARANTINED: Final = (Kind.QUARANTINE, Kind.RUN, Kind.DUMP, Kind.UPLOAD)
+_NEVER_QUARANTINED: Final = (Kind.QUARANTINE, Kind.RUN, Kind.DUMP, Kind.UPLOAD, Kind.OPERATION)
 _PATIENCE: Final = 60.0
 
 
