@@ -49,9 +49,9 @@ DUTIES: Final = {
     "merge": Duty("merge, revert, cherry-pick", WRITE_TABLE, WRITE_OBJECTS),
     "diff": Duty("differences, summaries, blame, checks", READ_TABLE, READ_OBJECTS),
     "maintain": Duty(
-        "imports, and the clean-up of what commits leave behind",
+        "dumps, garbage collection, and the clean-up of what commits leave behind",
         WRITE_TABLE,
-        WRITE_OBJECTS,
+        (*WRITE_OBJECTS, *_UPLOADS),  # garbage is deleted
         seconds=LONG_SECONDS,
         reads_trees=False,
     ),
