@@ -1,6 +1,7 @@
 """Datasets written on a branch, all at once or not at all, and read back at any commit."""
 
 import datetime
+import time
 from collections.abc import Iterator
 from hashlib import md5
 from pathlib import Path
@@ -22,13 +23,18 @@ from graveler.errors import (
     TouchedError,
     UnavailableError,
 )
+from graveler.lake.clock import GRACE
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
+from graveler.retention.runs import Mode as Collecting
 from graveler.sdk.lake import Lake as LakeHandle
+from graveler.spark.inside import WrittenFile, _Engine, write_files
 from graveler.spark.transactions import Mode, Written
+from tests.lake.support import FakeClock
 from tests.spark.listings import TINY
 
 DAY = datetime.date(2026, 1, 31)
@@ -199,6 +205,34 @@ def test_a_task_that_fails_fails_the_transaction_in_a_sentence(spark: SparkSessi
     assert rows(read(spark, repository)) == rows(events(spark, 10)), "nothing of the one that failed"
 
 
+def test_what_is_linked_too_late_is_refused_and_what_nobody_names_is_collected(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock(time.time())
+    with create_folder_lake(tmp_path / "lake", clock=clock) as lake:
+        repository = lake.create_repository("repo", "local://repo")
+        with graveler.spark.transaction(repository, "main") as tx:
+            tx.write(events(spark, 10), "tables/events", partition_by="day")
+        kept = {one.key for one in repository.namespace.list("data/")}
+
+        def slowly(*arguments: Any) -> list[WrittenFile]:
+            written = write_files(*arguments)
+            clock.time += 0.6 * GRACE
+            return written
+
+        monkeypatch.setattr("graveler.spark.transactions.write_files", slowly)
+        with (
+            pytest.raises(InvalidError, match=r"handed out 14 hours ago and is too old"),
+            graveler.spark.transaction(repository, "main") as tx,
+        ):
+            tx.write(events(spark, 10), "tables/events", mode="overwrite")
+        assert kept < {one.key for one in repository.namespace.list("data/")}
+        clock.time += 2 * GRACE
+        Garbage(repository, Options(Collecting.DELETE)).run()
+        assert {one.key for one in repository.namespace.list("data/")} == kept
+        assert rows(read(spark, repository)) == rows(events(spark, 10))
+
+
 def test_two_who_append_at_once_both_win(spark: SparkSession, repository: OpenRepository) -> None:
     with graveler.spark.transaction(repository, "main") as one:
         one.write(events(spark, 10), "tables/events", partition_by="day")
@@ -258,6 +292,10 @@ def test_what_is_wrong_is_told_before_or_instead(spark: SparkSession, repository
         raise AssertionError("not reached")
     repository.reset("main")
     assert branches(repository) == ["main"]
+    with pytest.raises(
+        UnavailableError, match=r"has no org\.apache\.spark\.Nothing; datasets are read and written with"
+    ):
+        _Engine(spark).find("org.apache.spark.Nothing")
     for uri, match in (("repo/main/t", "names no objects"), ("lakefs://repo", "names no objects")):
         with pytest.raises(InvalidError, match=match):
             graveler.spark.read(spark, uri, lake=repository)

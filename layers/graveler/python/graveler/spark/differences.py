@@ -36,7 +36,7 @@ def diff(
     of the object before and after. With ``from_base``, what ``right`` changed since its common base with ``left`` (three dots).
 
     Cost: resolving both, two metaranges; by the tasks one object read for each range that differs (two or more for some at the
-    parts' bounds). 5 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
+    parts' bounds). 10 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
     with opened(spark, repository, lake) as found:
         ids = found.commit_of(left).id, found.commit_of(right).id

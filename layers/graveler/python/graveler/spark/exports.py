@@ -139,10 +139,10 @@ def export(
         if before is not None and not interrupted and marker.base == goal and not verify:
             return SparkExportReport(goal)
         keys = KeyRange.of_prefix(prefix.encode())
-        trees = [_tree(found, marker.base, destination), *(_tree(found, t, destination) for t in marker.targets)]
-        if verify:
-            trees.append(Tree(trees[0].store))
         target = found.tree(goal)
+        trees = [_tree(found, commit, destination) for commit in (marker.base, *marker.targets) if commit]
+        if verify or not marker.base:
+            trees.append(Tree(target.store))
         parts = [part for tree in trees for part in pairs(found, tree, target, keys, objects_per_task)]
         look = interrupted or verify
         work = _Work(place, found.repository.namespace, found.namespace, found.locate_outside, goal, look)
@@ -152,7 +152,8 @@ def export(
         )
         try:
             _write_marker(place, started)
-            removed = _run(spark, parts, lambda part: _remove(part, work), "removing from", destination)
+            old = parts if marker.base or marker.targets else []  # else there is nothing that could have to go
+            removed = _run(spark, old, lambda part: _remove(part, work), "removing from", destination)
             written = _run(spark, parts, lambda part: _write(part, work), "writing to", destination)
             if _read_marker(place, destination) != started:
                 raise BusyError(f"another export to {destination!r} is going on; export again when it is done")
@@ -173,9 +174,7 @@ def export(
 
 
 def _tree(repository: OpenRepository, commit: str, destination: str) -> Tree:
-    """What the destination may hold: the tree of a commit, or nothing."""
-    if not commit:
-        return Tree(repository.tree(repository.repository.default_branch).store)
+    """What the destination may hold."""
     try:
         return repository.tree(commit)
     except RefNotFoundError:

@@ -69,7 +69,7 @@ def objects(
     only these are read. Uncommitted changes do not count, and later commits change nothing: the ref is resolved now.
 
     Cost: resolving, the commit, its metarange; one object read for each range, by the tasks, ``rows_per_task`` records each or
-    somewhat more. 2 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
+    somewhat more. 5 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
     with opened(spark, repository, lake) as found:
         keys = KeyRange.of_prefix(prefix.encode())

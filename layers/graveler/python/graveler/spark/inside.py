@@ -6,7 +6,7 @@ Spark's writers commonly write under temporary names and rename, which is a copy
 count have written stands in a manifest. Here it serves for ordinary frames: retries and speculation leave files that nobody
 names, never a file twice.
 
-The classes are those of Spark 3.5 and 4.0, which EMR has; another one is refused in a sentence.
+The classes are those of Spark 4.0, which EMR has; where they are not there, a sentence says so.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
+from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -208,6 +209,7 @@ class _Engine:
         jvm: Any = self._spark._jvm
         self.jvm: Any = jvm
         self.session: Any = self._spark._jsparkSession
+        self._found: dict[str, Any] = {}
         self.none: Any = jvm.scala.Option.empty()
 
     def file_format(self, name: str, options: Mapping[str, str]) -> Any:
@@ -330,14 +332,17 @@ class _Engine:
 
     def find(self, name: str) -> Any:
         """A class. :class:`UnavailableError` if this Spark has none of this name."""
+        if name in self._found:
+            return self._found[name]
         at: Any = self.jvm
-        for part in name.split("."):
+        for part in name.split("."):  # each is a question to the JVM
             at = getattr(at, part)
-        if not hasattr(at, "_fqn"):
+        if not isinstance(at, JavaClass):
             version = self._spark.version
             raise UnavailableError(
-                f"Spark {version} has no {name}; datasets need Spark 3.5 or 4.0 (EMR's emr-spark-8.0.0 has 4.0.2)"
+                f"Spark {version} has no {name}; datasets are read and written with Spark 4.0 (EMR's emr-spark-8.0.0)"
             )
+        self._found[name] = at
         return at
 
     def new(self, name: str, *arguments: Any) -> Any:

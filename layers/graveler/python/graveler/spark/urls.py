@@ -71,7 +71,7 @@ def _settled(objects: FolderObjects, key: str) -> str:
 
 def _settle_folders(top: Path, folders: Iterable[Path]) -> None:
     """Make the names of files and folders durable, from the lowest up to the folder that holds ``top``."""
-    every: set[Path] = {top.parent.parent, top.parent}
+    every: set[Path] = set(top.parents[:3])  # the namespace's own folder, ``data``, and the first part of the name
     for folder in folders:
         while folder not in every:
             every.add(folder)
