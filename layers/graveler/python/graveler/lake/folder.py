@@ -40,6 +40,8 @@ from graveler.tree.files import processors
 FORMAT_VERSION: Final = 1
 MARKER: Final = "graveler.json"
 SCHEME: Final = "local://"
+_WRITES_AT_ONCE: Final = 4
+"""Files of a tree: while a disk makes sure of some, the next ones are made."""
 _NOTES_BYTES: Final = 256 << 20
 """Record IDs of eight million records."""
 _URL_SECRET: Final = Key("lake", b"url-secret")
@@ -135,6 +137,7 @@ def _lake(
         clock=clock,
         notes=notes,
         workers=processors(),
+        writes_at_once=_WRITES_AT_ONCE,
         outside=lambda address: _outside(folder, address, signer),
         memory=memory,
         close=tables.close,

@@ -52,11 +52,12 @@ class Lake:
     ``tables`` is also where the rooms above keep items of their own. ``cache`` keeps copies of immutable files near; ``notes``
     what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
     where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
-    objects in other processes are the same ones. ``grace`` is how long (seconds) garbage collection leaves young files alone:
-    the same for everybody at work on the lake, as is ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about
-    how many bytes of its tree each repository keeps at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is
-    called for each file that was there. ``home`` begins the namespaces of repositories that name none. ``close`` lets go of what
-    the adapters hold; a lake is a context manager that calls it."""
+    objects in other processes are the same ones, and ``writes_at_once`` files of one tree may be under way to the store.
+    ``grace`` is how long (seconds) garbage collection leaves young files alone: the same for everybody at work on the lake, as is
+    ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about how many bytes of its tree each repository keeps
+    at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is called for each file that was there. ``home`` begins
+    the namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
+    calls it."""
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class Lake:
         found_open: Callable[[], None] | None = None,
         scratch: Path | None = None,
         workers: int = 1,
+        writes_at_once: int = 1,
         grace: float = GRACE,
         skew: float = SKEW,
         outside: Callable[[str], tuple[Objects, str]] = locate,
@@ -85,6 +87,7 @@ class Lake:
         self._found_open = found_open
         self._scratch = scratch
         self._workers = workers
+        self._writes_at_once = writes_at_once
         self.grace = grace
         self.skew = skew
         self._outside = outside
@@ -269,7 +272,14 @@ class Lake:
         objects = self._open_objects(known.repository.namespace)
         files = ImmutableFiles(objects, self._cache, self.grace, self.clock.now)
         notes = None if self._notes is None else CacheNotes(self._notes)
-        store = TreeStore(files, scratch=self._scratch, notes=notes, workers=self._workers, found=self._found_open)
+        store = TreeStore(
+            files,
+            scratch=self._scratch,
+            notes=notes,
+            workers=self._workers,
+            found=self._found_open,
+            writes_at_once=self._writes_at_once,
+        )
         if self._memory is not None:
             store.limit(self._memory)
         opened = OpenRepository(known, self.tables, objects, store, self.clock, self._outside, self.grace, self.skew)

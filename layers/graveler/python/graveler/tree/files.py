@@ -14,6 +14,7 @@ from graveler.errors import DamagedFileError, NotFoundError
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.kept import BlockCache
 from graveler.tree.sstable import MalformedTableError, Table
+from graveler.tree.writes import Writes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,8 @@ class TreeStore:
     ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where it is noted what
     rewriting a range needs; in this process's memory if nothing is given. ``workers`` is how many processes may work for this
     one where very many ranges are concerned (``crew``); give more than 1 only for ``files`` whose pickled copies read and
-    write the same. ``found`` is called, in any thread, for each file that is wanted and still open.
+    write the same. ``found`` is called, in any thread, for each file that is wanted and still open. ``writes_at_once`` is how
+    many files of one tree may be under way to the store together.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class TreeStore:
         notes: Notes | None = None,
         workers: int = 1,
         found: "Callable[[], None] | None" = None,
+        writes_at_once: int = 1,
     ) -> None:
         self._files = files
         self._found = found
@@ -72,6 +75,7 @@ class TreeStore:
         self._blocks = BlockCache(max_block_bytes)
         self._lock = Lock()
         self.workers = workers
+        self.writes_at_once = writes_at_once
         self._can_send: bool | None = None
         self.notes = RangeNotes(MemoryNotes() if notes is None else notes)
 
@@ -85,7 +89,14 @@ class TreeStore:
             self._close_some()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self._files, self._scratch, self._max_open_bytes, self._max_block_bytes, self.notes.notes)
+        return _restore, (
+            self._files,
+            self._scratch,
+            self._max_open_bytes,
+            self._max_block_bytes,
+            self.notes.notes,
+            self.writes_at_once,
+        )
 
     def crew(self) -> "Crew | None":
         """The processes that may help, or None. Starts some when first asked."""
@@ -106,6 +117,10 @@ class TreeStore:
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Write a file; durable afterwards. One request."""
         self._files.put(kind, name, data)
+
+    def writes(self) -> Writes:
+        """For a writer of many files: each put is on its way, and all are durable when it has settled."""
+        return Writes(self.put, self.writes_at_once)
 
     def open(self, kind: str, name: str, first: bytes | None = None, last: bytes | None = None) -> Table:
         """The file's table; one request unless it is open already. A damaged copy is dropped and fetched again.
@@ -142,9 +157,16 @@ class TreeStore:
             self._open_bytes -= closed.size
 
 
-def _restore(files: TreeFiles, scratch: Path, max_open_bytes: int, max_block_bytes: int, notes: Notes) -> TreeStore:
+def _restore(
+    files: TreeFiles, scratch: Path, max_open_bytes: int, max_block_bytes: int, notes: Notes, writes_at_once: int
+) -> TreeStore:
     return TreeStore(
-        files, scratch=scratch, max_open_bytes=max_open_bytes, max_block_bytes=max_block_bytes, notes=notes
+        files,
+        scratch=scratch,
+        max_open_bytes=max_open_bytes,
+        max_block_bytes=max_block_bytes,
+        notes=notes,
+        writes_at_once=writes_at_once,
     )
 
 

@@ -37,7 +37,7 @@ class TreeWriter:
     :meth:`finish`.
 
     Holds the records of one range in memory (at most ``max_size`` of logical size). ``known`` are ranges that are already
-    stored: one that comes out like one of these is not written again. Range files are durable before they are named.
+    stored: one that comes out like one of these is not written again. Range files are durable when it has finished.
     """
 
     def __init__(self, store: TreeStore, split: SplitParameters, known: Iterable[Tree] = ()) -> None:
@@ -54,6 +54,7 @@ class TreeWriter:
         self._tail_open = False
         """The last range taken was ended by the end of its tree's data and not by the rule: what follows reopens it."""
         self._known = tuple(known)
+        self._writes = store.writes()
 
     def add(self, keys: Sequence[bytes], packed: Sequence[bytes], ids: bytes | None = None) -> None:
         """Append records, in ascending order; :class:`InvalidError` if they are not, at the latest when their range ends.
@@ -152,7 +153,7 @@ class TreeWriter:
         description = info.pack()
         if description != tree.packed[number] and not self._is_known(info.last, description):
             data, note = patch.assemble()
-            self._store.put(RANGES, info.name, data)
+            self._writes.put(RANGES, info.name, data)
             self._store.notes.put(info.id, info.suffix, note)
         self._tree.lasts.append(info.last)
         self._tree.packed.append(description)
@@ -163,6 +164,7 @@ class TreeWriter:
         """The tree of all that was appended. Its metarange is not written yet (:meth:`Tree.save`)."""
         if self._keys:
             self._cut()
+        self._writes.settle()
         return self._tree
 
     def _copy_part(self, tree: Tree, number: int, after: bytes | None, upto: bytes | None) -> None:
@@ -176,6 +178,7 @@ class TreeWriter:
     def _reopen(self) -> None:
         """Take the last range back as records, since it goes on."""
         self._tail_open = False
+        self._writes.settle()  # it may be one of our own
         last, description = self._tree.lasts.pop(), self._tree.packed.pop()
         for keys, packed, ids in Tree(self._store, [last], [description]).parts(0):
             self.add(keys, packed, ids)
@@ -199,7 +202,7 @@ class TreeWriter:
         description = info.pack()
         if not self._is_known(info.last, description):
             data = write_table(keys, packed, self._store.scratch)
-            self._store.put(RANGES, info.name, data)
+            self._writes.put(RANGES, info.name, data)
             if self._store.notes.kept:
                 layout, counts = layout_of(data, keys)
                 room = slack(self._split, keys, *self._before_window)
