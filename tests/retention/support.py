@@ -1,6 +1,6 @@
 """Builders for tests of garbage collection: a small lake whose objects have bytes, and what in it is needed, by brute force."""
 
-from graveler.lake.clock import GRACE
+from graveler.lake.clock import GRACE, SystemClock
 from graveler.lake.deadline import SKEW
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
@@ -11,6 +11,16 @@ from tests.lake.support import World
 
 AGE = GRACE + SKEW + 10
 """Seconds after which everything is old."""
+
+
+class OffClock(SystemClock):
+    """A machine whose clock is wrong by some seconds; or the time of some seconds from now."""
+
+    def __init__(self, off: float) -> None:
+        self._off = off
+
+    def now(self) -> float:
+        return super().now() + self._off
 
 
 def collect(world: World, mode: Mode = Mode.DELETE) -> Summary:

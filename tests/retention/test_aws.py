@@ -13,8 +13,6 @@ import pytest
 
 from graveler.errors import GravelerError, RefNotFoundError
 from graveler.lake.aws import open_lake
-from graveler.lake.clock import GRACE, SystemClock
-from graveler.lake.deadline import SKEW
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.retention.collector import Options
@@ -24,22 +22,10 @@ from graveler.retention.space import HolderKind
 from graveler.storage.s3_objects import S3Settings
 from tests.lake.fleet import AwsPlace
 from tests.lake.support import TINY, Died, Schedule
-from tests.retention.support import contents, write
+from tests.retention.support import AGE, OffClock, contents, write
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.instruments import Boundaries, Fault, FaultyObjects, FaultyTables
 from tests.support.servers import REGION, dynamodb_local, s3proxy
-
-AGE = GRACE + SKEW + 10
-
-
-class Later(SystemClock):
-    """The time of some seconds from now."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def now(self) -> float:
-        return super().now() + self._seconds
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +49,7 @@ def lake() -> Iterator[Lake]:
 def later(lake: Lake, name: str, seconds: float, schedule: Schedule | None = None) -> OpenRepository:
     """The repository as another client sees it, some time later."""
     if schedule is None:
-        return Lake(lake.tables, lake.store_of, clock=Later(seconds)).repository(name)
+        return Lake(lake.tables, lake.store_of, clock=OffClock(seconds)).repository(name)
     asked, boundaries = schedule, Boundaries()
     switched: list[bool] = []
     faulty = Lake(
@@ -73,7 +59,7 @@ def later(lake: Lake, name: str, seconds: float, schedule: Schedule | None = Non
             lambda method, at: asked(f"objects.{method}", at) if switched else None,
             boundaries,
         ),
-        clock=Later(seconds),
+        clock=OffClock(seconds),
     )
     opened = faulty.repository(name)
     switched.append(True)

@@ -25,7 +25,7 @@ from unittest.mock import patch
 import pytest
 
 from graveler.errors import BusyError, CorruptError, GravelerError, PreconditionError, UnavailableError
-from graveler.lake.clock import Clock, SystemClock
+from graveler.lake.clock import Clock
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.lake import Lake
 from graveler.retention.collector import Options
@@ -35,6 +35,7 @@ from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.sqlite_tables import SqliteTables
 from tests.aws.scene import NamedS3, Servers, new_servers
 from tests.lake.support import TINY
+from tests.retention.support import OffClock
 from tests.storage.adapters import CREDENTIALS
 
 SOAK = os.environ.get("GRAVELER_SOAK_SECONDS")
@@ -48,16 +49,6 @@ OFF = 0.5
 """Seconds by which two clocks differ at most."""
 NAME = "shared"
 PATHS = ("a", "b", "dir/c", "dir/d")
-
-
-class OffClock(SystemClock):
-    """A machine whose clock goes wrong by some seconds."""
-
-    def __init__(self, off: float) -> None:
-        self._off = off
-
-    def now(self) -> float:
-        return super().now() + self._off
 
 
 Place: TypeAlias = Path | Servers

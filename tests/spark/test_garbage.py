@@ -11,8 +11,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from graveler.errors import CorruptError, GravelerError, NoChangesError
-from graveler.lake.clock import GRACE, SystemClock
-from graveler.lake.deadline import SKEW
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.lake import Lake
 from graveler.model import RetentionRules
@@ -28,29 +26,19 @@ from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.tree.record import data_path
+from tests.retention.support import AGE, OffClock
 from tests.spark.listings import TINY
 
 NAME = "repo"
-AGE = GRACE + SKEW + 10
 SOAK = "GRAVELER_SOAK_SECONDS" in os.environ
 QUARANTINED = re.compile("^_graveler/quarantine/[^/]*/")
-
-
-class Later(SystemClock):
-    """The time of some seconds from now."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def now(self) -> float:
-        return super().now() + self._seconds
 
 
 def open_later(folder: Path, seconds: float) -> Lake:
     return Lake(
         SqliteTables(folder / "tables.sqlite", create=False),
         lambda namespace: FolderObjects(folder / "objects" / "repo", namespace),
-        clock=Later(seconds),
+        clock=OffClock(seconds),
     )
 
 
