@@ -1,5 +1,6 @@
 """Imports on Spark: one commit, the same tree as a single process builds, whatever happens on the way."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -247,6 +248,25 @@ def test_a_branch_that_moved_meanwhile_keeps_what_it_got(
     paths = {entry.path for entry in repository.objects(report.commit.id)}
     assert paths == {"elsewhere/k"} | {"mine/" + row.key for row in rows}
     assert len(repository.log("main").results) == 3
+
+
+def test_two_imports_at_once_on_one_branch_both_land(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    rows = rows_of(Random(14), 30)
+
+    def run(number: int) -> str:
+        options = ListingOptions(base=BASE, destination=f"{number}/")
+        frame = frame_of(spark, rows)
+        return import_listing(
+            spark, make_repository_again(tmp_path), "main", frame, options, partitions=2, label=f"listing {number}"
+        ).commit.id
+
+    with ThreadPoolExecutor(2) as threads:
+        commits = list(threads.map(run, (1, 2)))
+    assert {commit.id for commit in repository.log("main").results[:2]} == set(commits)
+    keys = {row.key for row in rows}
+    assert {entry.path for entry in repository.objects("main")} == {f"{n}/{key}" for n in (1, 2) for key in keys}
 
 
 def make_repository_again(tmp_path: Path) -> OpenRepository:
