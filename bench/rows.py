@@ -15,6 +15,7 @@ from functools import cache, partial
 from itertools import islice, pairwise
 from pathlib import Path
 from shutil import rmtree
+from threading import Lock, get_ident
 from typing import Any, TypeVar
 
 from bench import keys
@@ -112,7 +113,9 @@ class Requests:
 
     def __init__(self) -> None:
         self.counted: Counter[str] = Counter()
-        self._inside = False
+        self._lock = Lock()
+        self._inside: set[int] = set()
+        """The threads that are in a method."""
         self._watch(FolderObjects, "objects", ("get", "put"))
         self._watch(SqliteTables, "table", ("get", "get_many", "query", "put", "write_many", "transact"))
 
@@ -122,14 +125,16 @@ class Requests:
             original = getattr(adapter, method)
 
             def counted(*args: Any, _original: Any = original, _name: str = f"{port} {method}", **kwargs: Any) -> Any:
-                if self._inside:  # one method of an adapter may use another
+                thread = get_ident()
+                if thread in self._inside:  # one method of an adapter may use another
                     return _original(*args, **kwargs)
-                self.counted[_name] += 1
-                self._inside = True
+                with self._lock:
+                    self.counted[_name] += 1
+                    self._inside.add(thread)
                 try:
                     return _original(*args, **kwargs)
                 finally:
-                    self._inside = False
+                    self._inside.discard(thread)
 
             setattr(adapter, method, counted)
 

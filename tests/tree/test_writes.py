@@ -10,7 +10,8 @@ from graveler.errors import UnavailableError
 from graveler.tree.apply import apply
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.writer import TreeWriter, build
-from tests.tree.support import MemoryFiles, names, same_tree
+from tests.support.trees import MemoryFiles
+from tests.tree.support import names, same_tree
 from tests.tree.test_patch import KEYS, SPLIT, new, tree_of
 
 

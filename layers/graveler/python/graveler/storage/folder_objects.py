@@ -115,7 +115,7 @@ class FolderObjects:
             return _described(key, os.fstat(file.fileno())), file
 
     def file_of(self, key: str) -> Path:
-        """The file of an object, whether there is one or not: for programs that read and write files by themselves. No request."""
+        """The file of an object, whether there is one or not: for programs that read and write by themselves. No request."""
         return self._path(key)
 
     def head(self, key: str) -> StoredObject:
