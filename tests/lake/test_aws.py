@@ -15,6 +15,7 @@ import pytest
 
 from graveler.errors import ForbiddenError, InvalidError, MergeConflictError
 from graveler.lake.aws import open_lake
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
@@ -130,6 +131,9 @@ def test_nothing_but_s3_is_read_and_the_lakes_own_place_not_from_outside(place: 
         repository.link("main", ObjectEntry("a", address, 1, "0" * 32, 0))
         with pytest.raises(error):
             repository.read("main", "a")
+    for kind, address in ((AddressType.OBJECT, "file:///etc/hostname"), (AddressType.COMMON_PREFIX, "file:///etc/")):
+        with pytest.raises(InvalidError, match="not in S3"):  # nor are names and sizes told
+            repository.import_addresses("main", [ImportAddress(kind, address, "x")], "import")
     with pytest.raises(InvalidError):
         lake.create_repository("folder", "file:///tmp/x")
     with pytest.raises(InvalidError):

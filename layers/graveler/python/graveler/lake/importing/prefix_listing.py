@@ -20,6 +20,8 @@ from graveler.model import ObjectEntry
 from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
 from graveler.tree.record import RecordCodec, encode_key
 
+_ANY: Final = "any"
+"""Stands for any file of a folder."""
 _FILE: Final = "file://"
 
 
@@ -48,13 +50,15 @@ def source_at(
     """What is at an address, for an import. No request yet. ``outside`` gives the object store of an address, and its key there.
 
     A folder's files are read for their MD5; other stores are listed (one request for each 1,000), and their ETags are taken for
-    checksums. :class:`InvalidError` for an address that cannot be listed; :class:`NotFoundError`, when it is read, if nothing is
-    there.
+    checksums. What ``outside`` raises for an address that this lake may not read; :class:`InvalidError` for one that cannot be
+    listed; :class:`NotFoundError`, when it is read, if nothing is there.
     """
     above, name = _split(source.address)
     is_object = source.type is AddressType.OBJECT
     if is_object and not name:
         raise InvalidError(f"{source.address!r} names a folder, not an object; import it as a prefix")
+    if source.address.startswith(_FILE):
+        outside(f"{above.removesuffix('/')}/{name or _ANY}")  # refuses what this lake may not read
     if is_object:
         records = (_file if source.address.startswith(_FILE) else _stored)(source, codec, outside, progress)
         return ImportSource(encode_key(source.destination), False, records)
