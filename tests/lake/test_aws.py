@@ -133,7 +133,7 @@ def test_nothing_but_s3_is_read_and_the_lakes_own_place_not_from_outside(place: 
             repository.read("main", "a")
     for kind, address in ((AddressType.OBJECT, "file:///etc/hostname"), (AddressType.COMMON_PREFIX, "file:///etc/")):
         with pytest.raises(InvalidError, match="not in S3"):  # nor are names and sizes told
-            repository.import_addresses("main", [ImportAddress(kind, address, "x")], "import")
+            repository.import_addresses("main", [ImportAddress(kind, address, "x")])
     with pytest.raises(InvalidError):
         lake.create_repository("folder", "file:///tmp/x")
     with pytest.raises(InvalidError):
