@@ -92,6 +92,7 @@ soak: setup spark-tools  ## the long campaigns: faults, interleavings, processes
 	    GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} GRAVELER_EXAMPLES=$${GRAVELER_EXAMPLES:-5000} \
 	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} GRAVELER_UNIVERSE=$${GRAVELER_UNIVERSE:-9} \
 	    GRAVELER_REQUESTS=$${GRAVELER_REQUESTS:-300} GRAVELER_FUZZ_EXAMPLES=$${GRAVELER_FUZZ_EXAMPLES:-200} \
+	    GRAVELER_PATCH_COMMITS=$${GRAVELER_PATCH_COMMITS:-4000} \
 	    GRAVELER_MEMORY_RECORDS=$${GRAVELER_MEMORY_RECORDS:-3000000} GRAVELER_INGEST_EVENTS=$${GRAVELER_INGEST_EVENTS:-20000}; \
 	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup --hypothesis-seed=$(SEED) tests/spark; \
 	$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
