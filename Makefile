@@ -77,7 +77,7 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	    pyproject.toml -o requirements-spark.lock
 
 test: setup spark-tools  ## all tests; SEED=n for another run of the random ones
-	@$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup --hypothesis-seed=$(SEED) tests/spark
+	@$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark
 	@$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
 
 test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there is one here
@@ -94,7 +94,7 @@ soak: setup spark-tools  ## the long campaigns: faults, interleavings, processes
 	    GRAVELER_REQUESTS=$${GRAVELER_REQUESTS:-300} GRAVELER_FUZZ_EXAMPLES=$${GRAVELER_FUZZ_EXAMPLES:-200} \
 	    GRAVELER_PATCH_COMMITS=$${GRAVELER_PATCH_COMMITS:-4000} \
 	    GRAVELER_MEMORY_RECORDS=$${GRAVELER_MEMORY_RECORDS:-3000000} GRAVELER_INGEST_EVENTS=$${GRAVELER_INGEST_EVENTS:-20000}; \
-	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup --hypothesis-seed=$(SEED) tests/spark; \
+	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark; \
 	$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
 	@$(BIN)/python -m tests.mutations
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process; by their group, all of them run in one."""
+"""One Spark session for all tests of a process."""
 
 import os
 from collections.abc import Iterator
@@ -18,10 +18,8 @@ from tests.support.servers import REGION, dynamodb_local, s3proxy
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Starting Spark costs 10 seconds and 500 MB: once is enough."""
     for item in items:
         if "tests/spark" in str(item.path):
-            item.add_marker(pytest.mark.xdist_group("spark"))
             # Spark's own clients of the JVM leave their sockets to the collector of garbage.
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))

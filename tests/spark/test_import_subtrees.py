@@ -6,7 +6,7 @@ from random import Random
 
 import pyarrow as arrow
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
@@ -39,6 +39,7 @@ def cut(rows: list[Row], cuts: Sequence[int]) -> list[list[Row]]:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(seed=0, count=10, cuts=[0, 1, 2, 3], again=[], others=[0], lost={0, 1, 2, 4}, lost_again=set(), old={1})
 @given(
     seed=st.integers(0, 1 << 30),
     count=st.integers(1, 120),

@@ -123,7 +123,7 @@ class SubtreeTask:
         trees: list[Subtree] = []
         writer: TreeWriter | None = None
         gap = duplicates = 0
-        """How many intervals were left out before the tree that is being built; the duplicates before it."""
+        """How many intervals were left out before the tree that is being built; the rows that gave way in it."""
 
         def finish(*, ends: bool) -> None:
             nonlocal duplicates
@@ -134,7 +134,7 @@ class SubtreeTask:
                         tree.info(0).first,
                         tree.lasts,
                         tree.packed,
-                        rows.duplicates - duplicates,
+                        duplicates,
                         self._run,
                         partition,
                         not trees,
@@ -142,7 +142,7 @@ class SubtreeTask:
                         self._ends[gap - 1] if gap else b"",
                     )
                 )
-                duplicates = rows.duplicates
+                duplicates = 0
 
         for keys, packed, ids in rows.distinct(batches):
             at = 0
@@ -154,6 +154,9 @@ class SubtreeTask:
                     writer, gap = TreeWriter(self._store, self._split), here
                 some = None if ids is None else ids[at * ID_BYTES : end * ID_BYTES]
                 writer.add(keys[at:end], packed[at:end], some)
+                gave_way = bisect_right(rows.repeated, keys[end - 1])
+                duplicates += gave_way
+                del rows.repeated[:gave_way]
                 at = end
         finish(ends=True)
         done = Subtrees(trees, rows.bad, rows.samples)
@@ -170,7 +173,8 @@ class _Rows:
         self._reader: RowReader = columns.reader(self._codec)
         self._plain = PlainRows(columns.rules, columns.namespace.rstrip("/") + "/")
         self._name = columns.name
-        self.duplicates = 0
+        self.repeated: list[bytes] = []
+        """The keys of rows that gave way, ascending; whoever counts them takes them out."""
         self.bad = 0
         self.samples: list[BadRow] = []
 
@@ -201,7 +205,7 @@ class _Rows:
             if some_keys and key <= some_keys[-1]:
                 if key < some_keys[-1]:
                     raise InvalidError(f"rows do not ascend: {key!r} comes after {some_keys[-1]!r}")
-                self.duplicates += 1
+                self.repeated.append(key)
                 some_packed[-1] = max(some_packed[-1], record, key=lambda one: (self._time(key, one), one))
                 continue
             some_keys.append(key)
