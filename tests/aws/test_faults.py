@@ -5,6 +5,7 @@
 """
 
 import os
+from collections import Counter
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -86,7 +87,11 @@ def test_a_verb_makes_the_requests_that_it_makes_in_memory(case: Case, story: St
     expected = undisturbed(case, in_memory, in_memory.scene)
     begin = begun(case, story, tmp_path)
     WIRE.begin()
-    assert undisturbed(case, begin, begin.scene) == expected
+    made = undisturbed(case, begin, begin.scene)
+    if case.heals:  # in the order of IDs, and these are others
+        assert Counter(made) == Counter(expected)
+    else:
+        assert made == expected
     # The size of an object that was put together is asked for.
     assert WIRE.requests == len(expected) + expected.count("complete_multipart")
     assert WIRE.repeated == 0

@@ -19,7 +19,7 @@ from urllib3 import HTTPResponse
 
 from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
 from graveler.storage import dynamodb_tables, s3_objects
-from graveler.storage.aws_requests import Retries
+from graveler.storage.aws_requests import Clients, Retries
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables, settings_of
 from graveler.storage.objects import ObjectConditionError
 from graveler.storage.s3_objects import S3Objects, S3Settings
@@ -461,3 +461,14 @@ def test_a_large_file_goes_up_in_parts_and_leaves_none_behind(
     with pytest.raises(ObjectConditionError):
         store.put("k", file, if_absent=True)
     assert trouble.requests["AbortMultipartUpload"] == 1
+
+
+def test_a_client_is_made_anew_when_the_environment_says_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    clients: Clients[str, object] = Clients(lambda name: made.append(name) or object())  # type: ignore[func-returns-value]
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    first = clients.get("a")
+    assert clients.get("a") is first
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert clients.get("a") is not first
+    assert made == ["a", "a"]

@@ -268,8 +268,22 @@ Name = TypeVar("Name")
 Client = TypeVar("Client")
 
 
+_ENVIRONMENT: Final = (
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SESSION_TOKEN",
+)
+"""What a client takes from the environment when it is made."""
+
+
 class Clients(Generic[Name, Client]):
-    """Clients by their settings, made when they are first used and shared by all threads; a forked process makes its own."""
+    """Clients by their settings and what the environment says beside them, made when they are first used and shared by all
+    threads; a forked process makes its own."""
 
     def __init__(self, make: Callable[[Name], Client]) -> None:
         self._make = make
@@ -278,14 +292,15 @@ class Clients(Generic[Name, Client]):
 
     def get(self, settings: Name) -> Client:
         """The client with these settings."""
-        found = self._made.get(settings)
+        key = settings, *map(os.environ.get, _ENVIRONMENT)
+        found = self._made.get(key)
         if found is None:
             with self._lock:
-                found = self._made.get(settings)
+                found = self._made.get(key)
                 if found is None:
-                    found = self._made[settings] = self._make(settings)
+                    found = self._made[key] = self._make(settings)
         return found
 
     def _forget(self) -> None:
-        self._made: dict[Name, Client] = {}
+        self._made: dict[tuple[Name, *tuple[str | None, ...]], Client] = {}
         self._lock = Lock()
