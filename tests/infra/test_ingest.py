@@ -108,7 +108,9 @@ def test_what_lands_becomes_a_commit(deployed: Deployed, client: Client, aws: Ca
     s3.put_object(Bucket=landing, Key="landed/_SUCCESS", Body=b"")
     until(lambda: len(list(main.log())) == 2)
     (newest, _) = main.log()
-    assert (newest.committer, newest.message) == ("ingest", "Ingest 4 objects by rule all")
+    assert newest.committer == "ingest"
+    # One that came and went counts too, if its events did not come together.
+    assert newest.message in {f"Ingest {count} objects by rule all" for count in (4, 5)}
     assert sorted(entry.path for entry in repo.ref(newest.id).objects()) == sorted([*expected, "raw/_SUCCESS"])
     # Nothing was copied: the entry is the object that landed, and clients read it from there.
     named = f"raw/{names[1]}"

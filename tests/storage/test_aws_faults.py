@@ -465,7 +465,12 @@ def test_a_large_file_goes_up_in_parts_and_leaves_none_behind(
 
 def test_a_client_is_made_anew_when_the_environment_says_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    clients: Clients[str, object] = Clients(lambda name: made.append(name) or object())  # type: ignore[func-returns-value]
+
+    def make(name: str) -> object:
+        made.append(name)
+        return object()
+
+    clients = Clients(make)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     first = clients.get("a")
     assert clients.get("a") is first

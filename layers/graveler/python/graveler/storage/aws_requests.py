@@ -302,5 +302,5 @@ class Clients(Generic[Name, Client]):
         return found
 
     def _forget(self) -> None:
-        self._made: dict[tuple[Name, *tuple[str | None, ...]], Client] = {}
+        self._made: dict[tuple[object, ...], Client] = {}
         self._lock = Lock()
