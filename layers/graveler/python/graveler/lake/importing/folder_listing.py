@@ -5,15 +5,17 @@ import os
 import stat
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import md5
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 from graveler.model import ObjectEntry
 from graveler.tree.record import RecordCodec, encode_key
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _PIECE: Final = 1 << 20
 _IN_FLIGHT: Final = 256
@@ -61,6 +63,8 @@ class FolderListing:
         """
         self._check()
         stop = Event()
+        from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever imports a folder
+
         with ThreadPoolExecutor(self._threads, thread_name_prefix="graveler-import") as pool:
             waiting: deque[Future[tuple[bytes, bytes, int]]] = deque()
             try:
