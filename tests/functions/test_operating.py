@@ -14,7 +14,7 @@ from graveler.errors import BusyError, InvalidError, UnavailableError
 from graveler.functions.configuration import read_configuration
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.executions import ExecutionStarter, execution_name
-from graveler.functions.maintenance import maintain_handler, sweep_operations
+from graveler.functions.maintenance import maintain_handler
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.operating import Caught, operate_handler, why
 from graveler.functions.traffic import Traffic
@@ -25,6 +25,7 @@ from graveler.operations.machine import Machine
 from graveler.operations.operator import SILENT
 from graveler.operations.parted import COMMIT
 from graveler.operations.store import Operation, OperationState
+from graveler.operations.sweeping import sweep
 from infra.state_machine import definition
 from tests.functions.conftest import Handler
 from tests.functions.events import event
@@ -95,7 +96,7 @@ def test_nobody_to_begin_is_said_and_the_clock_begins_it(
         operator.start(repository, COMMIT, asked, "f" * 32)
     assert begun(machine) == []
     working = dispatcher(lake.tables, read_configuration(os.environ))
-    assert sweep_operations(lake, working, time.time() + 60) == 0  # somebody may be about to begin
+    assert sweep(lake, working) == 0  # somebody may be about to begin
     later = time.time() + 2 * SILENT + 1
     monkeypatch.setattr("graveler.lake.clock.time.time", lambda: later)
     assert maintain_handler()({"source": "aws.events"}, Context())["operations"] == 1

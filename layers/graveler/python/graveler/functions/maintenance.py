@@ -3,7 +3,6 @@
 Both are idempotent and may be cut off anywhere; what is not finished is found again by the next run.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -11,16 +10,16 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from graveler.errors import GravelerError, RepositoryNotFoundError, UnavailableError
+from graveler.errors import RepositoryNotFoundError, UnavailableError
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Event, Function
 from graveler.functions.queue import OperationMessage
 from graveler.lake.lake import Lake
 from graveler.model import Repository
 from graveler.operations.dispatch import Dispatcher
-from graveler.operations.operator import Operator
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operations
+from graveler.operations.sweeping import sweep as sweep_operations
 from graveler.retention.operation import ALL_KINDS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
@@ -30,8 +29,6 @@ _RESERVE: Final = 20.0
 
 _LOOK_EVERY: Final = 1.0
 _TOKENS: Final = 10
-
-_log = logging.getLogger(__name__)
 
 
 class Context(Protocol):
@@ -65,7 +62,7 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
                     done = {"operation": message.operation, "repository": message.repository}
                     work_on(function.lake, message, deadline)
             else:
-                begun = sweep_operations(function.lake, operator, deadline)
+                begun = sweep_operations(function.lake, operator, go_on=lambda: time.time() < deadline)
                 done = {"operations": begun, "tokens": sweep(function.lake, deadline)}
         finally:
             function.telemetry.tell(function.traffic.take(), (time.perf_counter() - began) * 1000, done)
@@ -109,20 +106,6 @@ def sweep(lake: Lake, deadline: float) -> int:
             if swept < _TOKENS:
                 break
     return finished
-
-
-def sweep_operations(lake: Lake, operator: Operator, deadline: float) -> int:
-    """Have operations whose workers died begin again, in all repositories, until the ``deadline`` (Unix seconds). How many there
-    were. Cost: a table read for each thousand operations of each repository; of each dead one as :meth:`Operator.sweep`."""
-    dead = 0
-    for repository in _repositories(lake):
-        if time.time() >= deadline:
-            break
-        try:
-            dead += operator.sweep(lake.repository(repository.name))
-        except GravelerError as error:  # of this one; the next run tries again
-            _log.error("operations of repository %r could not be looked after: %s", repository.name, error)
-    return dead
 
 
 def _repositories(lake: Lake) -> Iterator[Repository]:
