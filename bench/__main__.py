@@ -33,7 +33,7 @@ def main() -> None:
         print(json.dumps(measure(arguments)))
         return
     keys_file = keys_of(arguments.keys, arguments.folder)
-    base = arguments.folder / f"base-{keys_file.stem}"
+    base = arguments.folder / f"lake-{keys_file.stem}"
     made = prepare(base, keys_file)
     lines = [
         f"{made}.",

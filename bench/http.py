@@ -50,7 +50,7 @@ def main() -> None:
         port, row, clients = arguments.load
         print(json.dumps(load(int(port), row, int(clients), arguments.seconds, keys_file)))
         return
-    base = arguments.folder / f"base-{keys_file.stem}"
+    base = arguments.folder / f"lake-{keys_file.stem}"
     print(prepare(base, keys_file), end=".\n\n")
     lake = arguments.folder / "run" / "http-lake"
     rmtree(lake, ignore_errors=True)

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import date, timedelta
-from hashlib import md5
 from pathlib import Path
 from shutil import which
+
+from xxhash import xxh3_128_hexdigest
 
 from graveler.model import ObjectEntry
 
@@ -60,11 +61,11 @@ def read(path: Path) -> Iterator[bytes]:
 
 
 def entry(key: bytes, version: int = 0) -> ObjectEntry:
-    """What an inventory would say of this key: all of it derived from the path, and different in each version."""
-    digest = md5(b"%d" % version + key, usedforsecurity=False)
-    size = int.from_bytes(digest.digest()[:2], "big") * 37
+    """What an inventory would say of this key: all of it derived from the path, and different in each version. 0.3 µs."""
+    checksum = xxh3_128_hexdigest(key, version)
+    size = int(checksum[:4], 16) * 37
     path = key.decode()
-    return ObjectEntry(path, EXTERNAL + path, size, digest.hexdigest(), 1_700_000_000 + size)
+    return ObjectEntry(path, EXTERNAL + path, size, checksum, 1_700_000_000 + size)
 
 
 def _index(which_index: str) -> Path:

@@ -190,6 +190,14 @@ def test_records_outside_of_the_destination_are_refused(destination: str, prefix
     assert paths(world.main) == []
 
 
+@pytest.mark.parametrize("listed", [["a/1", "a0", "a/2"], ["a/1", "a/2", "b"], ["Z", "a/1"]])
+def test_one_record_outside_of_the_destination_is_enough(listed: list[str]) -> None:
+    world = World()
+    with pytest.raises(InvalidError, match=r"outside|order"):
+        world.main.import_sources("main", [source(world, "a/", listed)], "m")
+    assert paths(world.main) == []
+
+
 def test_records_out_of_order_are_refused() -> None:
     world = World()
     listing = ImportSource(b"", True, lambda: iter([record(world, "b"), record(world, "a")]))

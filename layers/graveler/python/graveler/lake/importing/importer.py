@@ -5,9 +5,8 @@ What an import lists replaces all that lies under its destination, and nothing e
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import partial
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 
 from msgspec import Struct
 
@@ -20,7 +19,7 @@ from graveler.model import Commit, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.tree import Tree, Trees
-from graveler.tree.writer import TreeWriter, build
+from graveler.tree.writer import BATCH, TreeWriter, build
 
 Listing = Callable[[], Iterator[tuple[bytes, bytes]]]
 """Called once; gives records (key and packed bytes) in ascending order of their keys, all under the destination. If it is a
@@ -99,8 +98,12 @@ class Importer:
             tree = build_parallel(store, self._split, inside, partial(_tell, source.progress))
             if len(tree):
                 return tree  # else let the records say what is wrong with them
-        with closing(_inside(source)) as records:
-            return build(store, self._split, records)
+        records = source.records()
+        try:
+            return build(store, self._split, _inside(source.destination, source.is_prefix, records))
+        finally:
+            if isinstance(records, Generator):
+                records.close()  # its threads end now, and not when somebody collects the garbage
 
     def _replace(self, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
         """``before`` with each destination's interval replaced. Takes whole ranges by reference on both sides of a seam."""
@@ -163,34 +166,35 @@ def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
             )
 
 
-def _inside(source: ImportSource) -> Generator[tuple[bytes, bytes], None, None]:
-    """The source's records; :class:`InvalidError` for one that is not under the destination."""
-    records = source.records()
-    try:
-        yield from _checked(source.destination, source.is_prefix, records)
-    finally:
-        if isinstance(records, Generator):
-            records.close()  # its threads end now, and not when somebody collects the garbage
-
-
 def _inside_part(destination: bytes, is_prefix: bool, part: Part) -> Iterator[tuple[bytes, bytes]]:
-    return _checked(destination, is_prefix, part())
+    return _inside(destination, is_prefix, part())
 
 
-def _checked(
+def _inside(
     destination: bytes, is_prefix: bool, records: Iterable[tuple[bytes, bytes]]
 ) -> Iterator[tuple[bytes, bytes]]:
-    for key, packed in records:
-        if not (key.startswith(destination) if is_prefix else key == destination):
-            raise InvalidError(f"import to {destination.decode()!r} lists {key!r}, which lies outside of it")
-        yield key, packed
+    """The records; :class:`InvalidError` for one that is not under the destination.
+
+    Who writes them refuses keys out of order, and those of a prefix are neighbours: so some thousand lie inside when the
+    first and the last do.
+    """
+
+    def checked() -> Iterator[list[tuple[bytes, bytes]]]:
+        source = iter(records)
+        while some := list(islice(source, BATCH)):
+            for key, _ in (some[0], some[-1]):
+                if not (key.startswith(destination) if is_prefix else key == destination):
+                    raise InvalidError(f"import to {destination.decode()!r} lists {key!r}, which lies outside of it")
+            yield some
+
+    return chain.from_iterable(checked())
 
 
 def _at_destination(source: ImportSource, tree: Tree) -> Tree:
-    """The tree; :class:`InvalidError` if its outermost keys are not under the destination, as :func:`_checked`."""
+    """The tree; :class:`InvalidError` if its outermost keys are not under the destination, as :func:`_inside`."""
     if len(tree):
         outermost = [(tree.info(0).first, b""), (tree.lasts[-1], b"")]
-        for _ in _checked(source.destination, source.is_prefix, outermost):
+        for _ in _inside(source.destination, source.is_prefix, outermost):
             pass
     return tree
 
