@@ -26,10 +26,11 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "createBranchProtectionRulePreflight listBranches getBranch listTags getTag getCommit logCommits findMergeBase "
             "getObject headObject statObject statObjects listObjects getUnderlyingProperties "
             "stageObjectAllowed importStatus listOperations getOperation getImportSources dumpStatus "
+            "listIngestRules getIngestRule getIngestStatus getReconciliation "
             "restoreStatus getGarbageCollection "
             "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
             "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
-            "getSetupState setupCommPrefs"
+            "getSetupState setupCommPrefs getReflog"
         ),
     ),
     (
@@ -41,10 +42,10 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
             "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
             "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
-            "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation"
+            "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation setReadOnly renameBranch"
         ),
     ),
-    ("commit", "commit restoreSubmit"),
+    ("commit", "commit restoreSubmit replayIngest"),
     ("merge", "mergeIntoBranch revertBranch cherryPick"),
     (
         "diff",

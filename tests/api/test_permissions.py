@@ -60,6 +60,7 @@ OF_A_REPOSITORY = frozenset(
         "createBranchProtectionRulePreflight",
         "setGarbageCollectionRulesPreflight",
         "setImportSources",
+        "setReadOnly",
         "checkRepository",
         "dumpSubmit",
         "startGarbageCollection",
@@ -78,6 +79,7 @@ ALL_BRANCHES = frozenset(
 
 BODIES: dict[str, object] = {
     "createBranch": {"name": "main", "source": "main"},
+    "renameBranch": {"name": "main2"},
     "restoreSubmit": {"commits_meta_range_id": "x", "tags_meta_range_id": "x", "branches_meta_range_id": "x"},
     "createRepository": {"name": "repo", "storage_namespace": "local://x"},
 }

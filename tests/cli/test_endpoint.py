@@ -37,7 +37,6 @@ HELP: Final = "it is about the help, whatever the lake"
 
 MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
     test_changes_and_history: {
-        "test_reflog_also_of_a_deleted_branch": NOT_OFFERED,
         "test_import_is_refused": OF_FOLDERS,
     },
     test_copies: {},
@@ -59,7 +58,7 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
         NOT_OFFERED,
     ),
     test_insight: {"test_du_says_which_branch_or_tag_holds_what_is_stored": NOT_OFFERED},
-    test_merges: {"test_cherry_pick": NOT_OFFERED},
+    test_merges: {},
     test_objects_and_transfers: {
         "test_what_goes_wrong_is_told": OF_FOLDERS,
         "test_a_changed_import_is_noticed_and_leaves_no_file": OF_FOLDERS,
@@ -67,8 +66,8 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
     test_repositories_and_refs: {
         "test_a_repository_from_its_creation_to_its_end": OF_FOLDERS,
     },
-    test_resets: {"test_a_branch_is_renamed_with_its_uncommitted_changes": NOT_OFFERED},
-    test_settings: {"test_a_read_only_repository_refuses_changes": NOT_OFFERED},
+    test_resets: {},
+    test_settings: {},
 }
 """Modules whose tests are told again, and why some of each are not."""
 
@@ -103,9 +102,6 @@ def lake(server: tuple[Running, str, str], monkeypatch: pytest.MonkeyPatch) -> P
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("reflog", "lakefs://lake/main"),
-        ("branch", "rename", "lakefs://lake/dev", "other"),
-        ("repo", "read-only", "lake", "on"),
         ("import", "--listing", "list.csv", "lakefs://lake/main/"),
         ("ingest", "rules", "list", "lake"),
         ("ingest", "watch", "."),

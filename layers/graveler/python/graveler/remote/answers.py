@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler import model
+from graveler.history.reflog import Event, LogEntry
 from graveler.lake.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.model import DEFAULT_CONTENT_TYPE, CommitID, MetarangeName, ObjectEntry, RepositoryUID, Totals
 
@@ -45,6 +46,34 @@ class Refs(Struct, frozen=True):
 
     pagination: Pagination
     results: list[Ref]
+
+
+class ReflogEntry(Struct, frozen=True):
+    """What moved a branch."""
+
+    time_ns: int
+    operation: str
+    operation_id: str
+    by: str
+    old: str | None
+    new: str | None
+
+
+class Reflog(Struct, frozen=True):
+    """What moved a branch, the newest first."""
+
+    results: list[ReflogEntry]
+
+    def entries(self) -> list[LogEntry]:
+        """As rows of the lake's log."""
+        return [
+            LogEntry(
+                Event(one.time_ns, one.operation, one.operation_id, one.by),
+                None if one.old is None else CommitID(one.old),
+                None if one.new is None else CommitID(one.new),
+            )
+            for one in self.results
+        ]
 
 
 class Commit(Struct, frozen=True):

@@ -6,7 +6,6 @@ from types import TracebackType
 from graveler.model import Page, Repository
 from graveler.remote import answers
 from graveler.remote.connection import Connection, Query
-from graveler.remote.errors import not_offered
 from graveler.remote.reading import PAGE
 from graveler.remote.repository import RemoteRepository
 
@@ -53,20 +52,16 @@ class RemoteLake:
         read_only: bool = False,
         metadata: Mapping[str, str] | None = None,
     ) -> RemoteRepository:
-        """Make a repository with one branch. Cost: one request; with ``metadata`` one more, after which it is noted."""
-        if read_only and metadata:
-            raise not_offered("creating a read-only repository with metadata")
+        """Make a repository with one branch."""
         document = {
             "name": name,
             "storage_namespace": namespace,
             "default_branch": default_branch,
             "read_only": read_only,
+            "metadata": dict(metadata or {}),
         }
         self._connection.call("POST", ("repositories",), None, document)
-        made = self.repository(name)
-        if metadata:
-            made.set_metadata(metadata)
-        return made
+        return self.repository(name)
 
     def delete_repository(self, name: str, *, force: bool = False) -> None:
         """Forget a repository; its objects stay where they are."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
 from graveler.model import (
@@ -25,11 +25,11 @@ from graveler.model import (
 )
 from graveler.remote import answers
 from graveler.remote.connection import Connection, Query
-from graveler.remote.errors import not_offered
 from graveler.remote.transfers import Transfers
 from graveler.verbs import Progress, no_progress
 
 if TYPE_CHECKING:
+    from graveler.history.reflog import LogEntry
     from graveler.lake.exporting.export import ExportReport
     from graveler.lake.summary import Summary, Usage
 
@@ -110,9 +110,10 @@ class RemoteReader:
         found = self._connection.get((*self._base, "tags"), answers.Refs, query)
         return Page(tuple(ref.tag() for ref in found.results), found.pagination.next_after)
 
-    def reflog(self, branch: str, amount: int = 100) -> NoReturn:
-        """Not in the HTTP API: :class:`InvalidError`."""
-        raise not_offered("the reference log")
+    def reflog(self, branch: str, amount: int = 100) -> "list[LogEntry]":
+        """What moved a branch, the newest first; a thousand entries at most."""
+        path = (*self._base, "branches", branch, "reflog")
+        return self._connection.get(path, answers.Reflog, {"amount": min(amount, PAGE)}).entries()
 
     # Objects
 

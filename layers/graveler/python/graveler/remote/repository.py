@@ -21,7 +21,7 @@ from graveler.remote import answers
 from graveler.remote.errors import not_offered, refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
-from graveler.remote.settings import RemoteSettings, expect_unforced
+from graveler.remote.settings import RemoteSettings
 from graveler.verbs import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -53,9 +53,10 @@ class RemoteRepository(RemoteSettings):
         """Remove a branch and its uncommitted changes."""
         self._connection.call("DELETE", (*self._base, "branches", name), {"force": force})
 
-    def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> NoReturn:
-        """Not in the HTTP API: :class:`InvalidError`."""
-        raise not_offered("renaming a branch")
+    def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
+        """Give a branch another name; its uncommitted changes go with it."""
+        path = (*self._base, "branches", old, "rename")
+        return self._connection.call("POST", path, None, {"name": new, "force": force}).read(answers.Ref).branch()
 
     def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
         """Move a branch to the commit of any ref. Cost: two requests."""
@@ -66,8 +67,7 @@ class RemoteRepository(RemoteSettings):
 
     def undo(self, branch: str, *, by: str = "", force: bool = False) -> Branch:
         """Move a branch back to where it was before what moved it last."""
-        expect_unforced("a forced undo", force)
-        answer = self._connection.call("POST", (*self._base, "branches", branch, "undo"))
+        answer = self._connection.call("POST", (*self._base, "branches", branch, "undo"), {"force": force})
         return answer.read(answers.Ref).branch()
 
     def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
@@ -287,12 +287,11 @@ class RemoteRepository(RemoteSettings):
         force: bool = False,
     ) -> Commit:
         """Make on a branch what one commit changed elsewhere. Conflicts as of :meth:`revert`."""
-        if allow_empty:
-            raise not_offered("picking a commit that changes nothing")
         document = {
             "ref": ref,
             "parent_number": parent_number,
             "commit_overrides": _overrides(message, metadata),
+            "allow_empty": allow_empty,
             "force": force,
         }
         path = (*self._base, "branches", branch, "cherry-pick")

@@ -24,7 +24,7 @@ from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.long import LongVerb, answer
 from graveler.api.operation_documents import OperationDocument
-from graveler.api.queries import ForceQuery, PageQuery, RequiredText
+from graveler.api.queries import DEFAULT_AMOUNT, Amount, ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import InvalidError
@@ -88,6 +88,38 @@ class CherryPickCreation(Struct, frozen=True):
     parent_number: int | None = None
     commit_overrides: CommitOverrides | None = None
     force: bool | None = None
+    allow_empty: bool | None = None
+
+
+class RenameCreation(Struct, frozen=True):
+    """What a branch is to be called."""
+
+    name: str
+    force: bool | None = None
+
+
+class ReflogQuery(Query, frozen=True, kw_only=True):
+    """How many entries, from the newest."""
+
+    amount: Amount = DEFAULT_AMOUNT
+
+
+class ReflogEntry(Struct, frozen=True):
+    """What moved a branch from ``old`` (null: it was created) to ``new`` (null: it was deleted). Equal ones say that only
+    uncommitted changes went. ``time_ns`` is Unix time in nanoseconds."""
+
+    time_ns: int
+    operation: str
+    operation_id: str
+    by: str
+    old: str | None
+    new: str | None
+
+
+class Reflog(Struct, frozen=True):
+    """Entries of a reference log, the newest first."""
+
+    results: list[ReflogEntry]
 
 
 class DiffQuery(PageQuery, frozen=True, kw_only=True):
@@ -189,10 +221,54 @@ def hard_reset_branch(call: Call, repository: str, branch: str, query: HardReset
     Permission.WRITE,
     answers={200: Ref, 400: Error, 403: Error, 404: Error, 412: Error},
 )
-def undo_branch(call: Call, repository: str, branch: str) -> Response:
+def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> Response:
     """Move a branch back to where it was before what moved it last."""
     opened = call.lake.repository(repository)
-    return once(call, lambda: json_response(ref_document(opened.undo(branch, by=call.committer))), lambda: None)
+
+    def move() -> Response:
+        return json_response(ref_document(opened.undo(branch, by=call.committer, force=query.force)))
+
+    return once(call, move, lambda: None)
+
+
+@routes.post(
+    "/repositories/{repository}/branches/{branch}/rename",
+    "renameBranch",
+    Permission.WRITE,
+    answers={200: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
+)
+def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation) -> Response:
+    """Give a branch another name; its uncommitted changes go with it."""
+    call.identity.require(Permission.WRITE, repository, body.name)
+    opened = call.lake.repository(repository)
+
+    def rename() -> Response:
+        return json_response(
+            ref_document(opened.rename_branch(branch, body.name, by=call.committer, force=bool(body.force)))
+        )
+
+    return once(call, rename, lambda: None)
+
+
+@routes.get(
+    "/repositories/{repository}/branches/{branch}/reflog",
+    "getReflog",
+    Permission.READ,
+    answers={200: Reflog, 404: Error},
+)
+def get_reflog(call: Call, repository: str, branch: str, query: ReflogQuery) -> Response:
+    """Say what moved a branch, also one that was deleted: the newest first. Rows are kept for 90 days."""
+    entries = call.lake.repository(repository).reflog(branch, query.amount if query.amount > 0 else DEFAULT_AMOUNT)
+    return json_response(
+        Reflog(
+            [
+                ReflogEntry(
+                    one.event.time_ns, one.event.operation, one.event.operation_id, one.event.by, one.old, one.new
+                )
+                for one in entries
+            ]
+        )
+    )
 
 
 @routes.post(
@@ -267,6 +343,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
             message=overrides.message or "",
             metadata=overrides.metadata,
             committer=call.committer,
+            allow_empty=bool(body.allow_empty),
             force=bool(body.force),
             request_id=known_by,
             limit=limit,
@@ -281,6 +358,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
             message=overrides.message or "",
             metadata=overrides.metadata or {},
             committer=call.committer,
+            allow_empty=bool(body.allow_empty),
             force=bool(body.force),
         )
 

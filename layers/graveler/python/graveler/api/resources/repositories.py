@@ -51,6 +51,7 @@ class RepositoryCreation(Struct, frozen=True):
     storage_id: str | None = None
     sample_data: bool | None = None
     read_only: bool | None = None
+    metadata: dict[str, str] | None = None
 
 
 class MetadataSet(Struct, frozen=True):
@@ -90,6 +91,12 @@ class ImportSources(Struct, frozen=True):
     deployment allows. null: all of those."""
 
     prefixes: list[str] | None
+
+
+class ReadOnly(Struct, frozen=True):
+    """Whether changes are refused that are not forced."""
+
+    read_only: bool
 
 
 @routes.get("/repositories", "listRepositories", Permission.READ, answers={200: RepositoryList})
@@ -139,6 +146,7 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
             default_branch=default_branch,
             by=call.committer,
             read_only=bool(body.read_only),
+            metadata=body.metadata,
         )
         return json_response(repository_document(opened.repository), 201)
 
@@ -185,9 +193,9 @@ def get_metadata(call: Call, repository: str) -> Response:
     Permission.ADMIN,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
-def set_metadata(call: Call, repository: str, body: MetadataSet) -> Response:
+def set_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataSet) -> Response:
     """Set some keys of the metadata; the others stay."""
-    call.lake.repository(repository).set_metadata(body.metadata)
+    call.lake.repository(repository).set_metadata(body.metadata, force=query.force)
     return no_content()
 
 
@@ -197,9 +205,9 @@ def set_metadata(call: Call, repository: str, body: MetadataSet) -> Response:
     Permission.ADMIN,
     answers={204: None, 403: Error, 404: Error},
 )
-def delete_metadata(call: Call, repository: str, body: MetadataKeys) -> Response:
+def delete_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataKeys) -> Response:
     """Remove some keys of the metadata."""
-    call.lake.repository(repository).delete_metadata(body.keys)
+    call.lake.repository(repository).delete_metadata(body.keys, force=query.force)
     return no_content()
 
 
@@ -233,10 +241,11 @@ def get_gc_rules(call: Call, repository: str) -> Response:
     Permission.ADMIN,
     answers={204: None, 400: Error, 403: Error, 404: Error},
 )
-def set_gc_rules(call: Call, repository: str, body: GCRules) -> Response:
+def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) -> Response:
     """Replace the rules for how long objects are kept."""
     branches = {rule.branch_id: rule.retention_days for rule in body.branches}
-    call.lake.repository(repository).set_retention(RetentionRules(body.default_retention_days, branches))
+    rules = RetentionRules(body.default_retention_days, branches)
+    call.lake.repository(repository).set_retention(rules, force=query.force)
     return no_content()
 
 
@@ -252,9 +261,9 @@ def set_gc_rules(call: Call, repository: str, body: GCRules) -> Response:
     Permission.ADMIN,
     answers={204: None, 403: Error, 404: Error},
 )
-def delete_gc_rules(call: Call, repository: str) -> Response:
+def delete_gc_rules(call: Call, repository: str, query: ForceQuery) -> Response:
     """Remove the rules for how long objects are kept."""
-    call.lake.repository(repository).delete_retention()
+    call.lake.repository(repository).delete_retention(force=query.force)
     return no_content()
 
 
@@ -282,12 +291,12 @@ def get_branch_protection(call: Call, repository: str) -> Response:
     Permission.ADMIN,
     answers={204: None, 400: Error, 403: Error, 404: Error, 412: Error},
 )
-def set_branch_protection(call: Call, repository: str, body: list[ProtectionRule]) -> Response:
+def set_branch_protection(call: Call, repository: str, query: ForceQuery, body: list[ProtectionRule]) -> Response:
     """Replace the patterns of protected branches; with a header `If-Match` only if they are as that ETag said."""
     condition = call.headers.get("if-match", "*").strip()
     patterns = [rule.pattern for rule in body]
     if_match = None if condition == "*" else condition.removeprefix("W/").strip('"')
-    call.lake.repository(repository).set_protection(patterns, if_match=if_match)
+    call.lake.repository(repository).set_protection(patterns, if_match=if_match, force=query.force)
     return no_content()
 
 
@@ -302,12 +311,24 @@ def get_import_sources(call: Call, repository: str) -> Response:
 
 
 @routes.put(_SOURCES, "setImportSources", Permission.ADMIN, answers={204: None, 400: Error, 403: Error, 404: Error})
-def set_import_sources(call: Call, repository: str, body: ImportSources) -> Response:
+def set_import_sources(call: Call, repository: str, query: ForceQuery, body: ImportSources) -> Response:
     """Narrow from where objects may be imported, or (null) end that."""
     opened = call.lake.repository(repository)
     if body.prefixes is not None:
         AllowedSources(body.prefixes)  # refuses what could mean another place to somebody
-    opened.set_import_sources(body.prefixes)
+    opened.set_import_sources(body.prefixes, force=query.force)
+    return no_content()
+
+
+@routes.put(
+    "/repositories/{repository}/settings/read_only",
+    "setReadOnly",
+    Permission.ADMIN,
+    answers={204: None, 400: Error, 404: Error},
+)
+def set_read_only(call: Call, repository: str, body: ReadOnly) -> Response:
+    """Refuse every change that is not forced, or allow changes again. What is uncommitted stays."""
+    call.lake.repository(repository).set_read_only(body.read_only)
     return no_content()
 
 
