@@ -86,14 +86,19 @@ class StagedChanges:
 
     def chunk(self, tokens: Sequence[Token], start: bytes, end: bytes | None, limit: int = PAGE) -> StagedChunk:
         """Some records with ``start <= key < end``. One table read for each token and shard."""
+        # The newest token's pages last: they overwrite.
+        places = [partition for token in reversed(tokens) for partition in self._partitions(token)]
+        pages = self._tables.query_many([Query(partition, start, end, limit) for partition in places])
+        if len(pages) == 1:
+            items, more = pages[0].items, pages[0].more
+            keys = [key for key, _ in items]
+            return StagedChunk(keys, [_record(item) for _, item in items], keys[-1] if more else None)
         complete_upto: bytes | None = None
         found: dict[bytes, bytes | None] = {}
-        for token in reversed(tokens):  # the newest last: it overwrites
-            for partition in self._partitions(token):
-                page = self._tables.query(partition, start=start, end=end, limit=limit)
-                found.update((key, _record(item)) for key, item in page.items)
-                if page.more and (complete_upto is None or page.items[-1][0] < complete_upto):
-                    complete_upto = page.items[-1][0]
+        for page in pages:
+            found.update((key, _record(item)) for key, item in page.items)
+            if page.more and (complete_upto is None or page.items[-1][0] < complete_upto):
+                complete_upto = page.items[-1][0]
         keys = sorted(found)
         if complete_upto is not None:
             while keys[-1] > complete_upto:

