@@ -134,7 +134,9 @@ def log_by_definition(
     waiting, met, shown = [start], {start.id}, []
     while waiting:
         waiting = [commit for commit in waiting if since is None or commit.created >= since]
-        waiting.sort(key=lambda commit: (-commit.created, -commit.generation, commit.id))
+        waiting.sort(
+            key=lambda commit: (-commit.created, -commit.generation)
+        )  # of equals the first to come stays first
         if not waiting:
             break
         shown.append(waiting.pop(0))
@@ -196,10 +198,18 @@ def test_a_log_with_time_in_order_is_sorted_and_complete(seed: int) -> None:
     world = build(random_shape(Random(seed), 200, roots=0.01, skew=False))
     shown = list(log(world.cold(), world.all[-1].id))
     assert {commit.id for commit in shown} == ancestors(world)[world.all[-1].id]
-    assert all(
-        (-one.created, -one.generation, one.id) < (-other.created, -other.generation, other.id)
-        for one, other in pairwise(shown)
-    )
+    assert all((-one.created, -one.generation) <= (-other.created, -other.generation) for one, other in pairwise(shown))
+
+
+def test_of_commits_of_one_second_first_parents_come_first() -> None:
+    """What was merged follows the commit that it was merged into, whatever their IDs."""
+    world = World()
+    root = world.add(created=1)
+    ours, theirs = (world.add(root, created=2) for _ in range(2))
+    for one, other in ((ours, theirs), (theirs, ours)):
+        tip = world.add(one, other, created=2)
+        assert list(log(world.cold(), tip.id)) == [tip, one, other, root]
+        assert pages(world.cold(), tip.id, 1, False, None, None) == [tip, one, other, root]
 
 
 def test_an_unordered_log_pages_as_well_as_an_ordered_one() -> None:

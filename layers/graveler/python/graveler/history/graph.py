@@ -115,7 +115,7 @@ def log(
     limit: int | None = None,
 ) -> Iterator[Commit]:
     """The commits that ``start`` can reach, itself first: of those whose child was shown always the one created last, then
-    the one with the higher generation, then with the smaller ID. Each once.
+    the one with the higher generation, then the one that was reached first, first parents before others. Each once.
 
     ``first_parent`` follows no other parents; ``since`` (Unix seconds) leaves out commits created before, and what only they
     reach; ``stop_at`` is the last commit shown; ``limit`` is how many are shown at most. Requests: one for each 32 shown in a
@@ -247,10 +247,11 @@ class _LogWalk:
     ) -> None:
         self._reader = _Reader(commits, first_parent=first_parent)
         self._first_parent, self._since, self._passed = first_parent, since, passed
-        self._queue: list[tuple[int, int, CommitID, Commit]] = []
+        self._queue: list[tuple[int, int, int, Commit]] = []
         self._arriving: Sequence[CommitID] = seeds
+        self._arrived = 0
         self._seen = set(seeds)
-        self._last: tuple[int, int, CommitID] | None = None
+        self._last: tuple[int, int, int] | None = None
         self.ordered = True
 
     def next(self, ahead: int = READ_BATCH) -> Commit | None:
@@ -258,15 +259,16 @@ class _LogWalk:
         more."""
         if self._passed is not None:
             passed, *_ = self._reader.take([self._passed, *self._arriving], ahead)
-            self._last, self._passed = _log_order(passed), None
+            self._last, self._passed = _log_order(passed, -1), None
         for commit in self._reader.take(self._arriving, ahead):
             if self._since is None or commit.created >= self._since:
-                heappush(self._queue, (*_log_order(commit), commit))
+                heappush(self._queue, (*_log_order(commit, self._arrived), commit))
+                self._arrived += 1
         self._arriving = ()
         if not self._queue:
             return None
-        commit = heappop(self._queue)[3]
-        place = _log_order(commit)
+        created, generation, arrived, commit = heappop(self._queue)
+        place = (created, generation, arrived)
         self.ordered = self.ordered and (self._last is None or self._last < place)
         self._last = place
         self._arriving = [cid for cid in _followed(commit, self._first_parent) if cid not in self._seen]
@@ -278,12 +280,13 @@ class _LogWalk:
         return self._reader.take(_followed(commit, self._first_parent))
 
     def frontier(self) -> list[CommitID]:
-        """Where the walk would go on."""
-        return [*(cid for _, _, cid, _ in self._queue), *self._arriving]
+        """Where the walk would go on, in the order in which it came there."""
+        waiting = sorted(self._queue, key=lambda place: place[2])
+        return [*(commit.id for *_, commit in waiting), *self._arriving]
 
 
-def _log_order(commit: Commit) -> tuple[int, int, CommitID]:
-    return -commit.created, -commit.generation, commit.id
+def _log_order(commit: Commit, arrived: int) -> tuple[int, int, int]:
+    return -commit.created, -commit.generation, arrived
 
 
 class _Reader:
