@@ -83,6 +83,35 @@ def test_where_files_of_trees_were_found_is_counted_by_tier(
     assert where(machine("alone", shares=False)) == {"ScratchHits": files}
 
 
+def test_a_cache_that_is_not_there_costs_a_read_and_is_counted(
+    deployment: None,
+    write: Handler,
+    authorization: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the shared file system was mounted at is a file, so that all it is asked for fails."""
+    created = {"name": "unmounted", "storage_namespace": "s3://lake/unmounted"}
+    assert write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)["statusCode"] == 201
+    lake = open_deployed_lake(read_configuration(os.environ), Traffic())
+    lake.repository("unmounted").upload("main", "a", b"1")
+    lake.repository("unmounted").commit("main", "one")
+    (tmp_path / "gone").write_bytes(b"")
+    monkeypatch.setenv("GRAVELER_SHARED_CACHE", str(tmp_path / "gone"))
+    monkeypatch.setenv("GRAVELER_CACHE", str(tmp_path / "new machine"))
+    handler = api_handler("read")
+    listing = event("GET", f"{REPOSITORIES}/unmounted/refs/main/objects/ls", authorization=authorization)
+    capsys.readouterr()
+    for expected in ({"CacheMisses": 2.0, "CacheFailures": 4.0}, {"MemoryHits": 1.0}):
+        answer = handler(listing, None)
+        assert answer["statusCode"] == 200
+        assert [entry["path"] for entry in json.loads(answer["body"])["results"]] == ["a"]
+        (line,) = figures(capsys.readouterr().out)
+        names = ("MemoryHits", "ScratchHits", "SharedHits", "CacheMisses", "CacheFailures")
+        assert {name: line[name][0] for name in names if line.get(name, [0.0])[0]} == expected
+
+
 def test_figures_have_one_dimension(write: Handler, capsys: pytest.CaptureFixture[str]) -> None:
     """Each value of a dimension is paid for as a metric of its own."""
     write(event("GET", "/api/v1/healthcheck"), None)
@@ -176,7 +205,9 @@ def test_counts_begin_anew_when_they_are_taken() -> None:
     for tier in Tier:
         traffic.note_file(tier)
     traffic.note_file(Tier.MEMORY)
+    traffic.note_cache_failure()
     counts = traffic.take()
+    assert counts.cache_failures == 1
     assert (counts.tables, counts.objects, counts.retries) == (1, 2, 1)
     assert (counts.in_memory, counts.in_scratch, counts.shared, counts.missed) == (2, 1, 1, 1)
     assert traffic.take().objects == 0

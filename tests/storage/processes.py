@@ -112,3 +112,16 @@ def _fill(cache: Cache, name: str, times: int) -> None:
         for other in "abc":
             copy = cache.get(f"{other}-{number}")
             assert copy is None or copy.data == bytes([number % 256]) * 1000
+
+
+def read_through_shared_cache(lake: Path, near: Path, shared: Path, objects: int, times: int) -> None:
+    """Read a whole repository again and again, each time as a machine that has just come, behind a small cache that all share."""
+    from graveler.lake.lake import Lake
+
+    with SqliteTables(lake / "tables.sqlite") as tables:
+        for turn in range(times):
+            cache = Tiers(FileCache(near / str(turn), 1 << 20, 1000), FileCache(shared, 12_000, 1000))
+            repository = Lake(tables, lambda _: FolderObjects(lake / "objects" / "repo"), cache=cache).repository(
+                "repo"
+            )
+            assert [entry.size for entry in repository.objects("main@")] == list(range(objects))

@@ -1,7 +1,5 @@
 """The cache is bounded, forgets what was used longest ago, and never makes an operation fail."""
 
-import errno
-import logging
 import multiprocessing
 import os
 import pickle
@@ -234,26 +232,6 @@ def test_a_damaged_copy_is_the_readers_to_notice_and_is_replaced(cache: FileCach
     cache.drop("a")
     cache.put("a", b"whole")
     assert _held(cache, "a") == [b"whole"]
-
-
-def test_a_full_disk_is_counted_and_no_failure(
-    cache: FileCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    cache.put("a", b"old")
-
-    def refuse(path: Path, data: bytes) -> None:
-        with path.open("wb") as file:
-            file.write(data[:1])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(Path, "write_bytes", refuse)
-        cache.put("a", b"new")
-        cache.put("b", b"new")
-    assert cache.failures == 2
-    assert "No space left" in caplog.text
-    assert _held(cache, "a", "b") == [b"old", None]
-    assert [path.name for path in (tmp_path / "new" / "cache").iterdir()] == ["a"]
 
 
 def test_what_is_in_its_way_is_counted_and_no_failure(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """Opening the lake of a deployment: DynamoDB, S3, and caches that count what they find.
 
 A file of a tree is looked for in this process's memory, then in ``/tmp``, then in the file system that functions share (if there
-is one), then in S3.
+is one), then in S3. What a cache cannot do, since a disk is full or a file system is not there, is counted, and S3 has it.
 """
 
 import math
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -44,17 +45,21 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
     One process works for an operation: Lambda has no shared memory for more of them.
     """
     note = {tier: partial(traffic.note_file, tier) for tier in Tier}
+
+    def files(folder: Path, max_bytes: int, recheck_after: float) -> FileCache:
+        return FileCache(folder, max_bytes, recheck_after, time.time, traffic.note_cache_failure)
+
     notes_bytes = max(1, configuration.cache_bytes // _NOTES_SHARE)
     files_bytes = max(1, configuration.cache_bytes - notes_bytes)
-    cache: Cache = Counted(FileCache(configuration.cache / "files", files_bytes, GRACE / 2), note[Tier.SCRATCH])
+    cache: Cache = Counted(files(configuration.cache / "files", files_bytes, GRACE / 2), note[Tier.SCRATCH])
     if configuration.shared_cache is not None:
-        shared = FileCache(configuration.shared_cache, configuration.shared_cache_bytes, GRACE / 2)
+        shared = files(configuration.shared_cache, configuration.shared_cache_bytes, GRACE / 2)
         cache = Tiers(cache, Counted(shared, note[Tier.SHARED]))
     return open_lake(
         configuration.objects,
         configuration.tables,
         cache=Counted(cache, missed=note[Tier.STORE]),
-        notes=FileCache(configuration.cache / "notes", notes_bytes, math.inf),
+        notes=files(configuration.cache / "notes", notes_bytes, math.inf),
         found_open=note[Tier.MEMORY],
         scratch=_SCRATCH,
     )

@@ -51,6 +51,8 @@ class Telemetry:
         if self._shares:
             metrics.add_metric(name="SharedHits", unit=count, value=counts.shared)
         metrics.add_metric(name="CacheMisses", unit=count, value=counts.missed)
+        if counts.cache_failures:  # it is paid for in the hours only in which it is told
+            metrics.add_metric(name="CacheFailures", unit=count, value=counts.cache_failures)
         metrics.add_metric(name="ColdStarts", unit=count, value=int(self._cold))
         metrics.add_metric(name="Time", unit=MetricUnit.Milliseconds, value=round(ms, 3))
         for name, value in properties.items():

@@ -1,4 +1,5 @@
-"""How many requests a function has sent, repetitions among them, and where it found the files of trees that it looked for."""
+"""How many requests a function has sent, repetitions among them, where it found the files of trees that it looked for, and what
+its caches could not do."""
 
 from enum import Enum, auto
 from threading import Lock
@@ -19,6 +20,7 @@ class Counts(Struct):
     in_scratch: int = 0
     shared: int = 0
     missed: int = 0
+    cache_failures: int = 0
 
 
 class Tier(Enum):
@@ -61,6 +63,11 @@ class Traffic:
                     self._counts.shared += 1
                 case Tier.STORE:
                     self._counts.missed += 1
+
+    def note_cache_failure(self) -> None:
+        """A cache could not read, write or remove a copy, and went on without."""
+        with self._lock:
+            self._counts.cache_failures += 1
 
     def take(self) -> Counts:
         """The counts, which begin anew."""

@@ -3,8 +3,12 @@
 The file system is the only thing that they share: a file's modification time says when its contents were last known to be
 in the store, its access time when it was last used, and nobody keeps an index. Files may vanish at any time. A cache never
 makes an operation fail: what it cannot do, it leaves undone, counts and logs.
+
+Of a file system it needs no more than NFS promises: a rename replaces a file at once, a file that another machine removes may be
+gone while it is read (ESTALE), and what could not be stored is said at the latest when the file is closed.
 """
 
+import errno
 import logging
 import os
 import re
@@ -26,6 +30,9 @@ _TEMPORARY: Final = ".writing-"
 _LEFTOVER_AGE: Final = 3600
 _USE_STEP: Final = 60.0
 """Seconds: the least recently used are told apart by steps of this. Writing down each use would make reading expensive."""
+_LOG_EVERY: Final = 60.0
+"""Seconds between two lines of the log about the same trouble: a file system that is broken is so for each file."""
+_FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class CachedFile(Struct, frozen=True):
@@ -61,7 +68,8 @@ class FileCache:
     """At most ``max_bytes`` of files in ``folder``, which is made when needed; the least recently used go first.
 
     Each process looks at the whole folder only after it has added a sixteenth of ``max_bytes``, so n processes may exceed the
-    bound by n - 1 sixteenths for a moment. ``clock`` gives Unix seconds.
+    bound by n - 1 sixteenths for a moment. On a disk that is full before, it gives way by sixteenths of what it holds. ``clock``
+    gives Unix seconds; ``failed`` is called for each thing that could not be done (not by copies in other processes).
     """
 
     def __init__(
@@ -70,6 +78,7 @@ class FileCache:
         max_bytes: int,
         recheck_after_seconds: float,
         clock: Callable[[], float] = time.time,
+        failed: Callable[[], None] = lambda: None,
     ) -> None:
         if max_bytes < 1:
             raise InvalidError(f"a cache of {max_bytes} bytes; give it 1 or more, or use none")
@@ -77,9 +86,11 @@ class FileCache:
         self._max_bytes = max_bytes
         self._recheck_after = recheck_after_seconds
         self._clock = clock
+        self._tell = failed
         self._lock = Lock()
         self._room_left = 0
         self._under_way = 0
+        self._logged: dict[str, float] = {}
         self.failures = 0
         """How often this object could not read, write or remove something, and went on without."""
 
@@ -89,19 +100,18 @@ class FileCache:
     def get(self, name: str) -> CachedFile | None:
         """The copy of this name, or None. Cost: one open, one read."""
         path = self._path(name)
-        now = self._clock()
         try:
-            with path.open("rb", buffering=0) as file:
-                status = os.fstat(file.fileno())
-                data = file.read(status.st_size + 1)
-                if abs(now - status.st_atime) >= _USE_STEP:
-                    os.utime(file.fileno(), ns=(_ns(now), status.st_mtime_ns))
+            try:
+                return self._read(path)
+            except OSError as error:
+                if error.errno != errno.ESTALE:
+                    raise
+                return self._read(path)  # another machine has replaced or removed it meanwhile
         except FileNotFoundError:
             return None
         except OSError as error:
             self._failed("read", name, error)
             return None
-        return CachedFile(data, abs(now - status.st_mtime) > self._recheck_after, status.st_mtime)
 
     def put(self, name: str, data: bytes, known: float | None = None) -> None:
         """Keep a copy that the store was last known to have at ``known`` (Unix seconds; None: now). Replaces one of this name."""
@@ -116,23 +126,25 @@ class FileCache:
                     self._under_way -= len(data)
         except OSError as error:
             self._failed("write", name, error)
+            if error.errno in _FULL:
+                self._give_way(len(data))
 
     def confirm(self, name: str) -> None:
         """Note that the store was seen to have this file just now."""
         now = _ns(self._clock())
         try:
             os.utime(self._path(name), ns=(now, now))
-        except FileNotFoundError:
-            return
         except OSError as error:
-            self._failed("touch", name, error)
+            if not _is_gone(error):
+                self._failed("touch", name, error)
 
     def drop(self, name: str) -> None:
         """Remove the copy of this name; none is success."""
         try:
-            self._path(name).unlink(missing_ok=True)
+            self._path(name).unlink()
         except OSError as error:
-            self._failed("remove", name, error)
+            if not _is_gone(error):
+                self._failed("remove", name, error)
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
@@ -141,9 +153,27 @@ class FileCache:
 
     def _failed(self, doing: str, name: str, error: OSError) -> None:
         self.failures += 1
-        _log.warning(
-            "cache %s: cannot %s %s (%s); going on without it", self._folder, doing, name, error.strerror or error
-        )
+        self._tell()
+        now = time.monotonic()
+        if now - self._logged.get(doing, -_LOG_EVERY) >= _LOG_EVERY:
+            self._logged[doing] = now
+            _log.warning(
+                "cache %s: cannot %s %s (%s); going on without it", self._folder, doing, name, error.strerror or error
+            )
+
+    def _read(self, path: Path) -> CachedFile:
+        now = self._clock()
+        with path.open("rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            data = file.read(status.st_size + 1)
+            if len(data) < status.st_size:  # as a network's file system may do
+                data += file.readall()
+            if abs(now - status.st_atime) >= _USE_STEP:
+                try:
+                    os.utime(file.fileno(), ns=(_ns(now), status.st_mtime_ns))
+                except OSError as error:  # as where nothing may be written
+                    self._failed("touch", path.name, error)
+        return CachedFile(data, abs(now - status.st_mtime) > self._recheck_after, status.st_mtime)
 
     def _write(self, path: Path, data: bytes, known: float | None) -> None:
         temporary = self._folder / f"{_TEMPORARY}{token_hex(8)}"
@@ -180,35 +210,61 @@ class FileCache:
     def _evict(self, size: int) -> int:
         """Look at the folder; if ``size`` more and a sixteenth do not fit, remove the least recently used until a quarter is
         free. Returns the bytes that stay."""
+        total, files = self._look()
+        if total + size + self._max_bytes // 16 > self._max_bytes:
+            total -= self._remove(files, total + size - self._max_bytes * 3 // 4)
+        return total
+
+    def _give_way(self, size: int) -> None:
+        """The disk is full, by us or by others: remove a sixteenth of what is there, and at least ``size``."""
+        try:
+            total, files = self._look()
+        except OSError as error:
+            self._failed("list", ".", error)
+            return
+        self._remove(files, max(size, total // 16))
+
+    def _look(self) -> tuple[int, list[tuple[float, int, str]]]:
+        """The bytes in the folder; and its files by when they were used, with their sizes, those first that nobody uses."""
         now = self._clock()
         total = 0
         files: list[tuple[float, int, str]] = []
         try:
             with os.scandir(self._folder) as entries:
                 for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        continue  # not ours
-                    with suppress(FileNotFoundError):
+                    try:
+                        if entry.is_dir(follow_symlinks=False):
+                            continue  # not ours
                         status = entry.stat()
-                        total += status.st_size
-                        if not entry.name.startswith(_TEMPORARY):
-                            files.append((status.st_atime, status.st_size, entry.name))
-                        elif now - status.st_mtime > _LEFTOVER_AGE:  # its writer has died
-                            files.append((0.0, status.st_size, entry.name))
+                    except OSError as error:
+                        if not _is_gone(error):
+                            self._failed("look at", entry.name, error)
+                        continue
+                    total += status.st_size
+                    if not entry.name.startswith(_TEMPORARY):
+                        files.append((status.st_atime, status.st_size, entry.name))
+                    elif now - status.st_mtime > _LEFTOVER_AGE:  # its writer has died
+                        files.append((0.0, status.st_size, entry.name))
         except FileNotFoundError:
-            return 0
-        if total + size + self._max_bytes // 16 > self._max_bytes:
-            files.sort()
-            for _, length, name in files:
-                if total + size <= self._max_bytes * 3 // 4:
-                    break
-                try:
-                    (self._folder / name).unlink(missing_ok=True)
-                except OSError as error:
+            return 0, []
+        return total, sorted(files)
+
+    def _remove(self, files: list[tuple[float, int, str]], size: int) -> int:
+        """Remove the first of the files, until ``size`` bytes are free. Returns how many are."""
+        removed = 0
+        for _, length, name in files:
+            if removed >= size:
+                break
+            try:
+                (self._folder / name).unlink()
+            except OSError as error:
+                if not _is_gone(error):
                     self._failed("remove", name, error)
+                    if error.errno == errno.EROFS:
+                        break  # nor can the others
                     continue
-                total -= length
-        return total
+            removed += length
+        return removed
 
 
 class Tiers:
@@ -261,6 +317,10 @@ class CacheNotes:
     def put(self, name: str, data: bytes) -> None:
         """Note something."""
         self._cache.put(name, data)
+
+
+def _is_gone(error: OSError) -> bool:
+    return error.errno in (errno.ENOENT, errno.ESTALE)
 
 
 def _ns(seconds: float) -> int:
