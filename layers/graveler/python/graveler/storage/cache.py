@@ -9,7 +9,6 @@ gone while it is read (ESTALE), and what could not be stored is said at the late
 """
 
 import errno
-import logging
 import os
 import re
 import time
@@ -24,7 +23,6 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError
 
-_log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
 _TEMPORARY: Final = ".writing-"
 _LEFTOVER_AGE: Final = 3600
@@ -157,7 +155,9 @@ class FileCache:
         now = time.monotonic()
         if now - self._logged.get(doing, -_LOG_EVERY) >= _LOG_EVERY:
             self._logged[doing] = now
-            _log.warning(
+            import logging  # 3 ms, which who reads one object does not have to wait for
+
+            logging.getLogger(__name__).warning(
                 "cache %s: cannot %s %s (%s); going on without it", self._folder, doing, name, error.strerror or error
             )
 

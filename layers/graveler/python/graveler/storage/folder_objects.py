@@ -26,7 +26,6 @@ from functools import partial
 from io import FileIO
 from pathlib import Path
 from secrets import randbelow, token_hex
-from shutil import rmtree
 from zlib import crc32
 
 from graveler.errors import GravelerError, InvalidError, UnavailableError
@@ -197,7 +196,7 @@ class FolderObjects:
         for path in _children(self._hidden / "uploads"):
             with suppress(OSError):
                 if path.stat().st_mtime < moment - _UPLOAD_LEFTOVER_AGE:
-                    rmtree(path)
+                    _remove_tree(path)
                     removed += 1
         return removed
 
@@ -275,13 +274,13 @@ class FolderObjects:
             for piece in pieces:
                 writer.write(piece)
             stored = writer.finish()
-        rmtree(folder, ignore_errors=True)  # the object is complete; what stays is swept in a week
+        _remove_tree(folder, ignore_errors=True)  # the object is complete; what stays is swept in a week
         return stored
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
         """Forget an upload and its parts."""
         with suppress(UploadMissingError), self._explained("aborting an upload of", key):
-            rmtree(self._upload(key, upload_id))
+            _remove_tree(self._upload(key, upload_id))
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
         """None: :meth:`sweep_leftovers` removes them."""
@@ -584,6 +583,12 @@ def _pieces_of_file(path: Path) -> Iterator[bytes]:
                 yield piece
     except OSError as error:
         raise unavailable(error, f"reading {path}") from error
+
+
+def _remove_tree(folder: Path, *, ignore_errors: bool = False) -> None:
+    from shutil import rmtree  # 2 ms, and seldom needed
+
+    rmtree(folder, ignore_errors=ignore_errors)
 
 
 def _children(folder: Path) -> list[Path]:
