@@ -145,10 +145,10 @@ def test_an_answer_is_what_a_gateway_takes(write: Handler) -> None:
     assert answer["statusCode"] == 404
 
 
-def test_an_answer_that_lambda_would_not_let_through_says_what_to_do(
+def test_a_page_that_lambda_would_not_let_through_is_made_shorter(
     deployment: None, write: Handler, authorization: str
 ) -> None:
-    """The fault of a page of objects with very much metadata."""
+    """The fault of objects with very much metadata. What is no page says what to do."""
     created = {"name": "large", "storage_namespace": "s3://lake/large"}
     assert write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)["statusCode"] == 201
     repository = open_deployed_lake(read_configuration(os.environ), Traffic()).repository("large")
@@ -156,18 +156,27 @@ def test_an_answer_that_lambda_would_not_let_through_says_what_to_do(
     entries = [ObjectEntry(f"{n:02}", "s3://raw/a", 1, "0" * 32, 0, metadata={"note": note}) for n in range(30)]
     repository.link_many("main", entries)
 
-    def listing(amount: int) -> dict[str, Any]:
-        path = f"{REPOSITORIES}/large/refs/main/objects/ls"
-        return write(event("GET", path, query=f"amount={amount}", authorization=authorization), None)
+    objects = f"{REPOSITORIES}/large/refs/main/objects"
+    listed: list[str] = []
+    pages, after = 0, ""
+    while pages == 0 or after:
+        query = f"amount=30&after={after}&user_metadata=true"
+        answer = write(event("GET", f"{objects}/ls", query=query, authorization=authorization), None)
+        assert answer["statusCode"] == 200
+        assert MAX_ANSWER // 2 * (pages == 0) <= len(json.dumps(answer)) <= MAX_ANSWER
+        page = json.loads(answer["body"])
+        listed += [entry["path"] for entry in page["results"]]
+        pages, after = pages + 1, page["pagination"]["next_offset"]
+    assert listed == [entry.path for entry in entries]
+    assert pages == 2
 
-    refused = listing(30)
+    paths = {"paths": listed}
+    refused = write(event("POST", f"{objects}/stats", body=paths, authorization=authorization), None)
     assert refused["statusCode"] == 400
-    assert "ask for a smaller amount" in json.loads(refused["body"])["message"]
+    assert "ask for less at once" in json.loads(refused["body"])["message"]
     assert refused["headers"]["x-request-id"] == "request"
-    answer = listing(10)
-    assert answer["statusCode"] == 200
-    assert len(json.dumps(answer)) <= MAX_ANSWER
-    assert len(json.loads(answer["body"])["results"]) == 10
+    few = event("POST", f"{objects}/stats", body={"paths": listed[:10]}, authorization=authorization)
+    assert write(few, None)["statusCode"] == 200
 
 
 @pytest.mark.parametrize(

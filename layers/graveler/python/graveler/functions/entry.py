@@ -1,10 +1,14 @@
-"""The entry points: an event of API Gateway in, its answer out, by the application that every face runs."""
+"""The entry points: an event of API Gateway in, its answer out, by the application that every face runs.
+
+Lambda carries 6 MB each way. What comes in is refused here with a sentence before it gets so large that the gateway refuses it
+without one; a page that would not get out is made shorter.
+"""
 
 import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
@@ -12,6 +16,7 @@ from urllib.parse import quote
 from graveler.access.authentication import Access
 from graveler.api.application import Application
 from graveler.api.response import JSON_TYPE
+from graveler.api.settings import DEFAULT_MAX_BODY
 from graveler.functions.configuration import Configuration, read_configuration
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.opening import open_deployed_lake
@@ -23,6 +28,8 @@ from graveler.storage.aws_requests import observe
 Event = dict[str, Any]
 """As Lambda hands it over: JSON."""
 
+MAX_BODY: Final = DEFAULT_MAX_BODY
+"""Bytes of a request's body, as of an object that is answered with its bytes; base64 makes a third more of them."""
 MAX_ANSWER: Final = 6 * 1024 * 1024
 """Bytes of an answer as JSON, the body's own escapes included: Lambda's limit."""
 _SMALL: Final = MAX_ANSWER // 6
@@ -59,7 +66,7 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
         function, application = opened()
         function.telemetry.begin(str(event.get("requestContext", {}).get("requestId", "")))
         path = raw_path(event.get("rawPath", "/"))
-        answer = fitting(application({**event, "rawPath": path}))
+        answer = answered(application, {**event, "rawPath": path})
         operation = answer.pop("graveler.operation", "")
         named = _REPOSITORY.match(path)
         function.telemetry.tell(
@@ -77,16 +84,54 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
     return handler
 
 
-def fitting(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer; if it is more than Lambda lets through, a 400 that says so instead of Lambda's own 502."""
+def answered(application: Callable[[Event], Event], event: Event) -> Event:
+    """The application's answer, of a size that Lambda lets through: a page that is longer is asked for again with fewer results,
+    of which a client may get less than it asked for. What cannot be shorter is a 400 that says so, instead of Lambda's own 502;
+    and a request that is too large a 413."""
+    if (received := _body_bytes(event)) > MAX_BODY:
+        return _refused(
+            413,
+            f"the body has {received:,} bytes, and at most {MAX_BODY:,} come through a function; upload what is larger by a "
+            "presigned URL, and ask for many things in several requests",
+            {"x-request-id": str(event.get("requestContext", {}).get("requestId", ""))},
+        )
+    answer = application(event)
     if len(answer["body"]) <= _SMALL or (size := len(json.dumps(answer))) <= MAX_ANSWER:
         return answer
-    said = (
-        f"the answer has {size:,} bytes, and at most {MAX_ANSWER:,} come through a function; ask for a smaller amount"
-    )
-    headers = {**answer["headers"], "content-type": JSON_TYPE}
-    document = json.dumps({"message": said})
-    return {**answer, "statusCode": 400, "headers": headers, "body": document, "isBase64Encoded": False}
+    shorter = _shorter(event, answer, size)
+    if shorter is not None:
+        return answered(application, shorter)
+    said = f"the answer has {size:,} bytes, and at most {MAX_ANSWER:,} come through a function; ask for less at once"
+    return {**answer, **_refused(400, said, answer["headers"])}
+
+
+def _refused(status: int, message: str, headers: Mapping[str, str] | None = None) -> Event:
+    return {
+        "statusCode": status,
+        "headers": {**(headers or {}), "content-type": JSON_TYPE},
+        "body": json.dumps({"message": message}),
+        "isBase64Encoded": False,
+    }
+
+
+def _body_bytes(event: Event) -> int:
+    body = event.get("body") or ""
+    if event.get("isBase64Encoded"):
+        return len(body) * 3 // 4 - body[-2:].count("=")
+    return len(body) if body.isascii() else len(body.encode("utf-8", "surrogatepass"))
+
+
+def _shorter(event: Event, answer: Event, size: int) -> Event | None:
+    """The request for a page of fewer results, if it is one for a page of several."""
+    if event["requestContext"]["http"]["method"] != "GET" or answer["isBase64Encoded"]:
+        return None
+    document = json.loads(answer["body"])
+    results = len(document["results"]) if "pagination" in document else 0
+    if results < 2:
+        return None
+    amount = max(1, results * MAX_ANSWER // (size + size // 8))
+    rest = [pair for pair in event["rawQueryString"].split("&") if pair and not pair.startswith("amount=")]
+    return {**event, "rawQueryString": "&".join([*rest, f"amount={amount}"])}
 
 
 def raw_path(path: str) -> str:
