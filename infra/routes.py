@@ -30,7 +30,9 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "restoreStatus getGarbageCollection "
             "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
             "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
-            "getSetupState setupCommPrefs getReflog"
+            "getSetupState setupCommPrefs getReflog listAccessKeys getAccessKey listDumps listDumpsInNamespace "
+            "listGarbageCollectionReports getGarbageCollectionReport listGarbageCollectionFiles listHolds "
+            "listDeletedRepositories getCheck getSpaceMeasurement previewGCRules"
         ),
     ),
     (
@@ -42,7 +44,10 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
             "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
             "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
-            "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation setReadOnly renameBranch"
+            "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation setReadOnly renameBranch "
+            "createIngestRule setIngestRule deleteIngestRule startReconciliation "
+            "createAccessKey revokeAccessKey restoreGarbage createHold deleteHold purgeRepository startCheck "
+            "startSpaceMeasurement importListing"
         ),
     ),
     ("commit", "commit restoreSubmit replayIngest"),

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.access.errors import SourceNotAllowedError
-from graveler.access.sources import ImportSources, is_plain
+from graveler.access.sources import ImportSources
 from graveler.errors import InvalidError
+from graveler.storage.plain_addresses import is_plain
 
 RAW = ImportSources(["s3://bucket/raw", "file:///data/in/"])
 COMPONENTS = st.sampled_from(

@@ -44,6 +44,13 @@ OF_THE_LAKE = frozenset(
         "deleteUser",
         "createCredentials",
         "deleteCredentials",
+        "listAccessKeys",
+        "createAccessKey",
+        "getAccessKey",
+        "revokeAccessKey",
+        "listDumpsInNamespace",
+        "listDeletedRepositories",
+        "purgeRepository",
     )
 )
 """What concerns more than one repository, and is an admin's business."""
@@ -64,6 +71,21 @@ OF_A_REPOSITORY = frozenset(
         "checkRepository",
         "dumpSubmit",
         "startGarbageCollection",
+        "listGarbageCollectionReports",
+        "getGarbageCollectionReport",
+        "listGarbageCollectionFiles",
+        "restoreGarbage",
+        "listHolds",
+        "createHold",
+        "deleteHold",
+        "startCheck",
+        "getCheck",
+        "startSpaceMeasurement",
+        "getSpaceMeasurement",
+        "listDumps",
+        "createIngestRule",
+        "setIngestRule",
+        "deleteIngestRule",
         "dumpStatus",
         "restoreStatus",
     )
@@ -80,7 +102,12 @@ ALL_BRANCHES = frozenset(
 BODIES: dict[str, object] = {
     "createBranch": {"name": "main", "source": "main"},
     "renameBranch": {"name": "main2"},
+    "createAccessKey": {"name": "somebody"},
+    "createHold": {"ref": "main"},
+    "importListing": {"path": "x", "physical_address": "x"},
     "restoreSubmit": {"commits_meta_range_id": "x", "tags_meta_range_id": "x", "branches_meta_range_id": "x"},
+    "replayIngest": {"messages": []},
+    "startReconciliation": {"rule": "r"},
     "createRepository": {"name": "repo", "storage_namespace": "local://x"},
 }
 VALUES = {"repository": "repo", "branch": "main", "destination": "main", "user": "somebody else"}

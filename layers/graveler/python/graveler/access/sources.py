@@ -6,18 +6,11 @@ first, so what is not spelled as the list spells it is refused. Addresses that c
 decode or clean them are refused whatever the list says. What a symbolic link in an allowed folder points at is allowed with it.
 """
 
-import re
 from collections.abc import Sequence
-from typing import Final
-from urllib.parse import unquote
 
 from graveler.access.errors import SourceNotAllowedError
 from graveler.errors import InvalidError
-
-_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\x00-\x1f\x7f]*")
-_SLASHES: Final = re.compile(r"[/\\]")
-_DOTS: Final = frozenset((".", ".."))
-_DECODINGS: Final = 4
+from graveler.storage.plain_addresses import is_plain
 
 
 class ImportSources:
@@ -35,6 +28,11 @@ class ImportSources:
         narrow._levels = (*self._levels, *narrow._levels)
         return narrow
 
+    @property
+    def folders(self) -> tuple[tuple[str, ...], ...]:
+        """Lists of folders: what is allowed lies in one of each list."""
+        return self._levels
+
     def allows(self, address: str) -> bool:
         """Whether the object, or the folder (its address ends with a slash), lies below an allowed prefix."""
         if not is_plain(address):
@@ -45,22 +43,6 @@ class ImportSources:
         """:class:`SourceNotAllowedError` unless :meth:`allows`."""
         if not self.allows(address):
             raise SourceNotAllowedError(address)
-
-
-def is_plain(address: str) -> bool:
-    """Whether an address means the same place to everybody: a scheme in small letters, no control characters, and no ``.``
-    or ``..`` component, not even behind backslashes or one or several percent-encodings."""
-    if not _ADDRESS.fullmatch(address):
-        return False
-    rest = address.partition("://")[2]
-    for _ in range(_DECODINGS):
-        if not _DOTS.isdisjoint(_SLASHES.split(rest)) or "\0" in rest:
-            return False
-        decoded = unquote(rest, errors="surrogateescape")
-        if decoded == rest:
-            return True
-        rest = decoded
-    return False  # who encodes so often has something to hide
 
 
 def _folders(prefixes: Sequence[str]) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ class OperationProgress(Struct, frozen=True):
 
 class OperationDocument(Struct, frozen=True):
     """A background operation. Times are Unix seconds; ``attempt`` counts how often it was begun; ``result`` is what it made (of a
-    merge, commit or import the commit, which ``commit_id`` is too; of a dump its ID), ``error`` why it ended."""
+    merge, commit or import the commit, which ``commit_id`` is too; of a dump its ID), ``error`` why it ended, and
+    ``error_kind`` what kind of error that was (``ConflictError``, …)."""
 
     id: str
     kind: str
@@ -40,6 +41,7 @@ class OperationDocument(Struct, frozen=True):
     error: str
     branch: str = ""
     attempt: int = 0
+    error_kind: str = ""
     progress: OperationProgress | UnsetType = UNSET
 
 
@@ -70,6 +72,7 @@ def operation_document(call: Call, repository: str, operation: Operation) -> Ope
         operation.error,
         operation.branch,
         operation.attempt,
+        operation.error_kind,
         progress,
     )
 

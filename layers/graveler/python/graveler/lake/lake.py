@@ -212,25 +212,14 @@ class Lake:
     ) -> "Report":
         """Look at everything that a repository can reach, and say what is wrong and which paths of which refs it affects.
 
-        See :func:`graveler.lake.fsck.check.fsck`. Cost: each reachable metarange and range once, the commits about 32 to a
-        table read.
+        See :meth:`OpenRepository.fsck`.
         """
-        from graveler.lake.fsck.check import fsck  # not on the path of a cold start
-        from graveler.lake.fsck.findings import no_progress
-
-        known = self._repositories.get(name)
-        objects = self._open_objects(known.repository.namespace)
-        return fsck(
-            known,
-            self.tables,
-            objects,
-            copies=None if self._cache is None else ImmutableFiles(objects, self._cache, self.grace),
+        return self.repository(name).fsck(
             repair=repair,
             reflog=reflog,
             committed_objects=committed_objects,
             outside_objects=outside_objects,
-            outside=self._outside,
-            progress=progress or no_progress,
+            progress=progress,
         )
 
     def dump(self, name: str) -> "Manifest":
@@ -282,7 +271,17 @@ class Lake:
         )
         if self._memory is not None:
             store.limit(self._memory)
-        opened = OpenRepository(known, self.tables, objects, store, self.clock, self._outside, self.grace, self.skew)
+        opened = OpenRepository(
+            known,
+            self.tables,
+            objects,
+            store,
+            self.clock,
+            self._outside,
+            self.grace,
+            self.skew,
+            copies=None if self._cache is None else files,
+        )
         with self._lock:
             self._opened[uid] = opened
             self._uids[known.repository.name] = uid

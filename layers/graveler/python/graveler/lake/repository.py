@@ -60,14 +60,15 @@ from graveler.model import (
 from graveler.staging.changes import StagedRecord
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables, Write
-from graveler.tree.files import TreeStore
+from graveler.tree.files import TreeFiles, TreeStore
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
 
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.exporting.export import ExportReport
-    from graveler.lake.fsck.findings import Progress as DumpProgress
+    from graveler.lake.fsck.findings import Progress as Phases
+    from graveler.lake.fsck.findings import Report as FsckReport
     from graveler.lake.importing.object_listing import ListingOptions
     from graveler.lake.in_parts.asks import Ask
     from graveler.lake.in_parts.parted import PartedOperation
@@ -100,9 +101,12 @@ class OpenRepository(RepositoryReader):
         grace: float = GRACE,
         skew: float = SKEW,
     ) -> None:
+        *,
+        copies: TreeFiles | None = None,
         super().__init__(known, tables, objects, store, clock, outside, grace)
         self.skew = skew
         self._deadlines = Deadlines(clock, grace, skew)
+        self._copies = copies
         self._tables = tables
         self._clock = clock
         self._known = known
@@ -234,9 +238,39 @@ class OpenRepository(RepositoryReader):
         self._settings.set_read_only(read_only)
         self._stager.forget()
 
-    # Dumps
+    # Upkeep
 
-    def dump(self, *, progress: "DumpProgress | None" = None) -> "Manifest":
+    def fsck(
+        self,
+        *,
+        repair: bool = False,
+        reflog: bool = True,
+        committed_objects: bool = False,
+        outside_objects: bool = False,
+        progress: "Phases | None" = None,
+    ) -> "FsckReport":
+        """Look at everything that the repository can reach, and say what is wrong and which paths of which refs it affects.
+
+        See :func:`graveler.lake.fsck.check.fsck`. Cost: each reachable metarange and range once, the commits about 32 to a
+        table read.
+        """
+        from graveler.lake.fsck.check import fsck  # not on the path of a cold start
+        from graveler.lake.fsck.findings import no_progress
+
+        return fsck(
+            self._known,
+            self._tables,
+            self._objects,
+            copies=self._copies,
+            repair=repair,
+            reflog=reflog,
+            committed_objects=committed_objects,
+            outside_objects=outside_objects,
+            outside=self._outside,
+            progress=progress or no_progress,
+        )
+
+    def dump(self, *, progress: "Phases | None" = None) -> "Manifest":
         """Write refs, settings and uncommitted changes into the object store, from where :meth:`Lake.restore` brings them back.
         See :func:`graveler.lake.dump.take.dump`."""
         from graveler.lake.dump.take import dump  # not on the path of a cold start
@@ -357,6 +391,11 @@ class OpenRepository(RepositoryReader):
         return f"{self.repository.namespace}/{self._names.new(branch, path, self._clock.now())}"
 
     def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
+    def expect_handed_out(self, branch: str, path: str, address: str) -> None:
+        """:class:`InvalidError` unless an address is one of :meth:`new_address` for this path and branch, and not too old. No
+        request."""
+        self._names.check(address.removeprefix(f"{self.repository.namespace}/"), branch, path, self._clock.now())
+
         """A URL with which anybody may write the bytes at an address of :meth:`new_address` for ``expires_in`` seconds. No
         request. :class:`InvalidError` for another address."""
         return self._uploads.put_url(branch, path, address, expires_in)

@@ -7,8 +7,9 @@ from msgspec import Struct
 from graveler.lake.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import check_settings
-from graveler.model import Commit, CommitID, RetentionRules, Settings
+from graveler.model import Commit, CommitID, Page, RetentionRules, Settings
 from graveler.retention.collector import Collector, Options, Progress, no_progress
+from graveler.retention.described import RunDescription, describe
 from graveler.retention.engine import Engine
 from graveler.retention.holds import Hold, Holds
 from graveler.retention.keeping import judge
@@ -58,13 +59,22 @@ class Garbage:
         """What a run found, and what became of it. One object read for each 5,000, twice. :class:`NotFoundError`."""
         return self._runs.rows(self._runs.plan(run))
 
+    def page_of_rows(self, run: str, after: str, amount: int) -> Page[tuple[Candidate, Outcome]]:
+        """Some of :meth:`rows`, behind ``after``. One object read for each 5,000, twice. :class:`NotFoundError`."""
+        return self._runs.page(self._runs.plan(run), after, amount)
+
+    def describe(self, run: Plan | Summary) -> RunDescription:
+        """A run as one document. No request."""
+        made = run.plan if isinstance(run, Summary) else run
+        return describe(run, self.report_address(made.run))
+
     def report_address(self, run: str) -> str:
         """Where the Parquet report of a run lies."""
         return f"{self._repository.namespace.namespace}/{self._runs.report_key(run)}"
 
-    def restore(self, run: str, prefix: str = "") -> Iterator[tuple[str, bool]]:
+    def restore(self, run: str, prefix: str = "", after: str = "") -> Iterator[tuple[str, bool]]:
         """Bring files back from quarantine. See :meth:`Quarantine.restore`."""
-        return Quarantine(self._repository.namespace).restore(run, prefix)
+        return Quarantine(self._repository.namespace).restore(run, prefix, after)
 
     def hold(self, ref: str, why: str, by: str) -> Hold:
         """Keep the objects of a ref's commit, whatever becomes of the ref and the rules. Cost: resolving, one transaction.

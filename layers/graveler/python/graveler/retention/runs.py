@@ -22,9 +22,9 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import BusyError, CorruptError, NotFoundError
+from graveler.errors import BusyError, CorruptError, InvalidError, NotFoundError
 from graveler.lake.clock import Clock
-from graveler.model import CommitID, RepositoryUID
+from graveler.model import CommitID, Page, RepositoryUID
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Key, Matches, Tables
 
@@ -236,6 +236,26 @@ class Runs:
             candidates = self.candidates(plan.run, number)
             outcomes = self.outcomes(plan.run, number) or [Outcome.LISTED] * len(candidates)
             yield from zip(candidates, outcomes, strict=True)
+
+    def page(self, plan: Plan, after: str, amount: int) -> Page[tuple[Candidate, Outcome]]:
+        """Up to ``amount`` of :meth:`rows`, behind ``after``, which says the chunk and how many of it came before. Two object
+        reads for each chunk. :class:`InvalidError` for what is no such place."""
+        first, _, skipped = (after or "0/0").partition("/")
+        if not (first + skipped).isdecimal() or not first or not skipped:
+            raise InvalidError(f"{after!r} is no place in a list of files; give what the page before says")
+        skip = int(skipped)
+        found: list[tuple[Candidate, Outcome]] = []
+        for number in plan.chunk_numbers():
+            if number < int(first):
+                continue
+            candidates = self.candidates(plan.run, number)
+            outcomes = self.outcomes(plan.run, number) or [Outcome.LISTED] * len(candidates)
+            for place in range(skip, len(candidates)):
+                if len(found) == amount:
+                    return Page(tuple(found), f"{number}/{place}")
+                found.append((candidates[place], outcomes[place]))
+            skip = 0
+        return Page(tuple(found), None)
 
     def put_plan(self, plan: Plan) -> None:
         """The mark is done. One object write."""

@@ -155,18 +155,20 @@ class Quarantine:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
-    def files(self, run: str = "", prefix: str = "") -> Iterator[StoredObject]:
-        """The files, of one run, whose former key begins with ``prefix`` (which needs a run). One listing."""
+    def files(self, run: str = "", prefix: str = "", after: str = "") -> Iterator[StoredObject]:
+        """The files, of one run, whose former key begins with ``prefix`` (which needs a run) and is greater than ``after``. One
+        listing."""
         if prefix and not run:
             raise InvalidError("name the run whose files are meant; `graveler gc report` lists the runs")
-        return self._objects.list(f"{QUARANTINE}/{run}/{prefix}" if run else f"{QUARANTINE}/")
+        behind = f"{QUARANTINE}/{run}/{after}" if after else ""
+        return self._objects.list(f"{QUARANTINE}/{run}/{prefix}" if run else f"{QUARANTINE}/", behind)
 
-    def restore(self, run: str, prefix: str = "") -> Iterator[tuple[str, bool]]:
-        """Bring files back to their keys. Yields each key, and whether it was brought back; False: something is there already,
-        and the file stays in quarantine. Restored files are young, so they stay for a grace. Three requests each.
-        :class:`NotFoundError` if there is none."""
+    def restore(self, run: str, prefix: str = "", after: str = "") -> Iterator[tuple[str, bool]]:
+        """Bring files back to their keys, those whose key is greater than ``after``. Yields each key, and whether it was brought
+        back; False: something is there already, and the file stays in quarantine. Restored files are young, so they stay for a
+        grace. Three requests each. :class:`NotFoundError` if there is none at all."""
         found = False
-        for stored in self.files(run, prefix):
+        for stored in self.files(run, prefix, after):
             found = True
             key = stored.key.removeprefix(f"{QUARANTINE}/{run}/")
             if self._is_there(key):
@@ -176,7 +178,7 @@ class Quarantine:
             with suppress(ObjectMissingError, ObjectConditionError):
                 self._objects.delete(stored.key, if_match=stored.etag)
             yield key, True
-        if not found:
+        if not found and not after:
             raise NotFoundError(
                 f"nothing in quarantine is of run {run!r} and begins with {prefix!r}; it may be past its time"
             )

@@ -15,6 +15,8 @@ from graveler.api.resources import (
     imports,
     insight,
     multipart,
+    keys,
+    leftovers,
     objects,
     operations,
     refs,
@@ -24,6 +26,7 @@ from graveler.api.resources import (
     tags,
     unimplemented,
 )
+    upkeep,
 from graveler.api.routing import Routes
 
 GROUPS: Final[tuple[Routes, ...]] = (
@@ -45,3 +48,4 @@ GROUPS: Final[tuple[Routes, ...]] = (
     setup.routes,
     unimplemented.routes,
 )
+    keys.routes,

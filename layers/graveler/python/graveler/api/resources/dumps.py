@@ -24,6 +24,7 @@ from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import NotFoundError
+from graveler.lake.dump.chunks import Manifest, get_manifest
 from graveler.lake.repository import OpenRepository
 from graveler.operations.dumps import KIND
 from graveler.operations.store import Operation, Operations, OperationState
@@ -32,6 +33,9 @@ routes = Routes("dumps")
 
 RESTORE: Final = "restore"
 """Kind of the operation that says what came of a restore."""
+
+MAX_MISSING: Final = 1000
+"""Lost commits that a restore names."""
 
 
 class TaskQuery(Query, frozen=True, kw_only=True):
@@ -61,6 +65,18 @@ class RefsRestore(RefsDump, frozen=True):
     force: bool | None = None
 
 
+class DumpDocument(Struct, frozen=True):
+    """A dump: when it was made (Unix seconds), and how much is in it."""
+
+    id: str
+    repository: str
+    namespace: str
+    created: float
+    branches: int
+    tags: int
+    staged: int
+
+
 class TaskStatus(Struct, frozen=True, kw_only=True):
     """How far it is."""
 
@@ -74,6 +90,49 @@ class DumpStatus(TaskStatus, frozen=True, kw_only=True):
     """How far a dump is, and when it is done, its ID."""
 
     refs: RefsDump | UnsetType = UNSET
+    dump: DumpDocument | UnsetType = UNSET
+
+
+class DumpPlace(Struct, frozen=True):
+    """A complete dump, and where it lies."""
+
+    id: str
+    namespace: str
+
+
+class DumpList(Struct, frozen=True):
+    """The dumps of a namespace, the oldest first."""
+
+    results: list[DumpPlace]
+
+
+class DumpsQuery(Query, frozen=True, kw_only=True):
+    """The storage namespace, of a repository that may be gone."""
+
+    namespace: RequiredText
+
+
+class LostCommit(Struct, frozen=True):
+    """A commit ``parent`` that is lost; ``commit`` names it as its parent, or (empty) a ref does."""
+
+    commit: str
+    parent: str
+
+
+class RestoredDocument(Struct, frozen=True):
+    """What a restore brought back, and the first thousand commits that are lost."""
+
+    branches: int
+    tags: int
+    staged: int
+    commits: int
+    missing: list[LostCommit]
+
+
+class RestoreCreation(TaskCreation, frozen=True, kw_only=True):
+    """The ID to ask after it with, and what was brought back; the latter is left out where an earlier request did it."""
+
+    restored: RestoredDocument | UnsetType = UNSET
 
 
 @routes.post(
@@ -102,15 +161,29 @@ def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
             update_time=_time(task),
             error=task.error or UNSET,
             refs=RefsDump(task.result, task.result, task.result) if task.result else UNSET,
+            dump=_described(get_manifest(found.namespace, task.result)) if task.result else UNSET,
         )
     )
+
+
+@routes.get("/repositories/{repository}/dumps", "listDumps", Permission.ADMIN, answers={200: DumpList, 404: Error})
+def list_dumps(call: Call, repository: str) -> Response:
+    """List the complete dumps of a repository, the oldest first."""
+    return _dumps(call, call.lake.repository(repository).repository.namespace)
+
+
+@routes.get("/dumps", "listDumpsInNamespace", Permission.ADMIN, answers={200: DumpList, 400: Error})
+def list_dumps_in_namespace(call: Call, query: DumpsQuery) -> Response:
+    """List the complete dumps in a storage namespace, whose repository may be gone, the oldest first."""
+    check_namespace(call, query.namespace)
+    return _dumps(call, query.namespace.rstrip("/"))
 
 
 @routes.post(
     "/repositories/{repository}/restore",
     "restoreSubmit",
     Permission.ADMIN,
-    answers={202: TaskCreation, 400: Error, 403: Error, 404: Error, 409: Error},
+    answers={202: RestoreCreation, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
     """Make a repository again of a dump, under a name that is free. Takes as long as it takes; if it was cut off, repeat it."""
@@ -127,21 +200,23 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
     task = f"restore-{dump}"
 
     def make() -> Response:
-        call.lake.restore(namespace.rstrip("/"), dump, repository, by=call.committer)
+        made = call.lake.restore(namespace.rstrip("/"), dump, repository, by=call.committer)
         restored = call.lake.repository(repository)
         now = time.time()
         Operations(call.lake.tables, restored.repository.uid).add(
             Operation(task, RESTORE, b"", OperationState.COMPLETED, created=now, updated=now, result=dump)
         )
         forget_bare(call, repository)
-        return json_response(TaskCreation(task), 202)
+        missing = [LostCommit(gone.commit or "", gone.parent) for gone in made.missing[:MAX_MISSING]]
+        held = RestoredDocument(made.branches, made.tags, made.staged, made.commits, missing)
+        return json_response(RestoreCreation(task, restored=held), 202)
 
     def made_before() -> Response | None:
         try:
             _operations(call, call.lake.repository(repository)).get(task)
         except NotFoundError:
             return None
-        return json_response(TaskCreation(task), 202)
+        return json_response(RestoreCreation(task), 202)
 
     return once(call, make, made_before)
 
@@ -154,6 +229,14 @@ def restore_status(call: Call, repository: str, query: TaskQuery) -> Response:
     operations = _operations(call, call.lake.repository(repository))
     task = _of_kind(RESTORE, operations.get(query.task_id))
     return json_response(TaskStatus(id=task.id, done=task.is_finished, update_time=_time(task)))
+
+
+def _dumps(call: Call, namespace: str) -> Response:
+    return json_response(DumpList([DumpPlace(dump, namespace) for dump in call.lake.dumps(namespace)]))
+
+
+def _described(made: Manifest) -> DumpDocument:
+    return DumpDocument(made.id, made.repository, made.namespace, made.created, made.branches, made.tags, made.staged)
 
 
 def _operations(call: Call, repository: OpenRepository) -> Operations:

@@ -1,5 +1,6 @@
 """Garbage collection, in the background. Beyond the field's API."""
 
+import time
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
@@ -8,18 +9,30 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.call import Call
-from graveler.api.documents import Error
+from graveler.api.documents import MAX_PER_PAGE, Commit, Error, Pagination, commit_document, pagination
 from graveler.api.errors import ApiError
 from graveler.api.idempotency import request_id
-from graveler.api.response import Response, json_response
+from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
+from graveler.api.resources.repositories import GCRules
+from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
+from graveler.model import RetentionRules
 from graveler.operations.store import OperationState
+from graveler.retention.described import RunDescription
+from graveler.retention.garbage import Garbage
+from graveler.retention.holds import Hold
 from graveler.retention.operation import KIND, CollectRequest
-from graveler.retention.runs import Mode, Runs, Tally
+from graveler.retention.runs import Kind, Mode, Outcome, Runs, Tally
 
 routes = Routes("garbage collection")
 
 _RUNS: Final = "/repositories/{repository}/gc/runs"
+_REPORTS: Final = "/repositories/{repository}/gc/reports"
+_REPORT: Final = "/repositories/{repository}/gc/reports/{run}"
+_HOLDS: Final = "/repositories/{repository}/gc/holds"
+
+MAX_LOST: Final = 1000
+"""Commits that a preview of rules names."""
 
 
 class GarbageCollectionRunCreation(Struct, frozen=True):
@@ -51,6 +64,101 @@ class GarbageCollectionRun(Struct, frozen=True):
     expired_commits: int | UnsetType = UNSET
     report: str | UnsetType = UNSET
     error: Error | UnsetType = UNSET
+
+
+class GarbageCollectionReports(Struct, frozen=True):
+    """All runs, the oldest first."""
+
+    results: list[RunDescription]
+
+
+class GarbageCollectionFile(Struct, frozen=True):
+    """A file that a run found nobody to need, and what became of it. ``size`` in bytes, ``modified`` in Unix seconds."""
+
+    kind: Kind
+    key: str
+    size: int
+    modified: float
+    why: str
+    outcome: Outcome
+
+
+class GarbageCollectionFiles(Struct, frozen=True):
+    """A page of files."""
+
+    pagination: Pagination
+    results: list[GarbageCollectionFile]
+
+
+class FilesQuery(Query, frozen=True, kw_only=True):
+    """Which files: those behind ``after``, as the page before says it."""
+
+    after: str = ""
+    amount: Amount = DEFAULT_AMOUNT
+
+    @property
+    def limit(self) -> int:
+        """How many results a page shall have."""
+        return self.amount if self.amount > 0 else DEFAULT_AMOUNT
+
+
+class RestoreCreation(Struct, frozen=True):
+    """Which files to bring back: those whose key begins with ``prefix`` and is greater than ``after``."""
+
+    prefix: str = ""
+    after: str = ""
+
+
+class RestoredFile(Struct, frozen=True):
+    """A file in quarantine. Not ``restored``: something is there already."""
+
+    key: str
+    restored: bool
+
+
+class RestoredFiles(Struct, frozen=True):
+    """What was brought back. While there is more, send the request again with ``next_offset`` as ``after``."""
+
+    pagination: Pagination
+    results: list[RestoredFile]
+
+
+class HoldCreation(Struct, frozen=True):
+    """Which commit to hold, as any ref expression, and what for."""
+
+    ref: str
+    why: str = ""
+
+
+class HoldDocument(Struct, frozen=True):
+    """A commit under legal hold. ``at`` in Unix seconds."""
+
+    commit_id: str
+    why: str
+    by: str
+    at: int
+
+
+class HoldList(Struct, frozen=True):
+    """All holds, by commit."""
+
+    results: list[HoldDocument]
+
+
+class PreviewCreation(Struct, frozen=True):
+    """The rules to try; null: none."""
+
+    rules: GCRules | None = None
+
+
+class RulesPreview(Struct, frozen=True):
+    """How many commits refs reach, how many would keep their objects, and how many would lose them that do not by the rules of
+    now; the newest thousand of these."""
+
+    reached: int
+    kept: int
+    lost_count: int
+    lost: list[Commit]
 
 
 @routes.post(
@@ -98,3 +206,101 @@ def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as
             f"{found.namespace.namespace}/{runs.report_key(operation.result)}",
         )
     )
+
+
+@routes.get(
+    _REPORTS, "listGarbageCollectionReports", Permission.ADMIN, answers={200: GarbageCollectionReports, 404: Error}
+)
+def list_reports(call: Call, repository: str) -> Response:
+    """Describe the runs that there were, the oldest first; also those that are not over, and dry ones."""
+    garbage = _garbage(call, repository)
+    return json_response(GarbageCollectionReports([garbage.describe(run) for run in garbage.runs()]))
+
+
+@routes.get(_REPORT, "getGarbageCollectionReport", Permission.ADMIN, answers={200: RunDescription, 404: Error})
+def get_report(call: Call, repository: str, run: str) -> Response:
+    """Describe a run that is over."""
+    garbage = _garbage(call, repository)
+    return json_response(garbage.describe(garbage.summary(run)))
+
+
+@routes.get(
+    f"{_REPORT}/files",
+    "listGarbageCollectionFiles",
+    Permission.ADMIN,
+    answers={200: GarbageCollectionFiles, 400: Error, 404: Error},
+)
+def list_files(call: Call, repository: str, run: str, query: FilesQuery) -> Response:
+    """List the files of a run, and what became of each."""
+    page = _garbage(call, repository).page_of_rows(run, query.after, query.limit)
+    files = [
+        GarbageCollectionFile(one.kind, one.key, one.size, one.modified, one.why, outcome)
+        for one, outcome in page.results
+    ]
+    return json_response(GarbageCollectionFiles(pagination(page), files))
+
+
+@routes.post(
+    f"{_REPORT}/restore",
+    "restoreGarbage",
+    Permission.ADMIN,
+    answers={200: RestoredFiles, 400: Error, 404: Error},
+)
+def restore(call: Call, repository: str, run: str, body: RestoreCreation) -> Response:
+    """Bring files back that a run moved to quarantine: as many as a request has the time for, a thousand at most."""
+    began = time.monotonic()
+    found: list[RestoredFile] = []
+    more = False
+    for key, restored in _garbage(call, repository).restore(run, body.prefix, body.after):
+        found.append(RestoredFile(key, restored))
+        more = len(found) == MAX_PER_PAGE or time.monotonic() - began > call.settings.request_seconds
+        if more:
+            break
+    return json_response(
+        RestoredFiles(Pagination(more, found[-1].key if more else "", len(found), MAX_PER_PAGE), found)
+    )
+
+
+@routes.get(_HOLDS, "listHolds", Permission.ADMIN, answers={200: HoldList, 404: Error})
+def list_holds(call: Call, repository: str) -> Response:
+    """List the commits that keep their objects whatever becomes of refs and rules."""
+    return json_response(HoldList([_hold(one) for one in _garbage(call, repository).holds()]))
+
+
+@routes.post(_HOLDS, "createHold", Permission.ADMIN, answers={201: HoldDocument, 400: Error, 404: Error})
+def create_hold(call: Call, repository: str, body: HoldCreation) -> Response:
+    """Keep the objects of a ref's commit, whatever becomes of refs and rules."""
+    return json_response(_hold(_garbage(call, repository).hold(body.ref, body.why, call.committer)), 201)
+
+
+@routes.delete(f"{_HOLDS}/{{ref}}", "deleteHold", Permission.ADMIN, answers={204: None, 404: Error})
+def delete_hold(call: Call, repository: str, ref: str) -> Response:
+    """End the legal hold of a ref's commit."""
+    _garbage(call, repository).release(ref)
+    return no_content()
+
+
+@routes.post(
+    "/repositories/{repository}/gc/preview",
+    "previewGCRules",
+    Permission.READ,
+    answers={200: RulesPreview, 400: Error, 404: Error},
+)
+def preview(call: Call, repository: str, body: PreviewCreation) -> Response:
+    """Say which commits would lose their objects by rules, and change nothing."""
+    rules = None
+    if body.rules is not None:
+        rules = RetentionRules(
+            body.rules.default_retention_days, {one.branch_id: one.retention_days for one in body.rules.branches}
+        )
+    found = _garbage(call, repository).preview(rules)
+    lost = [commit_document(commit) for commit in found.lost[:MAX_LOST]]
+    return json_response(RulesPreview(found.reached, found.kept, len(found.lost), lost))
+
+
+def _garbage(call: Call, repository: str) -> Garbage:
+    return Garbage(call.lake.repository(repository))
+
+
+def _hold(hold: Hold) -> HoldDocument:
+    return HoldDocument(hold.commit_id, hold.why, hold.by, hold.at)

@@ -20,6 +20,8 @@ from graveler.errors import PreconditionError
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
+from graveler.operations.listings import KIND as IMPORT_LISTING
+from graveler.operations.listings import ImportListingRequest
 from graveler.operations.parted import IMPORT
 from graveler.operations.store import Operation, OperationState
 
@@ -47,6 +49,18 @@ class ImportCreation(Struct, frozen=True):
     """What to import. What comes replaces all that lies under its destination."""
 
     paths: list[ImportLocation]
+    commit: CommitCreation = CommitCreation()
+    force: bool = False
+
+
+class ListingImportCreation(Struct, frozen=True):
+    """What to import: a listing that lies at ``physical_address``, which was handed out for ``path`` on this branch. It is a CSV
+    inside gzip with the columns ``path,physical_address,size,etag,mtime,content_type,metadata``, paths ascending and without
+    ``destination``, which is empty or ends with a slash; all that lies there is replaced."""
+
+    path: str
+    physical_address: str
+    destination: str = ""
     commit: CommitCreation = CommitCreation()
     force: bool = False
 
@@ -96,6 +110,40 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
     key = request_id(call)
     operation = call.runner.start(
         found, IMPORT, msgspec.json.encode(request), sha256(key.encode()).hexdigest()[:32] if key else "", branch=branch
+    )
+    return json_response(ImportCreationResponse(operation.id), 202)
+
+
+@routes.post(
+    f"{_IMPORT}/listing",
+    "importListing",
+    Permission.WRITE,
+    answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+)
+def import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
+    """Begin to import what an uploaded listing names, an operation. Its ID, to ask after it among the operations."""
+    found = call.lake.repository(repository)
+    found.expect_changes(branch, force=body.force)
+    found.expect_handed_out(branch, body.path, body.physical_address)
+    sources, own = call.settings.import_sources, found.repository.settings.import_sources
+    allowed = sources if own is None else sources.narrowed(own)
+    request = ImportListingRequest(
+        branch,
+        body.physical_address,
+        body.destination,
+        allowed.folders,
+        body.commit.message,
+        call.committer,
+        body.commit.metadata or {},
+        force=body.force,
+    )
+    key = request_id(call)
+    operation = call.runner.start(
+        found,
+        IMPORT_LISTING,
+        msgspec.json.encode(request),
+        sha256(key.encode()).hexdigest()[:32] if key else "",
+        branch=branch,
     )
     return json_response(ImportCreationResponse(operation.id), 202)
 

@@ -1,0 +1,140 @@
+"""Looking after a repository, in the background: whether it is whole, and who holds what it stores. Beyond the field's API.
+
+What was found is kept by the operation, and told in pages.
+"""
+
+from hashlib import sha256
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.api.call import Call
+from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.idempotency import request_id
+from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
+from graveler.api.response import Response, json_response
+from graveler.api.routing import Permission, Routes
+from graveler.lake.fsck.findings import Report
+from graveler.lake.repository import OpenRepository
+from graveler.operations import checks
+from graveler.operations.reports import read_report
+from graveler.operations.store import Operation, OperationState
+from graveler.retention import measuring
+from graveler.retention.space import Space
+
+routes = Routes("upkeep")
+
+_CHECKS = "/repositories/{repository}/checks"
+_SPACE = "/repositories/{repository}/space"
+
+
+class Started(Struct, frozen=True):
+    """The operation's ID, to ask after it."""
+
+    id: str
+
+
+class CheckCreation(Struct, frozen=True):
+    """What to look at. ``reflog``: also what only the reference logs lead to; ``objects``: whether the objects of all commits are
+    there, with ``outside`` also those outside of the namespace. ``repair``: mend what can be, and nothing that is whole."""
+
+    repair: bool = False
+    reflog: bool = True
+    objects: bool = False
+    outside: bool = False
+
+
+class SpaceCreation(Struct, frozen=True):
+    """Nothing is asked for."""
+
+
+class Check(Struct, frozen=True):
+    """How far a check is, and what it found: a page of its findings."""
+
+    completed: bool
+    pagination: Pagination | UnsetType = UNSET
+    report: Report | UnsetType = UNSET
+    error: Error | UnsetType = UNSET
+
+
+class SpaceMeasurement(Struct, frozen=True):
+    """How far it is, and who holds what is stored: a page of the holders."""
+
+    completed: bool
+    pagination: Pagination | UnsetType = UNSET
+    space: Space | UnsetType = UNSET
+    error: Error | UnsetType = UNSET
+
+
+class RowsQuery(Query, frozen=True, kw_only=True):
+    """Which rows: those behind the number ``after``."""
+
+    after: str = ""
+    amount: Amount = DEFAULT_AMOUNT
+
+    def page(self, rows: int) -> tuple[slice, Pagination]:
+        """Which of so many rows, and where that is. 400 for what is no position."""
+        if self.after and not (self.after.isascii() and self.after.isdecimal()):
+            raise bad_request(
+                f"after={self.after[:100]!r} is no position; give what the page before has as next_offset"
+            )
+        begin = min(int(self.after or 0), rows)
+        end = min(begin + (self.amount if self.amount > 0 else DEFAULT_AMOUNT), rows)
+        more = end < rows
+        return slice(begin, end), Pagination(more, str(end) if more else "", end - begin, MAX_PER_PAGE)
+
+
+@routes.post(_CHECKS, "startCheck", Permission.ADMIN, answers={202: Started, 400: Error, 404: Error})
+def start_check(call: Call, repository: str, body: CheckCreation) -> Response:
+    """Begin to check all that a repository can reach, and to mend it if that is asked for."""
+    asked = checks.CheckRequest(body.repair, body.reflog, body.objects, body.outside)
+    return _start(call, call.lake.repository(repository), checks.KIND, msgspec.json.encode(asked))
+
+
+@routes.get(f"{_CHECKS}/{{id}}", "getCheck", Permission.ADMIN, answers={200: Check, 404: Error})
+def get_check(call: Call, repository: str, id: str, query: RowsQuery) -> Response:  # noqa: A002 - as the path says
+    """Say how far a check is, and what it found."""
+    opened = call.lake.repository(repository)
+    operation = _of_kind(checks.KIND, call.runner.look(opened, id))
+    if operation.state is not OperationState.COMPLETED:
+        return json_response(Check(operation.is_finished, error=_error(operation)))
+    found = read_report(opened, operation.id, Report)
+    shown, pagination = query.page(len(found.findings))
+    return json_response(Check(True, pagination, msgspec.structs.replace(found, findings=found.findings[shown])))
+
+
+@routes.post(_SPACE, "startSpaceMeasurement", Permission.ADMIN, answers={202: Started, 404: Error})
+def start_measurement(call: Call, repository: str, body: SpaceCreation) -> Response:
+    """Begin to find out who holds what a repository stores."""
+    return _start(call, call.lake.repository(repository), measuring.KIND, msgspec.json.encode(body))
+
+
+@routes.get(f"{_SPACE}/{{id}}", "getSpaceMeasurement", Permission.ADMIN, answers={200: SpaceMeasurement, 404: Error})
+def get_measurement(call: Call, repository: str, id: str, query: RowsQuery) -> Response:  # noqa: A002 - as the path says
+    """Say how far it is, and who holds what a repository stores."""
+    opened = call.lake.repository(repository)
+    operation = _of_kind(measuring.KIND, call.runner.look(opened, id))
+    if operation.state is not OperationState.COMPLETED:
+        return json_response(SpaceMeasurement(operation.is_finished, error=_error(operation)))
+    found = read_report(opened, operation.id, Space)
+    shown, pagination = query.page(len(found.holders))
+    return json_response(
+        SpaceMeasurement(True, pagination, msgspec.structs.replace(found, holders=found.holders[shown]))
+    )
+
+
+def _start(call: Call, repository: OpenRepository, kind: str, request: bytes) -> Response:
+    key = request_id(call)
+    name = sha256(f"{kind} {key}".encode()).hexdigest()[:32] if key else ""
+    return json_response(Started(call.runner.start(repository, kind, request, name).id), 202)
+
+
+def _of_kind(kind: str, operation: Operation) -> Operation:
+    if operation.kind != kind:
+        raise ApiError(404, f"not found: operation {operation.id!r} is no {kind}")
+    return operation
+
+
+def _error(operation: Operation) -> Error | UnsetType:
+    return Error(operation.error) if operation.is_finished else UNSET

@@ -1,0 +1,77 @@
+"""A listing as one is sent to a server: whatever it was made of, a CSV inside gzip with a row for each object, in order of paths.
+
+Whoever has the listing's files writes it: what is wrong with them is told there, with file, row and column, and the reader needs
+neither Parquet nor the options. Columns: ``path`` (below the destination), ``physical_address``, ``size``, ``etag``, ``mtime``
+(Unix seconds), ``content_type``, ``metadata`` (a JSON object).
+"""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from graveler.errors import InvalidError
+from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
+from graveler.tree.record import RecordCodec
+
+SENT_OPTIONS: Final = ListingOptions(url_encoded=False, folders=True)
+"""How such a listing is read; ``destination`` is to be added."""
+
+_COLUMNS: Final = ("path", "physical_address", "size", "etag", "mtime", "content_type", "metadata")
+_ADDRESS: Final = _COLUMNS.index("physical_address")
+_ENCODING: Final = "utf-8"
+
+
+def write_listing(
+    listing: Path | Sequence[Path],
+    namespace: str,
+    options: ListingOptions,
+    to: Path,
+    progress: Progress = no_progress,
+) -> None:
+    """Write what a listing names to a file. ``namespace`` is that of the repository that it is for. Arguments and errors as of
+    :class:`ObjectListing`. About 10 µs an object; on disk about 50 bytes each."""
+    decode = RecordCodec(namespace).decode
+    skipped = len(options.destination.encode())
+    with (
+        gzip.open(to, "wb", compresslevel=3) as packed,
+        io.TextIOWrapper(packed, encoding=_ENCODING, newline="") as text,
+    ):
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(_COLUMNS)
+        for key, record in ObjectListing(listing, namespace, options, progress)():
+            entry = decode(key, record)
+            metadata = msgspec.json.encode(entry.metadata).decode() if entry.metadata else ""
+            lines.writerow(
+                (
+                    key[skipped:].decode(),
+                    entry.address,
+                    entry.size,
+                    entry.checksum,
+                    entry.mtime,
+                    entry.content_type,
+                    metadata,
+                )
+            )
+
+
+def addresses(listing: Path) -> Iterator[str]:
+    """The physical addresses that a listing of this kind names. About 1 µs each. :class:`InvalidError` for what is none."""
+    try:
+        with gzip.open(listing, "rt", encoding=_ENCODING, newline="") as text:
+            lines = csv.reader(text, strict=True)
+            if tuple(next(lines, ())) != _COLUMNS:
+                raise InvalidError(f"the listing does not have the columns {', '.join(_COLUMNS)}")
+            for line in lines:
+                if len(line) != len(_COLUMNS):
+                    raise InvalidError(
+                        f"row {lines.line_num} of the listing has {len(line)} fields, not {len(_COLUMNS)}"
+                    )
+                yield line[_ADDRESS]
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidError(f"the listing is no CSV in UTF-8 inside gzip: {error}; upload it again") from None

@@ -1,0 +1,39 @@
+"""The operation *check*: fsck of a repository, in the background."""
+
+from typing import Final
+
+import msgspec
+
+from graveler.lake.repository import OpenRepository
+from graveler.operations.reports import put_report
+from graveler.operations.work import Report
+
+KIND: Final = "check"
+
+
+class CheckRequest(msgspec.Struct, frozen=True):
+    """What to look at, and whether to mend. As the arguments of :meth:`OpenRepository.fsck`."""
+
+    repair: bool = False
+    reflog: bool = True
+    committed_objects: bool = False
+    outside_objects: bool = False
+
+
+def check_repository(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
+    """Check, keep what was found (a :class:`graveler.lake.fsck.findings.Report`), and return the operation's ID. Run again, it
+    checks again. Costs as :meth:`OpenRepository.fsck`, and one object write."""
+    asked = msgspec.json.decode(request, type=CheckRequest)
+
+    def progress(_phase: str, _done: int, _total: int) -> None:
+        report.check()
+
+    found = repository.fsck(
+        repair=asked.repair,
+        reflog=asked.reflog,
+        committed_objects=asked.committed_objects,
+        outside_objects=asked.outside_objects,
+        progress=progress,
+    )
+    put_report(repository, operation_id, found)
+    return operation_id

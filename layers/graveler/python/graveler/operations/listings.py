@@ -1,0 +1,70 @@
+"""The operation *import-listing*: what a listing names that a client has uploaded, taken over as one commit.
+
+The listing is a CSV as :mod:`graveler.lake.importing.sent_listing` writes it: in order, with paths below the destination and
+physical addresses. Whoever sent it may have written anything, so all of it is checked here.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+
+from graveler.errors import ForbiddenError
+from graveler.lake.importing.sent_listing import SENT_OPTIONS, addresses
+from graveler.lake.repository import OpenRepository
+from graveler.operations.work import Report
+from graveler.storage.plain_addresses import is_plain
+
+KIND: Final = "import-listing"
+
+
+class ImportListingRequest(msgspec.Struct, frozen=True):
+    """``address`` is the uploaded listing's, inside of the namespace. ``sources`` are lists of folders: an object's address must
+    lie in one of each list."""
+
+    branch: str
+    address: str
+    destination: str
+    sources: tuple[tuple[str, ...], ...] = ()
+    message: str = ""
+    committer: str = ""
+    metadata: Mapping[str, str] = {}
+    force: bool = False
+
+
+def import_listing(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
+    """Import, and return the commit's ID. Run again, it finds the commit that was made. The listing is on disk meanwhile.
+
+    Cost: one object read, and as :meth:`OpenRepository.import_listing`. :class:`ForbiddenError` for an address that is in none of
+    the sources."""
+    asked = msgspec.json.decode(request, type=ImportListingRequest)
+    key = asked.address.removeprefix(f"{repository.repository.namespace}/")
+    with TemporaryDirectory(prefix="graveler-listing-") as folder:
+        listing = Path(folder) / "listing"
+        with listing.open("wb") as file:
+            for piece in repository.namespace.stream(key):
+                file.write(piece)
+                report.check()
+        _expect_allowed(listing, asked.sources, report)
+        return repository.import_listing(
+            asked.branch,
+            listing,
+            msgspec.structs.replace(SENT_OPTIONS, destination=asked.destination),
+            message=asked.message,
+            committer=asked.committer,
+            metadata=asked.metadata,
+            request_id=operation_id,
+            progress=report,
+            force=asked.force,
+        ).id
+
+
+def _expect_allowed(listing: Path, sources: tuple[tuple[str, ...], ...], report: Report) -> None:
+    """:class:`ForbiddenError` for a listing that names what may not be imported."""
+    for number, address in enumerate(addresses(listing)):
+        if not number % 10_000:
+            report.check()
+        if not is_plain(address) or not all(address.startswith(folders) for folders in sources):
+            raise ForbiddenError(f"object {address!r} lies outside of the import sources; nothing was imported")

@@ -1,0 +1,38 @@
+"""What an operation has to tell, where that is more than an ID: a document in the object store, beside its other files.
+
+    _graveler/operations/<operation>/report
+
+It is collected as garbage like these, a grace after the operation has ended.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from graveler.errors import CorruptError, NotFoundError
+from graveler.lake.in_parts.files import OPERATIONS
+from graveler.lake.repository import OpenRepository
+from graveler.storage.objects import ObjectMissingError
+
+T = TypeVar("T")
+
+
+def put_report(repository: OpenRepository, operation_id: str, report: object) -> None:
+    """Keep what an operation has to tell. One object write."""
+    repository.namespace.put(_key(operation_id), msgspec.json.encode(report))
+
+
+def read_report(repository: OpenRepository, operation_id: str, kind: type[T]) -> T:
+    """What an operation has told. One object read. :class:`NotFoundError` if it was collected as garbage."""
+    try:
+        return msgspec.json.decode(repository.namespace.get(_key(operation_id)), type=kind)
+    except ObjectMissingError:
+        raise NotFoundError(
+            f"the report of operation {operation_id!r} was collected as garbage; start the operation again"
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise CorruptError(f"{_key(operation_id)} cannot be read ({error}); start the operation again") from None
+
+
+def _key(operation_id: str) -> str:
+    return f"{OPERATIONS}/{operation_id}/report"

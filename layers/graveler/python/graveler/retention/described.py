@@ -1,0 +1,59 @@
+"""A run of the collector as one document, for whoever shows it: a person's terminal, a program, the HTTP API."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from graveler.retention.runs import Plan, Summary, Tally
+
+
+class RunDescription(Struct, frozen=True):
+    """What a run found and did. Times are Unix seconds, ``ended`` None of one that is not over. ``found`` is by kind of file,
+    ``outcomes`` by kind and what became of them. ``expired`` and ``revived`` are commits that were marked, or whose mark was
+    taken back, ``forgotten`` commits and ``rows`` of the table that went. ``unknown`` files are not ours and stay;
+    ``unlisted`` says what could not be looked at. ``report`` is the address of a Parquet table of all files, None where none was written."""
+
+    run: str
+    mode: str
+    began: float
+    ended: float | None
+    commits: int
+    kept: int
+    expired: int
+    revived: int
+    forgotten: int
+    rows: int
+    ranges: int
+    ranges_read: int
+    found: Mapping[str, Tally]
+    outcomes: Mapping[str, Mapping[str, Tally]]
+    unknown: Tally
+    unknown_examples: tuple[str, ...]
+    unlisted: tuple[str, ...]
+    report: str | None
+
+
+def describe(run: Plan | Summary, report: str) -> RunDescription:
+    """Describe a run; ``report`` is where its table lies, if there is one."""
+    summary = run if isinstance(run, Summary) else None
+    made = run.plan if isinstance(run, Summary) else run
+    return RunDescription(
+        made.run,
+        made.mode.value,
+        made.began,
+        None if summary is None else summary.ended,
+        made.commits,
+        made.kept,
+        made.expired,
+        made.revived,
+        0 if summary is None else summary.forgotten,
+        0 if summary is None else summary.rows,
+        made.ranges,
+        made.ranges_read,
+        made.found,
+        {} if summary is None else summary.outcomes,
+        made.unknown,
+        made.unknown_examples,
+        made.unlisted,
+        report if summary is None or summary.parquet else None,
+    )

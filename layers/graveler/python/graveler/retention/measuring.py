@@ -1,0 +1,23 @@
+"""The operation *measure-space*: who holds what a repository stores, found out in the background."""
+
+from typing import Final
+
+from graveler.lake.repository import OpenRepository
+from graveler.operations.reports import put_report
+from graveler.operations.work import Report
+
+KIND: Final = "measure-space"
+
+
+def measure_space(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
+    """Find it out, keep it (a :class:`graveler.retention.space.Space`), and return the operation's ID. Run again, it looks again.
+    Costs as :func:`graveler.retention.space.space`, and one object write."""
+    from graveler.retention.space import space  # not on the path of a cold start
+
+    del request  # nothing is asked for
+
+    def progress(_phase: str, _done: int, _total: int) -> None:
+        report.check()
+
+    put_report(repository, operation_id, space(repository, progress))
+    return operation_id
