@@ -153,6 +153,7 @@ class Functions(Construct):
             "GRAVELER_OBJECTS": f"s3://{self._bucket.bucket_name}",
             "GRAVELER_TABLES": f"dynamodb://{self._table.table_name}",
             "GRAVELER_DATA_BUCKETS": ",".join(settings.data_buckets),
+            "GRAVELER_INGEST_BUCKETS": ",".join([self._landing.bucket_name, *settings.ingest_buckets]),
             "GRAVELER_PRESIGN_SECONDS": str(settings.presign_seconds),
             "GRAVELER_OPERATION_RECORDS": str(settings.request_records),
             "GRAVELER_CACHE": "/tmp/cache",

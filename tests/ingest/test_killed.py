@@ -46,7 +46,7 @@ def reconcile(shore: Shore, _: list[ObjectEvent]) -> Callable[[Lake], bool]:
     def run(lake: Lake) -> bool:
         repository = lake.repository(NAME)
         rule = RuleStore(lake.tables).of(repository.repository).rules[0]
-        return not Reconciler(lake, shore.clock).reconcile(repository, rule).refused
+        return not Reconciler(lake.tables, shore.clock).reconcile(repository, rule).refused
 
     return run
 

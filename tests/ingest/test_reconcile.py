@@ -13,7 +13,7 @@ from tests.lake.support import NAME, changes
 
 def reconcile(shore: Shore, rule: Rule, *, dry_run: bool = False) -> Reconciled:
     lake = shore.lake()
-    return Reconciler(lake, shore.clock).reconcile(lake.repository(NAME), rule, dry_run=dry_run)
+    return Reconciler(lake.tables, shore.clock).reconcile(lake.repository(NAME), rule, dry_run=dry_run)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -51,7 +51,7 @@ def test_a_newer_event_that_comes_meanwhile_is_not_undone() -> None:
             shore.ingester().process([shore.bucket.delete("in/a")])
 
     lake = shore.lake(meanwhile)
-    Reconciler(lake, shore.clock).reconcile(lake.repository(NAME), rule)
+    Reconciler(lake.tables, shore.clock).reconcile(lake.repository(NAME), rule)
     assert done == [True]
     assert shore.branch() == shore.bucket.held() == {}
 

@@ -20,8 +20,9 @@ _SHARED_CACHE_BYTES: Final = 64 << 30
 
 class Configuration(Struct, frozen=True, kw_only=True):
     """``objects`` (``s3://bucket``) is where new repositories lie, ``tables`` (``dynamodb://table``) the lake's table;
-    ``data_buckets`` may hold repositories too, and what is imported. Files of trees are kept in the folder ``cache``, up to
-    ``cache_bytes``, and behind it in ``shared_cache``, if there is a file system that functions share.
+    ``data_buckets`` may hold repositories too, and what is imported; what lands in ``ingest_buckets`` may be ingested. Files of
+    trees are kept in the folder ``cache``, up to ``cache_bytes``, and behind it in ``shared_cache``, if there is a file system
+    that functions share.
 
     ``operations_queue`` is the URL of the queue that long operations go to, ``operations_machine`` the ARN of the state machine
     for those that are cut into parts, such as read ``part_records`` each: verbs that read more than ``operation_records``.
@@ -33,6 +34,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     objects: str
     tables: str
     data_buckets: tuple[str, ...] = ()
+    ingest_buckets: tuple[str, ...] = ()
     presign_seconds: int = DEFAULT_PRESIGN_SECONDS
     cache: Path = Path("/tmp/cache")
     cache_bytes: int = _DEFAULT_CACHE_BYTES
@@ -59,12 +61,17 @@ class Configuration(Struct, frozen=True, kw_only=True):
             namespace_pattern=f"^s3://({names})/.+",
             presign_seconds=self.presign_seconds,
             secure_cookies=True,
-            import_sources=ImportSources([f"{_S3}{bucket}/" for bucket in self.data_buckets]),
+            import_sources=_sources(self.data_buckets),
+            ingest_sources=_sources((*self.data_buckets, *self.ingest_buckets)),
             # Without anybody to hand it to, all is done in the request.
             operation_records=self.operation_records
             if self.operations_queue or self.operations_machine
             else sys.maxsize,
         )
+
+
+def _sources(buckets: tuple[str, ...]) -> ImportSources:
+    return ImportSources([f"{_S3}{bucket}/" for bucket in buckets])
 
 
 def read_configuration(environ: Mapping[str, str]) -> Configuration:
@@ -86,6 +93,9 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
             )
         return int(value)
 
+    def names(name: str) -> tuple[str, ...]:
+        return tuple(one for one in environ.get(_PREFIX + name, "").split(",") if one)
+
     objects = text("OBJECTS")
     if not objects.startswith(_S3) or not objects.removeprefix(_S3).strip("/"):
         raise InvalidError(
@@ -94,7 +104,8 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
     return Configuration(
         objects=objects,
         tables=text("TABLES"),
-        data_buckets=tuple(name for name in environ.get(f"{_PREFIX}DATA_BUCKETS", "").split(",") if name),
+        data_buckets=names("DATA_BUCKETS"),
+        ingest_buckets=names("INGEST_BUCKETS"),
         presign_seconds=number("PRESIGN_SECONDS", DEFAULT_PRESIGN_SECONDS),
         cache=Path(environ.get(f"{_PREFIX}CACHE") or "/tmp/cache"),
         cache_bytes=number("CACHE_BYTES", _DEFAULT_CACHE_BYTES),

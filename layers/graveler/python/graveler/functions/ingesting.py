@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
+from graveler.api.ingest_commits import OperationCommits
+from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Event, Function
 from graveler.functions.maintenance import Context
 from graveler.ingest.ingester import Batch, Ingester, Message, Outcome, Result
@@ -48,7 +50,11 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
     @cache
     def opened() -> tuple[Function, Ingester]:
         function = Function("ingest")
-        return function, Ingester(function.lake, SystemClock())
+        configuration, tables = function.configuration, function.lake.tables
+        # Without anybody to hand them to, all commits are made here.
+        operator = dispatcher(tables, configuration) if configuration.operations_machine else None
+        long = None if operator is None else OperationCommits(operator, configuration.operation_records)
+        return function, Ingester(function.lake, SystemClock(), long)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         began = time.perf_counter()

@@ -7,9 +7,11 @@
 :mod:`.ledger`      the last event of each object, so that an older one never undoes a newer one
 :mod:`.pending`     what was staged since the last commit of a rule, and whether a commit is due
 :mod:`.autocommit`  the commit that is due, once, whoever dies meanwhile
+:mod:`.handover`    commits that are too much for one call, to whoever works on operations
 :mod:`.source`      looking at what the store holds now
 :mod:`.ingester`    a batch of events in, a result for each out
 :mod:`.reconcile`   comparing a source with its branch, and repairing
+:mod:`.operation`   the same in the background
 :mod:`.watch`       events of a folder, by looking at it
 ==================  ====================================================================================
 

@@ -5,18 +5,22 @@
 3. What was taken is forgotten, unless somebody did so already.
 
 A process that dies after 1 or 2 leaves it to the next one that looks at the rule, which goes on from there.
+
+A commit that reads more than one call may (:class:`graveler.ingest.handover.LongCommits`) becomes an operation, whose ID is noted
+beside what was taken: 3 is done by whoever looks at the rule when it has ended. Should it fail, the next look begins another.
 """
 
-from contextlib import suppress
 from typing import Final
 
 import msgspec
 
-from graveler.errors import BusyError, NoChangesError
+from graveler.errors import BusyError, NoChangesError, TooMuchWorkError
+from graveler.ingest.handover import LongCommits
 from graveler.ingest.pending import NO_WINDOW, Amount, Pending, Taken, decode_pending, pending_key
 from graveler.ingest.rules import Rule
 from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.storage.tables import ConditionFailedError, Tables
@@ -25,19 +29,21 @@ COMMITTER: Final = "ingest"
 
 
 class AutoCommitter:
-    """Commits what rules have staged."""
+    """Commits what rules have staged. Without ``long``, a commit is made in the call however long it takes."""
 
-    def __init__(self, tables: Tables, clock: Clock) -> None:
+    def __init__(self, tables: Tables, clock: Clock, long: LongCommits | None = None) -> None:
         self._tables = tables
         self._clock = clock
+        self._long = long
 
     def pending(self, repository: OpenRepository, rule: Rule) -> Pending:
         """What a rule has staged. One table read."""
         return decode_pending(self._tables.get(pending_key(repository.repository.uid, rule.id)))
 
     def commit_if_due(self, repository: OpenRepository, rule: Rule) -> list[Commit]:
-        """Finish the commit that somebody began, and make the one that is due. One table read; for each commit, two table reads,
-        two writes and :meth:`OpenRepository.commit`, of which those errors are."""
+        """Finish the commit that somebody began, and make the one that is due; of one that is worked on as an operation there is
+        nothing to tell yet. One table read; for each commit, two table reads, two writes and :meth:`OpenRepository.commit`, of
+        which those errors are; for an operation one table read more, and its error if it failed."""
         return self._commit(repository, rule, NO_WINDOW)
 
     def commit_before(self, repository: OpenRepository, rule: Rule, window: int) -> list[Commit]:
@@ -51,7 +57,8 @@ class AutoCommitter:
         while True:
             pending = self.pending(repository, rule)
             if pending.taken is not None:
-                made += self._finish(repository, rule, pending.taken)
+                if not self._finish(repository, rule, pending.taken, made):
+                    return made
                 continue
             amount = pending.amount
             reason = amount.due(rule.commit, self._clock.now())
@@ -70,31 +77,69 @@ class AutoCommitter:
                         f"ingest rule {rule.name!r} is being changed by too many at once; try again"
                     ) from None
 
-    def _finish(self, repository: OpenRepository, rule: Rule, taken: Taken) -> list[Commit]:
-        made: list[Commit] = []
-        with suppress(NoChangesError):  # somebody else's commit has taken it, or it was no change
-            made.append(
-                repository.commit(
-                    rule.branch,
-                    _filled(rule.message, rule, taken),
-                    committer=COMMITTER,
-                    metadata={name: _filled(value, rule, taken) for name, value in rule.metadata.items()},
-                    request_id=f"ingest-{rule.id}-{taken.number}",
-                )
+    def _finish(self, repository: OpenRepository, rule: Rule, taken: Taken, made: list[Commit]) -> bool:
+        """Make the commit of what was taken, and forget that; False if somebody works on it."""
+        try:
+            if taken.operation:
+                commit = self._handed_over(repository, rule, taken)
+            else:
+                commit = self._commit_taken(repository, rule, taken)
+            if commit is None:
+                return False
+            made.append(commit)
+        except NoChangesError:
+            pass  # somebody else's commit has taken it, or it was no change
+        return self._note(repository, rule, taken, None)
+
+    def _commit_taken(self, repository: OpenRepository, rule: Rule, taken: Taken) -> Commit | None:
+        """The commit; None if it is so much that it was handed over."""
+        message = _filled(rule.message, rule, taken)
+        metadata = {name: _filled(value, rule, taken) for name, value in rule.metadata.items()}
+        request_id = f"ingest-{rule.id}-{taken.number}"
+        try:
+            return repository.commit(
+                rule.branch,
+                message,
+                committer=COMMITTER,
+                metadata=metadata,
+                request_id=request_id,
+                limit=None if self._long is None else self._long.limit,
             )
+        except TooMuchWorkError as error:
+            assert self._long is not None
+            ask = CommitAsk(
+                branch=rule.branch, message=message, committer=COMMITTER, metadata=metadata, owner=error.operation
+            )
+            operation = self._long.begin(repository, ask, request_id)
+        self._note(repository, rule, taken, msgspec.structs.replace(taken, operation=operation))
+        return None
+
+    def _handed_over(self, repository: OpenRepository, rule: Rule, taken: Taken) -> Commit | None:
+        """The commit that an operation made; None while it is worked on, also where nobody here can tell."""
+        if self._long is None:
+            return None
+        found = self._long.look(repository, taken.operation)
+        if found.failure is not None:
+            # The next look begins anew.
+            self._note(repository, rule, taken, msgspec.structs.replace(taken, operation=""))
+            raise found.failure
+        return None if found.commit_id is None else repository.commit_of(found.commit_id)
+
+    def _note(self, repository: OpenRepository, rule: Rule, taken: Taken, after: Taken | None) -> bool:
+        """Replace what was taken, unless somebody did so already. False if too many change the rule: who looks next does it."""
         key = pending_key(repository.repository.uid, rule.id)
         backoff = Backoff(self._clock)
         while True:
             pending = self.pending(repository, rule)
-            if pending.taken is None or pending.taken.number != taken.number:
-                return made
-            write = msgspec.structs.replace(pending, taken=None).put_write(key, pending)
+            if pending.taken != taken:
+                return True
+            write = msgspec.structs.replace(pending, taken=after).put_write(key, pending)
             try:
                 self._tables.put(write.key, write.item, write.condition)
-                return made
+                return True
             except ConditionFailedError:
                 if not backoff.wait():
-                    return made  # whoever looks next finishes it
+                    return False
 
 
 def _filled(template: str, rule: Rule, taken: Taken) -> str:

@@ -24,6 +24,7 @@ from graveler.errors import (
 )
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.events import EventKind, ObjectEvent, parse_message
+from graveler.ingest.handover import LongCommits
 from graveler.ingest.ledger import Ledger, Seen, decode_seen
 from graveler.ingest.pending import NO_WINDOW, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, RepositoryRules, Rule, RuleStore
@@ -31,7 +32,7 @@ from graveler.ingest.source import checksum, find
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit, ObjectEntry
+from graveler.model import Commit, ObjectEntry, Repository
 from graveler.storage.tables import ConditionFailedError
 from graveler.tree.record import encode_key
 
@@ -119,17 +120,19 @@ class _Plan(Struct, frozen=True):
 
 
 class Ingester:
-    """Applies events to the branches of a lake. Safe to make anew for each batch, and to run many of at once."""
+    """Applies events to the branches of a lake. Safe to make anew for each batch, and to run many of at once. Commits that are
+    too much for one call go to ``long``, if there is one."""
 
-    def __init__(self, lake: Lake, clock: Clock) -> None:
+    def __init__(self, lake: Lake, clock: Clock, long: LongCommits | None = None) -> None:
         self._lake = lake
         self._clock = clock
         self._store = RuleStore(lake.tables)
-        self._committer = AutoCommitter(lake.tables, clock)
+        self._committer = AutoCommitter(lake.tables, clock, long)
 
-    def process(self, events: Sequence[ObjectEvent]) -> Batch:
-        """Stage what the events say, and commit what is due by the rules that they concern. Raises nothing for what concerns an
-        event; :class:`UnavailableError`, :class:`BusyError` if not even the rules can be read.
+    def process(self, events: Sequence[ObjectEvent], of: Repository | None = None) -> Batch:
+        """Stage what the events say, and commit what is due by the rules that they concern: all rules of the lake, or those
+        ``of`` one repository. Raises nothing for what concerns an event; :class:`UnavailableError`, :class:`BusyError` if not
+        even the rules can be read.
 
         Cost: the rules (they are not kept: what lands after a rule was made must find it); for each rule its repository, and for
         each :data:`CHUNK` keys two table reads (last events and counts; the branch) and one transaction; one table read for each
@@ -137,7 +140,7 @@ class Ingester:
         with ``verify``, and for each version that was deleted.
         """
         batch = _Batch(len(events))
-        current = tuple(self._store.all())
+        current = tuple(self._store.all()) if of is None else (self._store.of(of),)
         for rules in current:
             for rule in rules.rules:
                 tasks = list(self._tasks(rule, events))
@@ -145,7 +148,7 @@ class Ingester:
                     self._work(rules, rule, tasks, batch)
         return batch.finished(events, {rule.bucket for rules in current for rule in rules.rules})
 
-    def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
+    def process_messages(self, messages: Sequence[Message], of: Repository | None = None) -> tuple[list[Result], Batch]:
         """As :meth:`process`, of a queue's messages: the worst result of the events in each, in their order, and all results."""
         parsed: list[list[ObjectEvent] | Result] = []
         for message in messages:
@@ -153,7 +156,7 @@ class Ingester:
                 parsed.append(parse_message(message.body))
             except InvalidError as error:
                 parsed.append(Result(Outcome.POISON, str(error)))
-        batch = self.process([event for events in parsed if isinstance(events, list) for event in events])
+        batch = self.process([event for events in parsed if isinstance(events, list) for event in events], of)
         results = iter(batch.results)
         of_messages: list[Result] = []
         for events in parsed:

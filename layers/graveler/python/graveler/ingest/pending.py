@@ -57,11 +57,13 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What a commit is being made of. Commits of one rule are numbered."""
+    """What a commit is being made of. Commits of one rule are numbered. ``operation`` is the ID of the one that works on it, if
+    it was too much for one call."""
 
     number: int
     amount: Amount
     reason: str
+    operation: str = ""
 
 
 class Pending(msgspec.Struct, frozen=True):

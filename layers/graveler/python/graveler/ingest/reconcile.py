@@ -19,10 +19,10 @@ from graveler.ingest.pending import NO_WINDOW, Pending, decode_pending, pending_
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, everything, find
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.lake import Lake
+from graveler.lake.importing.folder_listing import Progress, no_progress
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
-from graveler.storage.tables import ConditionFailedError, Write
+from graveler.storage.tables import ConditionFailedError, Tables, Write
 from graveler.tree.record import encode_key
 
 _NAMED: Final = 1000
@@ -56,14 +56,17 @@ class _Difference(Struct, frozen=True):
 
 
 class Reconciler:
-    """Reconciles rules of a lake."""
+    """Reconciles rules of a lake, whose ``tables`` these are."""
 
-    def __init__(self, lake: Lake, clock: Clock) -> None:
-        self._lake = lake
+    def __init__(self, tables: Tables, clock: Clock) -> None:
+        self._tables = tables
         self._clock = clock
 
-    def reconcile(self, repository: OpenRepository, rule: Rule, *, dry_run: bool = False) -> Reconciled:
+    def reconcile(
+        self, repository: OpenRepository, rule: Rule, *, dry_run: bool = False, progress: Progress = no_progress
+    ) -> Reconciled:
         """Make the branch have what the source has, as far as the rule is about it; with ``dry_run``, only say what differs.
+        ``progress`` is told of the source's objects and their bytes; what it raises ends it, between two changes.
 
         Objects at the rule's destination that do not come from its source are left alone. Cost: listing the source, one object
         request for each thousand, and the branch below the destination; for each difference an object request (a file: it is
@@ -73,7 +76,7 @@ class Reconciler:
         """
         report = _Report()
         chunk: list[_Difference] = []
-        for difference in self._differences(repository, rule, report):
+        for difference in self._differences(repository, rule, report, progress):
             if dry_run:
                 report.note(rule, difference.key, linked=self._is_there(repository, rule, difference))
                 continue
@@ -83,10 +86,12 @@ class Reconciler:
                 chunk = []
         if chunk:
             self._repair(repository, rule, chunk, report)
-        commits = () if dry_run else AutoCommitter(self._lake.tables, self._clock).commit_if_due(repository, rule)
+        commits = () if dry_run else AutoCommitter(self._tables, self._clock).commit_if_due(repository, rule)
         return report.finished(commits)
 
-    def _differences(self, repository: OpenRepository, rule: Rule, report: "_Report") -> Iterator[_Difference]:
+    def _differences(
+        self, repository: OpenRepository, rule: Rule, report: "_Report", progress: Progress
+    ) -> Iterator[_Difference]:
         """Both listings side by side, in the order of paths' bytes."""
         sources = ((rule.path(found.key).encode(), 0, found) for found in everything(repository, rule))
         entries = ((entry.path.encode(), 1, entry) for entry in repository.objects(rule.branch, rule.destination))
@@ -100,6 +105,7 @@ class Reconciler:
                     there = item
             if found is not None:
                 report.objects += 1
+                progress(1, found.size)
                 if there is None or not self._is_same(repository, rule, found, there):
                     yield _Difference(found.key, there)
             elif there is not None and (key := _key_of(rule, there)) is not None and rule.deletes is Deletes.APPLY:
@@ -131,7 +137,7 @@ class Reconciler:
         ledger, counts = Ledger(uid, rule.id), pending_key(uid, rule.id)
         backoff = Backoff(self._clock)
         while True:
-            item, *items = self._lake.tables.get_many([counts, *(ledger.key(found.key) for found in chunk)])
+            item, *items = self._tables.get_many([counts, *(ledger.key(found.key) for found in chunk)])
             now = self._clock.now()
             entries: list[ObjectEntry] = []
             gone: list[str] = []

@@ -31,6 +31,7 @@ from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Mat
 PARTITION: Final = "ingest/rules"
 FIELDS: Final = ("rule", "branch", "source", "objects", "deleted", "window", "reason")
 """What templates may name, in braces."""
+MESSAGE: Final = "Ingest {objects} objects by rule {rule}"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _TRIES: Final = 16
@@ -81,7 +82,7 @@ class Rule(msgspec.Struct, frozen=True):
     deletes: Deletes = Deletes.APPLY
     overwrites: Overwrites = Overwrites.REPLACE
     commit: CommitPolicy = CommitPolicy()
-    message: str = "Ingest {objects} objects by rule {rule}"
+    message: str = MESSAGE
     metadata: Mapping[str, str] = {}
     verify: bool = False
     id: str = ""
@@ -151,17 +152,7 @@ class RuleStore:
         :class:`ForbiddenError` if the repository does not allow the source; :class:`AlreadyExistsError` for the name;
         :class:`RefNotFoundError` for the branch; :class:`BusyError`.
         """
-        check_rule(rule)
-        opened = lake.repository(repository)
-        known = opened.repository
-        allowed = known.settings.import_sources
-        if allowed is not None and not rule.source.startswith(allowed):
-            raise ForbiddenError(
-                f"repository {repository!r} does not allow objects of {rule.source!r}; see `graveler repo import-sources`"
-            )
-        opened.expect_changes(rule.branch)
-        opened.expect_readable(rule.source + "object")
-        _refuse_loops(lake, rule)
+        known = _checked(lake, repository, rule)
         made = msgspec.structs.replace(rule, id=token_hex(8))
 
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
@@ -172,6 +163,33 @@ class RuleStore:
         self._change(known, change)
         return made
 
+    def put(self, lake: Lake, repository: str, rule: Rule) -> Rule:
+        """Replace the rule of this name, or add it; the same twice is once. It stays the same rule, with its ID, as long as it
+        takes from and writes to the same place: then what it has seen counts on; else it begins anew. Cost and errors as
+        :meth:`add`, but for the name."""
+        known = _checked(lake, repository, rule)
+        fresh = token_hex(8)
+        made = rule
+
+        def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+            nonlocal made
+            before = next((one for one in rules if one.name == rule.name), None)
+            others = tuple(one for one in rules if one.name != rule.name)
+            made = msgspec.structs.replace(rule, id=fresh if before is None or _moved(before, rule) else before.id)
+            for other in others:
+                _refuse_overlap(made, other)
+            return (*others, made)
+
+        self._change(known, change)
+        return made
+
+    def get(self, repository: Repository, name: str) -> Rule:
+        """The rule of this name. One table read. :class:`NotFoundError`."""
+        for rule in self.of(repository).rules:
+            if rule.name == name:
+                return rule
+        raise _no_such_rule(repository, name)
+
     def remove(self, repository: Repository, name: str) -> Rule:
         """Remove a rule; what it has staged stays. One table read, one write. :class:`NotFoundError`, :class:`BusyError`."""
         removed: list[Rule] = []
@@ -179,9 +197,7 @@ class RuleStore:
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
             removed[:] = [rule for rule in rules if rule.name == name]
             if not removed:
-                raise NotFoundError(
-                    f"repository {repository.name!r} has no ingest rule {name!r}; list the ones there are"
-                )
+                raise _no_such_rule(repository, name)
             return tuple(rule for rule in rules if rule.name != name)
 
         self._change(repository, change)
@@ -237,6 +253,30 @@ def check_rule(rule: Rule) -> None:
         _check_text("metadata key", name)
     if not rule.message:
         raise InvalidError("the message of a rule must not be empty; leave it out for the usual one")
+
+
+def _checked(lake: Lake, repository: str, rule: Rule) -> Repository:
+    """The repository, if it may have such a rule."""
+    check_rule(rule)
+    opened = lake.repository(repository)
+    allowed = opened.repository.settings.import_sources
+    if allowed is not None and not rule.source.startswith(allowed):
+        raise ForbiddenError(
+            f"repository {repository!r} does not allow objects of {rule.source!r}; see `graveler repo import-sources`"
+        )
+    opened.expect_changes(rule.branch)
+    opened.expect_readable(rule.source + "object")
+    _refuse_loops(lake, rule)
+    return opened.repository
+
+
+def _moved(before: Rule, after: Rule) -> bool:
+    places = [(rule.source, rule.branch, rule.destination) for rule in (before, after)]
+    return places[0] != places[1]
+
+
+def _no_such_rule(repository: Repository, name: str) -> NotFoundError:
+    return NotFoundError(f"repository {repository.name!r} has no ingest rule {name!r}; list the ones there are")
 
 
 def _refuse_loops(lake: Lake, rule: Rule) -> None:

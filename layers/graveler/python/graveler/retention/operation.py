@@ -5,9 +5,11 @@ from typing import Final
 
 import msgspec
 
+from graveler.ingest import operation as reconciling
 from graveler.lake.repository import OpenRepository
 from graveler.operations.kinds import KINDS
 from graveler.operations.work import Report, Work
+from graveler.retention import measuring
 from graveler.retention.runs import OPERATION, Mode
 
 KIND: Final = OPERATION
@@ -38,5 +40,10 @@ def collect_garbage(repository: OpenRepository, operation_id: str, request: byte
     return made.plan.run
 
 
-ALL_KINDS: Final[Mapping[str, Work]] = {**KINDS, KIND: collect_garbage}
+ALL_KINDS: Final[Mapping[str, Work]] = {
+    **KINDS,
+    KIND: collect_garbage,
+    measuring.KIND: measuring.measure_space,
+    reconciling.KIND: reconciling.reconcile_rule,
+}
 """The kinds of operations that a deployment knows, this one included."""

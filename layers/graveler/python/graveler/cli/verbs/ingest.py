@@ -299,7 +299,7 @@ def reconcile(
     screen = output()
     refused = 0
     for found in wanted:
-        report = Reconciler(opened, SystemClock()).reconcile(repository, found, dry_run=dry_run)
+        report = Reconciler(opened.tables, SystemClock()).reconcile(repository, found, dry_run=dry_run)
         refused += len(report.refused)
         if as_json:
             screen.json(
@@ -355,7 +355,7 @@ def _watch(lake: "Lake", root: Path, where: Path, interval: float, *, once: bool
             _show_batch(screen, events[at : at + _BATCH], ingester.process(events[at : at + _BATCH]), as_json=as_json)
         if first:  # what went while nobody watched
             for repository, rule in wanted:
-                Reconciler(lake, clock).reconcile(repository, rule)
+                Reconciler(lake.tables, clock).reconcile(repository, rule)
             first = False
         _show_batch(screen, [], ingester.commit_due(), as_json=as_json)
         if once:

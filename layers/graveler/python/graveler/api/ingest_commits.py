@@ -1,0 +1,56 @@
+"""Commits of ingest that are too much for one call, as operations: the port of the room of ingest, by that of operations."""
+
+from hashlib import sha256
+
+import msgspec
+
+from graveler.api.long import failure
+from graveler.errors import GravelerError, NotFoundError, UnavailableError
+from graveler.ingest.handover import Look
+from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID
+from graveler.operations.operator import Operator
+from graveler.operations.parted import COMMIT
+from graveler.operations.store import OperationState
+
+
+class OperationCommits:
+    """Hands commits that read more than ``limit`` records over to an operator."""
+
+    def __init__(self, operator: Operator, limit: int) -> None:
+        self._operator = operator
+        self._limit = limit
+
+    @property
+    def limit(self) -> int:
+        """Records that the call itself may read."""
+        return self._limit
+
+    def begin(self, repository: OpenRepository, ask: CommitAsk, request_id: str) -> str:
+        """See :class:`graveler.ingest.handover.LongCommits`. Cost and errors as :meth:`Operator.ask`."""
+        operation = self._operator.ask(
+            repository,
+            COMMIT,
+            msgspec.json.encode(ask),
+            sha256(f"ingest {request_id}".encode()).hexdigest()[:32],
+            joins=lambda found: not found.is_finished,
+            branch=ask.branch,
+            request_id=request_id,
+        )
+        return operation.id
+
+    def look(self, repository: OpenRepository, operation_id: str) -> Look:
+        """See :class:`graveler.ingest.handover.LongCommits`."""
+        try:
+            operation = self._operator.look(repository, operation_id)
+        except (
+            NotFoundError
+        ) as error:  # it ended over a week ago; its commit, if there is one, is found by the request's ID
+            return Look(failure=UnavailableError(str(error)))
+        if operation.state is OperationState.COMPLETED:
+            return Look(CommitID(operation.result))
+        if not operation.is_finished:
+            return Look()
+        why = failure(operation)
+        return Look(failure=why if isinstance(why, GravelerError) else UnavailableError(str(why)))

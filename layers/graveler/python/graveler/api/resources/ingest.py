@@ -1,0 +1,329 @@
+"""Ingest: rules about what lands elsewhere, what they have staged, comparing and repairing, and recorded events. Beyond the
+field's API."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from graveler.api.call import Call
+from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.idempotency import once, request_id
+from graveler.api.ingest_commits import OperationCommits
+from graveler.api.queries import PageQuery
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Permission, Routes
+from graveler.errors import NotFoundError
+from graveler.ingest.autocommit import AutoCommitter
+from graveler.ingest.ingester import Ingester, Message
+from graveler.ingest.operation import KIND, ReconcileRequest, read_report
+from graveler.ingest.pending import NO_WINDOW, Amount
+from graveler.ingest.rules import MESSAGE, CommitPolicy, Deletes, Overwrites, Rule, RuleStore
+from graveler.ingest.windows import spelled
+from graveler.lake.repository import OpenRepository
+from graveler.operations.store import OperationState
+
+routes = Routes("ingest")
+
+_RULES: Final = "/repositories/{repository}/ingest/rules"
+_RULE: Final = "/repositories/{repository}/ingest/rules/{rule}"
+_RECONCILIATIONS: Final = "/repositories/{repository}/ingest/reconciliations"
+
+MAX_MESSAGES: Final = 480
+"""Recorded messages of one request: as many as a batch of a deployment's queue has."""
+
+
+class IngestRule(Struct, frozen=True):
+    """What is taken (objects below ``source`` whose key ends with one of ``suffixes``), where it goes, and when it is committed.
+    ``message`` and the values of ``metadata`` are templates. ``id`` names this creation of the rule, and is given to it."""
+
+    name: str
+    source: str
+    branch: str
+    destination: str = ""
+    suffixes: list[str] = []
+    deletes: Deletes = Deletes.APPLY
+    overwrites: Overwrites = Overwrites.REPLACE
+    commit: CommitPolicy = CommitPolicy()
+    message: str = MESSAGE
+    metadata: Mapping[str, str] = {}
+    verify: bool = False
+    id: str = ""
+
+
+class IngestRuleList(Struct, frozen=True):
+    """A page of rules, by name."""
+
+    pagination: Pagination
+    results: list[IngestRule]
+
+
+class IngestAmount(Struct, frozen=True):
+    """Changes that were staged: objects that came, and that went. ``since`` in Unix seconds; ``window`` is the beginning of the
+    latest clock window among them."""
+
+    objects: int
+    deleted: int
+    since: int | UnsetType = UNSET
+    window: str | UnsetType = UNSET
+
+
+class IngestCommit(Struct, frozen=True):
+    """A commit that is being made, and why; ``operation`` if it is so much that it became one."""
+
+    number: int
+    reason: str
+    amount: IngestAmount
+    operation: str | UnsetType = UNSET
+
+
+class IngestStatus(Struct, frozen=True):
+    """What a rule has staged since its last commit began, why that is due (if it is), and the commit that is being made.
+    ``commits`` counts those that began."""
+
+    rule: str
+    pending: IngestAmount
+    due: str
+    commits: int
+    committing: IngestCommit | UnsetType = UNSET
+
+
+class ReconciliationCreation(Struct, frozen=True):
+    """Which rule's source to compare with its branch; with ``dry_run`` nothing is repaired."""
+
+    rule: str
+    dry_run: bool = False
+
+
+class ReconciliationStarted(Struct, frozen=True):
+    """The operation's ID, to ask after it."""
+
+    id: str
+
+
+class RefusedPath(Struct, frozen=True):
+    """A path that stays as it is against the source, and why."""
+
+    path: str
+    reason: str
+
+
+class Reconciliation(Struct, frozen=True):
+    """How far it is, and what came of it: how many objects the source has, paths that were missing or different and that are
+    gone (counted all, a thousand of each named), what could not be repaired, and commits that were due then."""
+
+    completed: bool
+    rule: str
+    dry_run: bool
+    objects: int | UnsetType = UNSET
+    linked_count: int | UnsetType = UNSET
+    deleted_count: int | UnsetType = UNSET
+    linked: list[str] | UnsetType = UNSET
+    deleted: list[str] | UnsetType = UNSET
+    refused: list[RefusedPath] | UnsetType = UNSET
+    commits: list[str] | UnsetType = UNSET
+    error: Error | UnsetType = UNSET
+
+
+class IngestReplay(Struct, frozen=True):
+    """Recorded messages, as a queue had them: each the text of a notification of S3, of an event of EventBridge, or of a plain
+    line."""
+
+    messages: Annotated[list[str], Meta(max_length=MAX_MESSAGES)]
+
+
+class IngestResult(Struct, frozen=True):
+    """What became of a message: ``staged``, ``stale``, ``skipped``, ``retry`` or ``poison``, and why."""
+
+    outcome: str
+    reason: str
+
+
+class IngestReplayed(Struct, frozen=True):
+    """What became of each message, in their order; commits that were due, and why others could not be made."""
+
+    results: list[IngestResult]
+    commits: list[str]
+    commits_failed: list[str]
+
+
+@routes.get(_RULES, "listIngestRules", Permission.READ, answers={200: IngestRuleList, 404: Error})
+def list_rules(call: Call, repository: str, query: PageQuery) -> Response:
+    """List the rules of ingest by name."""
+    found = sorted(
+        (
+            rule
+            for rule in RuleStore(call.lake.tables).of(call.lake.repository(repository).repository).rules
+            if rule.name.startswith(query.prefix) and rule.name > query.after
+        ),
+        key=lambda rule: rule.name,
+    )
+    page = found[: query.limit]
+    more = len(found) > len(page)
+    pagination = Pagination(more, page[-1].name if more else "", len(page), MAX_PER_PAGE)
+    return json_response(IngestRuleList(pagination, [_document(rule) for rule in page]))
+
+
+@routes.post(
+    _RULES,
+    "createIngestRule",
+    Permission.ADMIN,
+    answers={201: IngestRule, 400: Error, 403: Error, 404: Error, 409: Error},
+)
+def create_rule(call: Call, repository: str, body: IngestRule) -> Response:
+    """Add a rule of ingest; what lands from then on is taken. 409 if there is one of its name."""
+    opened, rule = _asked(call, repository, body)
+    store = RuleStore(call.lake.tables)
+
+    def made_before() -> Response | None:
+        there = store.get(opened.repository, rule.name)
+        return json_response(_document(there), 201) if msgspec.structs.replace(there, id="") == rule else None
+
+    return once(call, lambda: json_response(_document(store.add(call.lake, repository, rule)), 201), made_before)
+
+
+@routes.get(_RULE, "getIngestRule", Permission.READ, answers={200: IngestRule, 404: Error})
+def get_rule(call: Call, repository: str, rule: str) -> Response:
+    """Describe one rule of ingest."""
+    opened = call.lake.repository(repository)
+    return json_response(_document(RuleStore(call.lake.tables).get(opened.repository, rule)))
+
+
+@routes.put(_RULE, "setIngestRule", Permission.ADMIN, answers={200: IngestRule, 400: Error, 403: Error, 404: Error})
+def set_rule(call: Call, repository: str, rule: str, body: IngestRule) -> Response:
+    """Add a rule of ingest, or replace the one of this name."""
+    if body.name != rule:
+        raise bad_request(
+            f"the rule is named {rule!r} in the path and {body.name!r} in the body; a rule keeps its name"
+        )
+    _, asked = _asked(call, repository, body)
+    return json_response(_document(RuleStore(call.lake.tables).put(call.lake, repository, asked)))
+
+
+@routes.delete(_RULE, "deleteIngestRule", Permission.ADMIN, answers={204: None, 404: Error})
+def delete_rule(call: Call, repository: str, rule: str) -> Response:
+    """Remove a rule of ingest; what it has staged stays."""
+    RuleStore(call.lake.tables).remove(call.lake.repository(repository).repository, rule)
+    return no_content()
+
+
+@routes.get(f"{_RULE}/status", "getIngestStatus", Permission.READ, answers={200: IngestStatus, 404: Error})
+def status(call: Call, repository: str, rule: str) -> Response:
+    """Say what a rule of ingest has staged and not committed, and what commit of it is being made."""
+    opened = call.lake.repository(repository)
+    found = RuleStore(call.lake.tables).get(opened.repository, rule)
+    pending = AutoCommitter(call.lake.tables, opened.clock).pending(opened, found)
+    committing: IngestCommit | UnsetType = UNSET
+    if pending.taken is not None:
+        taken = pending.taken
+        committing = IngestCommit(taken.number, taken.reason, _amount(taken.amount), taken.operation or UNSET)
+    due = pending.amount.due(found.commit, opened.clock.now())
+    return json_response(IngestStatus(found.name, _amount(pending.amount), due, pending.number, committing))
+
+
+@routes.post(
+    _RECONCILIATIONS,
+    "startReconciliation",
+    Permission.WRITE,
+    answers={202: ReconciliationStarted, 400: Error, 403: Error, 404: Error},
+    branch_in_body=True,  # in the rule, rather
+)
+def start_reconciliation(call: Call, repository: str, body: ReconciliationCreation) -> Response:
+    """Begin to compare a rule's source with its branch, and to repair. With an Idempotency-Key, a repeated request finds what the
+    first one began."""
+    opened = call.lake.repository(repository)
+    try:
+        branch = RuleStore(call.lake.tables).get(opened.repository, body.rule).branch
+    except NotFoundError:
+        call.identity.require(Permission.WRITE, repository)
+        raise
+    call.identity.require(Permission.WRITE, repository, branch)
+    key = request_id(call)
+    operation = call.runner.start(
+        opened,
+        KIND,
+        msgspec.json.encode(ReconcileRequest(body.rule, body.dry_run)),
+        sha256(f"reconcile {key}".encode()).hexdigest()[:32] if key else "",
+        branch=branch,
+    )
+    return json_response(ReconciliationStarted(operation.id), 202)
+
+
+@routes.get(
+    f"{_RECONCILIATIONS}/{{id}}", "getReconciliation", Permission.READ, answers={200: Reconciliation, 404: Error}
+)
+def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as the path says
+    """Say how far comparing is, and what came of it. If the process that worked on it has died, this one takes it over."""
+    opened = call.lake.repository(repository)
+    operation = call.runner.look(opened, id)
+    if operation.kind != KIND:
+        raise ApiError(404, f"not found: operation {id!r} reconciles no rule")
+    asked = msgspec.json.decode(operation.request, type=ReconcileRequest)
+    if operation.state is not OperationState.COMPLETED:
+        error = Error(operation.error) if operation.is_finished else UNSET
+        return json_response(Reconciliation(operation.is_finished, asked.rule, asked.dry_run, error=error))
+    made = read_report(opened, operation.id)
+    return json_response(
+        Reconciliation(
+            True,
+            asked.rule,
+            asked.dry_run,
+            made.objects,
+            made.linked_count,
+            made.deleted_count,
+            list(made.linked),
+            list(made.deleted),
+            [RefusedPath(one.path, one.reason) for one in made.refused],
+            [commit.id for commit in made.commits],
+        )
+    )
+
+
+@routes.post(
+    "/repositories/{repository}/ingest/replay",
+    "replayIngest",
+    Permission.WRITE,
+    answers={200: IngestReplayed, 400: Error, 403: Error, 404: Error},
+    branch_in_body=True,  # in the rules, rather
+)
+def replay(call: Call, repository: str, body: IngestReplay) -> Response:
+    """Process recorded events, as of a dead-letter queue, by the rules of this repository; what was processed before changes
+    nothing."""
+    opened = call.lake.repository(repository)
+    for branch in {rule.branch for rule in RuleStore(call.lake.tables).of(opened.repository).rules} or {""}:
+        call.identity.require(Permission.WRITE, repository, branch)
+    ingester = Ingester(call.lake, opened.clock, OperationCommits(call.runner, call.settings.operation_records))
+    messages = [Message(str(number), text) for number, text in enumerate(body.messages)]
+    results, batch = ingester.process_messages(messages, opened.repository)
+    return json_response(
+        IngestReplayed(
+            [IngestResult(result.outcome.value, result.reason) for result in results],
+            [made.commit.id for made in batch.commits],
+            [f"rule {failed.rule!r}: {failed.reason}" for failed in batch.commits_failed],
+        )
+    )
+
+
+def _asked(call: Call, repository: str, body: IngestRule) -> tuple[OpenRepository, Rule]:
+    """The repository and the rule, if the deployment may read there for clients. 403."""
+    opened = call.lake.repository(repository)
+    sources = call.settings.ingest_sources or call.settings.import_sources
+    own = opened.repository.settings.import_sources
+    (sources if own is None else sources.narrowed(own)).require(body.source)
+    return opened, msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(body, id="")), Rule)
+
+
+def _document(rule: Rule) -> IngestRule:
+    return msgspec.convert(msgspec.to_builtins(rule), IngestRule)
+
+
+def _amount(amount: Amount) -> IngestAmount:
+    return IngestAmount(
+        amount.objects,
+        amount.deleted,
+        int(amount.since) if amount.changes else UNSET,
+        UNSET if amount.window == NO_WINDOW else spelled(amount.window),
+    )

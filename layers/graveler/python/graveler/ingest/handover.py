@@ -1,0 +1,35 @@
+"""Commits that are too much for one call: what ingest wants of those who work on long operations, whoever they are."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from graveler.errors import GravelerError
+from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID
+
+
+class Look(Struct, frozen=True):
+    """How far a commit is that was handed over: made (``commit_id``), failed (``failure``), or neither: it is worked on."""
+
+    commit_id: CommitID | None = None
+    failure: GravelerError | None = None
+
+
+class LongCommits(Protocol):
+    """Has commits made that read more than ``limit`` records."""
+
+    @property
+    def limit(self) -> int:
+        """Records that the call itself may read."""
+        ...
+
+    def begin(self, repository: OpenRepository, ask: CommitAsk, request_id: str) -> str:
+        """Hand a commit over; returns the operation's ID. Asked again for the same ``request_id`` while it is worked on, that one
+        is the answer. The commit is known by ``request_id`` (promise C4)."""
+        ...
+
+    def look(self, repository: OpenRepository, operation_id: str) -> Look:
+        """How far it is. One table read."""
+        ...
