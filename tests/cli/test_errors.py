@@ -47,6 +47,8 @@ def test_the_help_documents_every_exit_code() -> None:
         (("ls",), "Missing argument"),
         (("ls", "--nonsense", "x"), "No such option"),
         (("branch",), "Missing command"),
+        (("gc",), "Missing command"),
+        (("--json", "repo", "list"), "stand behind it"),
         (("log", "lakefs://lake/main", "-n", "many"), "valid integer"),
     ],
 )
@@ -57,6 +59,16 @@ def test_a_command_line_that_makes_no_sense(arguments: tuple[str, ...], says: st
     assert says in result.err
     assert "--help`" in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", [("get",), ("cp", "lakefs://lake/main/b/"), ("mv", "lakefs://lake/main/b/"), ("rm",)])
+def test_a_folder_without_r_is_told_what_to_do(lake: Path, verb: tuple[str, ...]) -> None:
+    put("main", "a/1", "1")
+    result = run(verb[0], "lakefs://lake/main/a/", *verb[1:])
+    assert result.code == 3
+    assert result.err == (
+        "error: object 'a/' does not exist in 'main'; to take all that lies below it, get, cp, mv and rm have -r\n"
+    )
 
 
 def test_without_a_lake_it_is_told_how_to_make_one() -> None:

@@ -105,6 +105,28 @@ def test_output_that_cannot_be_written_is_an_error(lake: Path) -> None:
     assert "No space left on device" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code", "says"),
+    [
+        ("ls lakefs://lake/main/", ">&-", 9, "error: the output could not be written: Bad file descriptor\n"),
+        ("put - lakefs://lake/main/b", "<&-", 9, "error: cannot read 'stdin': Bad file descriptor\n"),
+        (
+            "repo delete lake",
+            "<&-",
+            5,
+            "error: deleting repository 'lake' needs --yes without a terminal; nothing was deleted\n",
+        ),
+        ("ls lakefs://lake/none/", "<&- >&- 2>&-", 3, ""),
+    ],
+)
+def test_a_closed_stream_is_an_error_and_no_bug(lake: Path, arguments: str, closed: str, code: int, says: str) -> None:
+    put("main", "a", "1")
+    shell = ["bash", "-c", f"{' '.join(COMMAND)} {arguments} {closed}"]
+    result = subprocess.run(shell, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, check=False)
+    assert (result.returncode, result.stderr) == (code, says)
+    assert done("ls", "lakefs://lake/main/").out == "a\n"
+
+
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     closed = Path("/proc") if os.geteuid() == 0 else tmp_path  # root may write everywhere but there

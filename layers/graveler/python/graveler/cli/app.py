@@ -207,6 +207,9 @@ def run(arguments: Sequence[str]) -> int:
         return result if isinstance(result, int) else ExitCode.OK
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        return report_usage(error.format_message(), context.command_path if context else "graveler")
+        message = error.format_message().rstrip(".")
+        if message.startswith("No such option") and context is not None and context.parent is None:
+            message += "; a verb's own options stand behind it"
+        return report_usage(message, context.command_path if context else "graveler")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can turn it into words
         return report(error)

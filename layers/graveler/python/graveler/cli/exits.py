@@ -17,6 +17,7 @@ from graveler.errors import (
     InvalidError,
     MergeConflictError,
     NotFoundError,
+    ObjectNotFoundError,
     PreconditionError,
     UnavailableError,
 )
@@ -28,6 +29,8 @@ DEBUG: Final = "GRAVELER_DEBUG"
 """Set to 1, this variable shows the traceback of an unexpected error."""
 
 _SHOWN_CONFLICTS: Final = 100
+
+_ON_FOLDERS: Final = "; to take all that lies below it, get, cp, mv and rm have -r"
 
 
 class ExitCode(IntEnum):
@@ -136,7 +139,8 @@ def report(error: BaseException) -> ExitCode:
             screen.line(f"  … and {len(error.conflicts) - _SHOWN_CONFLICTS:,} more; --json lists all")
         return ExitCode.CONFLICT
     if isinstance(error, GravelerError):
-        _say(screen, str(error))
+        is_folder = isinstance(error, ObjectNotFoundError) and error.path.endswith("/")
+        _say(screen, f"{error}{_ON_FOLDERS if is_folder else ''}")
         return exit_code(error)
     if isinstance(error, OSError):
         named = f" {os.fsdecode(error.filename)!r}" if isinstance(error.filename, str | bytes) else ""
@@ -148,6 +152,14 @@ def report(error: BaseException) -> ExitCode:
         traceback.print_exception(error)
     _say(screen, f"this is a bug in graveler: {type(error).__name__}: {error} (set {DEBUG}=1 to see where)")
     return ExitCode.UNEXPECTED
+
+
+def report_lost_output(error: OSError) -> ExitCode:
+    """Say that what a verb had to tell, when all else was done, could not be written to stdout."""
+    if isinstance(error, BrokenPipeError):
+        return ExitCode.READER_GONE
+    _say(Screen(sys.stderr), f"the output could not be written: {error.strerror or error}")
+    return ExitCode.UNAVAILABLE
 
 
 def report_usage(message: str, command: str) -> ExitCode:

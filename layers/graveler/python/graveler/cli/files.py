@@ -50,8 +50,12 @@ def file_for(folder: Path, relative: str) -> Path:
 
 @contextmanager
 def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
-    """All that a stream gives: the bytes, or a temporary file for as long as the context lasts if they are many."""
-    beginning = stream.read(_IN_MEMORY)
+    """All that stdin, ``stream``, gives: the bytes, or a temporary file for as long as the context lasts if they are many.
+    :class:`UnavailableError` if it cannot be read."""
+    try:
+        beginning = stream.read(_IN_MEMORY)
+    except OSError as error:
+        raise refused("read", Path("stdin"), error) from None
     if len(beginning) < _IN_MEMORY:
         yield beginning
         return

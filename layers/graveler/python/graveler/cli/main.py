@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (``sys.argv`` without argument) and return its exit code. Never raises, bar what :mod:`sys` needs."""
+    _open_closed_streams()
     _never_fail_on_encoding()
     try:
         # Imported here, so that Ctrl-C while modules load ends like any other.
@@ -17,11 +18,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except (KeyboardInterrupt, OSError) as error:
-        from graveler.cli.exits import report
+        from graveler.cli.exits import report, report_lost_output
 
         if isinstance(error, OSError):  # the last lines could not be written, and nobody should try again
             _forget_output()
+            return report_lost_output(error)
         return report(error)
+
+
+def _open_closed_streams() -> None:
+    """Where the caller closed a standard stream (``<&-``), open one that refuses every read or write: Python has None there, and
+    the number would go to the next file that is opened, such as an object of the lake."""
+    for name, mode, refusing in (
+        ("stdin", "r", os.O_WRONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:  # in this order, each gets the lowest number that is free, which is its own
+            setattr(sys, name, open(os.open(os.devnull, refusing), mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - stays open
 
 
 def _never_fail_on_encoding() -> None:

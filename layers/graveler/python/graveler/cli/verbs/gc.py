@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
-app = typer.Typer(help="Collect garbage: remove what no ref, uncommitted change or rule keeps.", no_args_is_help=True)
+app = typer.Typer(help="Collect garbage: remove what no ref, uncommitted change or rule keeps.")
 
 Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
 RefUri = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF")]

@@ -89,7 +89,7 @@ class FolderListing:
             str(self._folder).encode()
         except UnicodeEncodeError:
             raise InvalidError(
-                f"the path of folder {os.fsencode(self._folder)!r} is not UTF-8, so it cannot be an object's address; rename it"
+                f"the path of folder '{_shown(self._folder)}' is not UTF-8, so it cannot be an object's address; rename it"
             ) from None
         try:
             is_folder = stat.S_ISDIR(self._folder.stat().st_mode)
@@ -166,8 +166,13 @@ def _name_bytes(name: str, path: str) -> bytes:
         return name.encode()
     except UnicodeEncodeError:
         raise InvalidError(
-            f"the name of {os.fsencode(path)!r} is not UTF-8, so it cannot be an object's path; rename the file"
+            f"the name of '{_shown(path)}' is not UTF-8, so it cannot be an object's path; rename the file"
         ) from None
+
+
+def _shown(path: "str | os.PathLike[str]") -> str:
+    """A path that is not UTF-8 with its odd bytes written out, as in ``a\\xff``."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _unreadable(path: str, error: OSError) -> UnavailableError:
