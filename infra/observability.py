@@ -210,8 +210,14 @@ class ObservabilityStack(Stack):
         )
         dashboard.add_widgets(
             _graph("Trees: found in memory", [_own("MemoryHits", verb) for verb in functions]),
-            _graph("Trees: found in /tmp", [_own("ScratchHits", verb) for verb in functions]),
+            _graph(
+                "Trees: found in /tmp, or in the shared cache",
+                [_own(name, verb) for name in _near(settings) for verb in functions],
+            ),
             _graph("Trees: read from S3", [_own("CacheMisses", verb) for verb in functions]),
+        )
+        dashboard.add_widgets(
+            _graph("Caches: what they could not do", [_own("CacheFailures", verb) for verb in functions]),
             _graph(
                 "Long operations waiting", [self._served.operations.metric_approximate_number_of_messages_visible()]
             ),
@@ -278,6 +284,10 @@ def _own(name: str, verb: str) -> cloudwatch.Metric:
     return cloudwatch.Metric(
         namespace=NAMESPACE, metric_name=name, dimensions_map={"service": verb}, statistic="Sum", label=verb
     )
+
+
+def _near(settings: Settings) -> tuple[str, ...]:
+    return ("ScratchHits", "SharedHits") if settings.shared_cache else ("ScratchHits",)
 
 
 def _concurrent(function: lambda_.Function) -> cloudwatch.Metric:
