@@ -6,6 +6,7 @@ import pytest
 
 from graveler.errors import (
     InvalidError,
+    MovedError,
     NoChangesError,
     NotFoundError,
     ObjectNotFoundError,
@@ -180,6 +181,28 @@ def test_a_ready_metarange_must_exist_be_young_and_meet_a_clean_branch(world: Wo
     world.clock.time += 43_201
     with pytest.raises(PreconditionError, match="12 hours ago"):
         world.main.commit_metarange("main", ready, "m", allow_empty=True)
+
+
+def test_a_ready_metarange_can_insist_on_the_head_that_it_was_made_for(world: World) -> None:
+    world.main.create_branch("side", "main")
+    commit(world.main, {"n": "new"}, "side")
+    ready = world.main.commit_of("side").metarange
+    before = world.main.branch("main").commit_id
+    with pytest.raises(NoChangesError):
+        world.main.commit_metarange("main", world.main.commit_of("main").metarange, "looks", parent=before)
+    made = world.main.commit_metarange("main", ready, "taken", parent=before, request_id="r")
+    assert made.parents == (before,)
+    assert world.main.commit_metarange("main", ready, "taken", parent=before, request_id="r") == made, "a lost answer"
+    with pytest.raises(MovedError, match=rf"branch 'main' is at commit {made.id[:16]} and not at {before[:16]}"):
+        world.main.commit_metarange("main", ready, "too late", parent=before)
+    move = Before("tables.transact", 1, lambda: commit(world.main, {"z": "1"}))
+    with pytest.raises(MovedError):
+        world.repository(move).commit_metarange("main", world.main.commit_of("main~1").metarange, "x", parent=made.id)
+    assert "z" in paths(world.main), "the one between is not lost"
+    world.clock.time += 43_201
+    head = world.main.commit_of("main")
+    with pytest.raises(NoChangesError):
+        world.main.commit_metarange("main", head.metarange, "the head's own is in use", parent=head.id)
 
 
 # Times that others choose

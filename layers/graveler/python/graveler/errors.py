@@ -172,6 +172,17 @@ class TouchedError(ConflictError):
         )
 
 
+class MovedError(ConflictError):
+    """A branch has another head than the one that a commit was made for."""
+
+    def __init__(self, branch: str, wanted: str, found: str) -> None:
+        self.branch, self.wanted, self.found = branch, wanted, found
+        super().__init__(
+            f"branch {branch!r} is at commit {found[:16]} and not at {wanted[:16]}, for which this was made; "
+            "nothing was changed. Look at the branch, and make it again"
+        )
+
+
 class NoChangesError(PreconditionError):
     """There is nothing to commit or to merge."""
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from graveler.errors import InvalidError, NoChangesError, NotFoundError, PreconditionError
+from graveler.errors import InvalidError, MovedError, NoChangesError, NotFoundError, PreconditionError
 from graveler.lake.clock import Clock
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.rules import Intent
-from graveler.model import Commit, MetarangeName
+from graveler.model import Commit, CommitID, MetarangeName
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.files import METARANGES
@@ -39,6 +39,7 @@ class ReadyCommitter:
         allow_empty: bool = False,
         created: int | None = None,
         force: bool = False,
+        parent: CommitID | None = None,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.commit_metarange`."""
         if name and not _NAME.fullmatch(name):
@@ -55,11 +56,22 @@ class ReadyCommitter:
             Intent(direct=True, force=force),
         )
 
+        def expect_parent(head: Commit) -> None:
+            if parent is not None and head.id != parent:
+                raise MovedError(branch, parent, head.id)
+
         def prepare() -> Build:
-            self._check_age(name)
+            if parent is None:
+                self._check_age(name)
+            else:
+                head, _ = self._lander.look(landing)
+                expect_parent(head)
+                if name != head.metarange:  # else it is in use
+                    self._check_age(name)
             ready = self._trees.load(name)
 
-            def build(_: Commit, before: Tree) -> Draft:
+            def build(head: Commit, before: Tree) -> Draft:
+                expect_parent(head)
                 if ready.id() == before.id() and not allow_empty:
                     raise NoChangesError(f"nothing to commit: branch {branch!r} has the contents of metarange {name!r}")
                 return Draft(ready)

@@ -49,6 +49,7 @@ from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Branch,
     Commit,
+    CommitID,
     MergePreview,
     MergeStrategies,
     MergeStrategy,
@@ -100,13 +101,13 @@ class OpenRepository(RepositoryReader):
         outside: Callable[[str], tuple[Objects, str]],
         grace: float = GRACE,
         skew: float = SKEW,
-    ) -> None:
         *,
         copies: TreeFiles | None = None,
+    ) -> None:
         super().__init__(known, tables, objects, store, clock, outside, grace)
         self.skew = skew
-        self._deadlines = Deadlines(clock, grace, skew)
         self._copies = copies
+        self._deadlines = Deadlines(clock, grace, skew)
         self._tables = tables
         self._clock = clock
         self._known = known
@@ -390,12 +391,12 @@ class OpenRepository(RepositoryReader):
         self._branches.state(branch, Intent(direct=True, force=force))
         return f"{self.repository.namespace}/{self._names.new(branch, path, self._clock.now())}"
 
-    def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
     def expect_handed_out(self, branch: str, path: str, address: str) -> None:
         """:class:`InvalidError` unless an address is one of :meth:`new_address` for this path and branch, and not too old. No
         request."""
         self._names.check(address.removeprefix(f"{self.repository.namespace}/"), branch, path, self._clock.now())
 
+    def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
         """A URL with which anybody may write the bytes at an address of :meth:`new_address` for ``expires_in`` seconds. No
         request. :class:`InvalidError` for another address."""
         return self._uploads.put_url(branch, path, address, expires_in)
@@ -619,13 +620,15 @@ class OpenRepository(RepositoryReader):
         allow_empty: bool = False,
         created: int | None = None,
         force: bool = False,
+        parent: CommitID | None = None,
     ) -> Commit:
         """Make a tree that lies ready as a metarange file the next commit of a branch: its contents replace all of the head's.
 
         The file must be younger than half a day, so that it is part of a commit before a collector could find it unused.
-        Cost: two object reads, of the file, and as :meth:`merge` without reading ranges.
-        :class:`InvalidError` for what is no name, :class:`NotFoundError`, :class:`PreconditionError` for an old file,
-        :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`.
+        With a ``parent``, only if that is the branch's head, so that who built the tree of a head's loses nobody's commit.
+        Cost: two object reads, of the file, and as :meth:`merge` without reading ranges; with a ``parent`` the branch is read
+        twice. :class:`InvalidError` for what is no name, :class:`NotFoundError`, :class:`PreconditionError` for an old file,
+        :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`, :class:`MovedError`.
         """
         return self._ready.commit(
             branch,
@@ -637,6 +640,7 @@ class OpenRepository(RepositoryReader):
             allow_empty=allow_empty,
             created=created,
             force=force,
+            parent=parent,
         )
 
     def merge(

@@ -76,7 +76,7 @@ class Importer:
             def make(_: Commit, before: Tree) -> Draft:
                 if not imported:  # once, however often the head moves
                     imported.extend([(source, self.build(source)) for source in ordered])
-                return Draft(self._replace(before, imported))
+                return Draft(replaced(before, self._split, imported))
 
             return make
 
@@ -84,7 +84,9 @@ class Importer:
 
     def land(self, landing: Landing, imported: Sequence[tuple[ImportSource, Tree]], until: Deadline) -> Commit:
         """As :meth:`run`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
-        return self._lander.land(landing, lambda: lambda _, before: Draft(self._replace(before, imported)), until)
+        return self._lander.land(
+            landing, lambda: lambda _, before: Draft(replaced(before, self._split, imported)), until
+        )
 
     def build(self, source: ImportSource) -> Tree:
         """The tree of a source. Its listing read, its ranges written. :class:`InvalidError` for what lies outside of its
@@ -105,20 +107,22 @@ class Importer:
             if isinstance(records, Generator):
                 records.close()  # its threads end now, and not when somebody collects the garbage
 
-    def _replace(self, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
-        """``before`` with each destination's interval replaced. Takes whole ranges by reference on both sides of a seam."""
-        writer = TreeWriter(before.store, self._split, known=(before, *(tree for _, tree in imported)))
-        after: bytes | None = None
-        for source, tree in imported:
-            below, upto = _interval(source)
-            if below is not None:
-                writer.copy(before, after, below)
-            writer.take(tree)
-            after = upto
-            if upto is None:
-                return writer.finish()
-        writer.copy(before, after, None)
-        return writer.finish()
+
+def replaced(before: Tree, split: SplitParameters, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
+    """``before`` with the interval of each destination replaced by the source's tree; the sources as of :func:`sorted_sources`.
+    Takes whole ranges by reference on both sides of a seam."""
+    writer = TreeWriter(before.store, split, known=(before, *(tree for _, tree in imported)))
+    after: bytes | None = None
+    for source, tree in imported:
+        below, upto = _interval(source)
+        if below is not None:
+            writer.copy(before, after, below)
+        writer.take(tree)
+        after = upto
+        if upto is None:
+            return writer.finish()
+    writer.copy(before, after, None)
+    return writer.finish()
 
 
 def _interval(source: ImportSource) -> Interval:
