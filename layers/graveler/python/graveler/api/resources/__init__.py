@@ -15,9 +15,9 @@ from graveler.api.resources import (
     imports,
     ingest,
     insight,
-    multipart,
     keys,
     leftovers,
+    multipart,
     objects,
     operations,
     refs,
@@ -26,8 +26,8 @@ from graveler.api.resources import (
     staging,
     tags,
     unimplemented,
-)
     upkeep,
+)
 from graveler.api.routing import Routes
 
 GROUPS: Final[tuple[Routes, ...]] = (
@@ -43,11 +43,13 @@ GROUPS: Final[tuple[Routes, ...]] = (
     insight.routes,
     dumps.routes,
     garbage.routes,
+    leftovers.routes,
+    upkeep.routes,
     ingest.routes,
     operations.routes,
     auth.routes,
+    keys.routes,
     config.routes,
     setup.routes,
     unimplemented.routes,
 )
-    keys.routes,
