@@ -70,6 +70,13 @@ def test_a_ready_metarange_can_be_committed(call: Client) -> None:
     assert paths(call, "dev") == {"a": b"1"}
     nonsense = call("POST", f"{BRANCHES}/dev/commits", {"source_metarange": "../x"}, {"message": "ready"})
     assert nonsense.status == 400
+    for_main = {"source_metarange": ready, "parent": opened.branch("main").commit_id}
+    moved = call("POST", f"{BRANCHES}/dev/commits", for_main, {"message": "ready"})
+    assert moved.status == 409
+    assert moved.json()["message"].startswith("conflict: branch 'dev' is at commit")
+    nothing = call("POST", f"{BRANCHES}/main/commits", for_main, {"message": "ready"})
+    assert nothing.status == 400
+    assert nothing.json()["message"].startswith("commit: no changes")
 
 
 def test_a_log_in_pages_gives_every_commit_once_newest_first(call: Client) -> None:

@@ -36,9 +36,11 @@ class CommitCreation(Struct, frozen=True):
 
 
 class CommitQuery(Query, frozen=True, kw_only=True):
-    """``source_metarange``: commit this ready metarange instead of the branch's uncommitted changes."""
+    """``source_metarange``: commit this ready metarange instead of the branch's uncommitted changes; with ``parent``, a commit's
+    whole ID, only if that is the branch's head (else 409)."""
 
     source_metarange: str = ""
+    parent: str = ""
 
 
 class LogQuery(Query, frozen=True, kw_only=True):
@@ -77,7 +79,7 @@ class LogQuery(Query, frozen=True, kw_only=True):
 def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: CommitCreation) -> Response:
     """Make the branch's uncommitted changes a commit, all at once."""
     opened = call.lake.repository(repository)
-    ready = MetarangeName(query.source_metarange)
+    ready, parent = MetarangeName(query.source_metarange), CommitID(query.parent)
     known_by = request_id(call)
 
     def ask(owner: str) -> CommitAsk:
@@ -93,7 +95,11 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
         )
 
     def at_once(limit: int | None) -> model.Commit:
-        make = partial(opened.commit_metarange, branch, ready) if ready else partial(opened.commit, branch, limit=limit)
+        make = (
+            partial(opened.commit_metarange, branch, ready, parent=parent or None)
+            if ready or parent
+            else partial(opened.commit, branch, limit=limit)
+        )
         return make(
             body.message,
             committer=call.committer,
@@ -105,7 +111,7 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
         )
 
     try:
-        if ready:
+        if ready or parent:
             return _made(at_once(None))
         return answer(call, opened, LongVerb(COMMIT, branch, at_once, ask, known_by), _made)
     except NoChangesError as error:
