@@ -73,7 +73,7 @@ def test_a_ready_metarange_can_be_committed(call: Client) -> None:
     for_main = {"source_metarange": ready, "parent": opened.branch("main").commit_id}
     moved = call("POST", f"{BRANCHES}/dev/commits", for_main, {"message": "ready"})
     assert moved.status == 409
-    assert moved.json()["message"].startswith("conflict: branch 'dev' is at commit")
+    assert "branch 'dev' is at commit" in str(moved.json())
     nothing = call("POST", f"{BRANCHES}/main/commits", for_main, {"message": "ready"})
     assert nothing.status == 400
     assert nothing.json()["message"].startswith("commit: no changes")

@@ -6,6 +6,7 @@ from secrets import token_hex
 from typing import Any
 from unittest.mock import patch
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,9 @@ from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.s3a import s3a_jars, s3a_options
 from tests.support.servers import REGION, dynamodb_local, s3proxy
 
+SPARK_4 = not pyspark.__version__.startswith("3.")
+"""Else it is 3.5, which has no data sources in Python, and other jars of s3a than the tests'."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -23,12 +27,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # Spark's own clients of the JVM leave their sockets to the collector of garbage.
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            if not SPARK_4:
+                item.add_marker(pytest.mark.filterwarnings("ignore:The distutils package:DeprecationWarning"))
+                item.add_marker(pytest.mark.filterwarnings("ignore:distutils Version classes:DeprecationWarning"))
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark on two cores of this machine."""
-    jars = ",".join(map(str, s3a_jars()))
+    jars = ",".join(map(str, s3a_jars())) if SPARK_4 else ""
     session = local_session("graveler tests", spark__sql__shuffle__partitions="4", spark__jars=jars)
     session.sparkContext.setLogLevel("ERROR")
     yield session
@@ -39,6 +46,8 @@ def spark() -> Iterator[SparkSession]:
 def aws(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsLake]:
     """An empty lake on DynamoDB's own engine and a real S3 server, which Spark reaches by s3a, and its Python workers and this
     process by boto3. Tasks find credentials where the driver does, in the environment: ``spark.executorEnv``."""
+    if not SPARK_4:
+        pytest.skip("the tests' connector to S3 is that of Spark 4.0")
     if not s3a_jars():
         pytest.skip("no mvn here to fetch Spark's connector to S3, so nothing of Spark is tested there")
     name = f"lake-{token_hex(6)}"

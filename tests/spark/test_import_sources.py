@@ -102,11 +102,32 @@ def test_what_is_no_inventory(spark: SparkSession, tmp_path: Path) -> None:
         ({"fileFormat": "Avro"}, "in the format 'Avro'"),
         ({"files": [{"key": "inventory/data/0.csv.gz", "size": 7}]}, "and should have 7"),
         ({"files": [{"key": "inventory/data/9.csv.gz"}]}, "is not near it"),
+        ({"files": [{"key": "inventory/data/0.csv.gz", "MD5checksum": "AB" * 16}]}, f"and should be {'AB' * 16}"),
     ]
     for number, (changes, said) in enumerate(cases):
         manifest = make_inventory(spark, tmp_path / str(number), "CSV", rows, **changes)
         with pytest.raises(InvalidError, match=said):
             read_inventory(spark, manifest)
+
+
+def test_the_hive_layout_of_an_inventory(spark: SparkSession, tmp_path: Path) -> None:
+    rows = rows_of(Random(15), 20)
+    make_inventory(spark, tmp_path, "CSV", rows)
+    link = tmp_path / "inventory" / "hive" / "dt=2024-02-03-01-00" / "symlink.txt"
+    link.parent.mkdir(parents=True)
+    link.write_text("".join(f"s3://dest/inventory/data/{number}.csv.gz\n" for number in (0, 1)))
+    columns = [name.strip() for name in SCHEMA.split(",")]
+    source = read_inventory(spark, str(link), columns)
+    assert source.url_encoded
+    repository = make_repository(tmp_path / "lake")
+    import_listing(spark, repository, "main", source.rows, ListingOptions(url_encoded=True), partitions=2)
+    found = {entry.path: entry.checksum for entry in repository.objects("main")}
+    assert found == {row.key: row.etag for row in latest(rows).values()}
+    with pytest.raises(InvalidError, match="nothing says what their columns are"):
+        read_inventory(spark, str(link))
+    link.write_text("inventory/data/0.csv.gz\n")
+    with pytest.raises(InvalidError, match=r"is no symlink\.txt of S3 Inventory"):
+        read_inventory(spark, str(link))
 
 
 def test_tables_are_told_from_each_other(spark: SparkSession, tmp_path: Path) -> None:

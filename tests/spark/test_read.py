@@ -18,8 +18,11 @@ from graveler.model import ObjectEntry
 from graveler.spark.columns import OBJECT
 from graveler.spark.conditions import keys_where
 from graveler.spark.slices import KeyRange
+from tests.spark.conftest import SPARK_4
 from tests.spark.histories import grow
 from tests.spark.listings import make_repository
+
+data_source = pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no data sources in Python")
 
 
 class Place:
@@ -44,7 +47,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.fixture(scope="module", autouse=True)
 def registered(spark: SparkSession) -> None:
-    graveler.spark.register(spark)
+    if SPARK_4:
+        graveler.spark.register(spark)
 
 
 @pytest.fixture
@@ -68,12 +72,14 @@ def listed(repository: OpenRepository, ref: str, keys: KeyRange = KeyRange()) ->
     ]
 
 
+@data_source
 def test_the_data_source_reads_what_the_library_lists(spark: SparkSession, place: Place) -> None:
     repository = place.repository
     for ref in ("main", "side", f"{place.commits[1][:12]}~1"):
         assert rows(place.load(spark, ref)) == listed(repository, ref), ref
 
 
+@data_source
 def test_random_bounds_and_sizes_of_tasks(spark: SparkSession, place: Place) -> None:
     random, repository = Random(7), place.repository
     tree = repository.tree("main")
@@ -123,13 +129,13 @@ def test_frames_take_conditions_and_columns(spark: SparkSession, place: Place) -
     assert some.rdd.getNumPartitions() == len(KeyRange.of_prefix(b"a/").numbers(repository.tree("main")))
     sizes = graveler.spark.objects(spark, repository, "main", where="size % 2 = 0", prefix="a/", columns=["path"])
     assert sorted(row.path.encode() for row in sizes.collect()) == [e.path.encode() for e in wanted]
-    assert place.load(spark, columns="size, path").columns == ["size", "path"]
     with pytest.raises(InvalidError, match=r"no column 'etag'.*path, size"):
         graveler.spark.objects(spark, repository, "main", columns=["etag"])
     with pytest.raises(InvalidError, match="nowhere"):
         graveler.spark.objects(spark, repository, "main", where="nowhere = 1")
 
 
+@data_source
 def test_a_frame_stays_what_it_was_when_the_branch_moves(spark: SparkSession, place: Place) -> None:
     repository = place.repository
     repository.create_branch("moving", "v1")
@@ -176,6 +182,7 @@ def test_commits_branches_tags_ranges(spark: SparkSession, place: Place, lake: L
     assert sum(r.objects for r in ranges) == len(listed(repository, "main"))
 
 
+@data_source
 def test_an_empty_commit_has_no_rows(spark: SparkSession, place: Place) -> None:
     root = f"{place.commits[0]}~1"
     assert rows(place.load(spark, root)) == []
@@ -201,6 +208,17 @@ def test_what_is_wrong_is_told_by_the_driver(spark: SparkSession, place: Place) 
         graveler.spark.objects(spark, place.repository, "nowhere")
     with pytest.raises(RepositoryNotFoundError, match="'nothing' does not exist"):
         graveler.spark.objects(spark, "nothing", "main", lake=place.folder)
+
+
+@pytest.mark.skipif(SPARK_4, reason="there is a data source")
+def test_without_data_sources_it_is_said_what_to_do(spark: SparkSession) -> None:
+    with pytest.raises(InvalidError, match=r"Spark 3\.5\.\d+ has no data sources in Python.*graveler\.spark\.objects"):
+        graveler.spark.register(spark)
+
+
+@data_source
+def test_what_is_wrong_with_options_is_told(spark: SparkSession, place: Place) -> None:
+    assert place.load(spark, columns="size, path").columns == ["size", "path"]
     for options, message in (
         ({"ref": "nowhere"}, "ref 'nowhere' not found"),
         ({"repository": "nothing"}, "repository 'nothing' does not exist"),

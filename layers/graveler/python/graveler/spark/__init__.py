@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graveler.spark.importing import ImportReport, import_listing
     from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
     from graveler.spark.manifests import manifest
-    from graveler.spark.source import register
+    from graveler.spark.registration import register
     from graveler.spark.transactions import Transaction, transaction
 
 __all__ = [
@@ -61,7 +61,7 @@ _MODULES = {
     "read": "datasets",
     "read_inventory": "listing_sources",
     "read_tables": "listing_sources",
-    "register": "source",
+    "register": "registration",
     "tags": "frames",
     "transaction": "transactions",
 }

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from graveler.errors import InvalidError
 from graveler.model import ChangeType
+from graveler.places import ServedLake
 from graveler.spark.columns import BATCH_ROWS, OBJECT, RecordColumns, paths
 from graveler.spark.frames import in_tasks
-from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
 from graveler.tree.diff import Difference
 from graveler.tree.diff import diff as differences
@@ -23,14 +24,14 @@ CHANGE: Final = pa.schema([("type", pa.string()), ("path", pa.string()), ("befor
 
 def diff(
     spark: SparkSession,
-    repository: RepositoryLike,
+    repository: Reachable,
     left: str,
     right: str,
     *,
     from_base: bool = False,
     prefix: str = "",
     rows_per_task: int = TASK_ROWS,
-    lake: LakeLike = None,
+    lake: LakeLike | ServedLake = None,
 ) -> DataFrame:
     """What turns the commit of ``left`` into that of ``right``: type (added, removed, changed), path, and all that the lake knows
     of the object before and after. With ``from_base``, what ``right`` changed since its common base with ``left`` (three dots).
@@ -38,7 +39,7 @@ def diff(
     Cost: resolving both, two metaranges; by the tasks one object read for each range that differs (two or more for some at the
     parts' bounds). 10 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
-    with opened(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as found:
         ids = found.commit_of(left).id, found.commit_of(right).id
         if from_base:
             base = found.merge_base(*ids)

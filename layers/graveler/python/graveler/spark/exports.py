@@ -10,6 +10,7 @@ which objects may be in which states, looks at those, and finishes.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from hashlib import md5
 from itertools import islice
 from pathlib import Path
@@ -30,13 +31,22 @@ from graveler.errors import (
     RefNotFoundError,
     UnavailableError,
 )
-from graveler.lake.exporting.export_folder import FORMAT_VERSION, MARKER, OWN_NAMES, ExportFolderError, ExportMarker
+from graveler.lake.clock import Clock
+from graveler.lake.exporting.export_folder import (
+    FORMAT_VERSION,
+    MARKER,
+    OWN_NAMES,
+    ExportFolder,
+    ExportFolderError,
+    ExportMarker,
+)
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, ObjectEntry
 from graveler.spark.destinations import Destination, destination_at
 from graveler.spark.failures import spark_errors
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.leases import held
 from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_object_key
@@ -47,6 +57,8 @@ from graveler.tree.tree import Tree
 
 OBJECTS_PER_TASK: Final = TASK_ROWS // 100
 """Objects that a task copies, unless the caller says otherwise: some seconds' work."""
+LEASE: Final = ".graveler-export-lease"
+"""The object beside the marker that keeps others out while an export is going on."""
 _THREADS: Final = 8
 _CHUNK: Final = 256
 _WHOLE: Final = 64 << 20
@@ -116,8 +128,9 @@ def export(
     It is new, empty, or what an earlier export from this repository and prefix made, of which what differs is written again or
     removed. An export that did not come to its end is finished by the next one, to whatever commit. Other objects there stay,
     unless one of the lake's has their name. With ``verify``, each exported object is looked at (on S3 by size and ETag, in
-    folders by its bytes) and written again if it is another one. One export at a time to one place. Uncommitted changes are not
-    exported. Each object's bytes are checked against the lake's checksum, where that is an MD5.
+    folders by its bytes) and written again if it is another one. One export at a time to one place: another one is refused, for
+    five minutes after a driver that died. Uncommitted changes are not exported. Each object's bytes are checked against the
+    lake's checksum, where that is an MD5.
 
     Cost: the differences with the commit exported before (of a new place: all), read three times; for each object one read and
     one write, and one more read of the destination if it has to be looked at.
@@ -132,34 +145,37 @@ def export(
     with opened(spark, repository, lake) as found:
         place = destination_at(found, destination, len(prefix))
         goal = found.commit_of(ref).id
-        before = _read_marker(place, destination)
-        marker = before or ExportMarker(found.repository.uid, prefix, "complete", "")
-        _refuse_other(marker, found, prefix, destination)
-        interrupted = marker.state == "started"
-        if before is not None and not interrupted and marker.base == goal and not verify:
-            return SparkExportReport(goal)
-        keys = KeyRange.of_prefix(prefix.encode())
-        target = found.tree(goal)
-        trees = [_tree(found, commit, destination) for commit in (marker.base, *marker.targets) if commit]
-        if verify or not marker.base:
-            trees.append(Tree(target.store))
-        parts = [part for tree in trees for part in pairs(found, tree, target, keys, objects_per_task)]
-        look = interrupted or verify
-        work = _Work(place, found.repository.namespace, found.namespace, found.locate_outside, goal, look)
-        _run(spark, parts, lambda part: _check_names(part, work), "looking at the names of", destination)
-        started = msgspec.structs.replace(
-            marker, state="started", targets=tuple(dict.fromkeys((*marker.targets, goal)))
-        )
-        try:
-            _write_marker(place, started)
-            old = parts if marker.base or marker.targets else []  # else there is nothing that could have to go
-            removed = _run(spark, old, lambda part: _remove(part, work), "removing from", destination)
-            written = _run(spark, parts, lambda part: _write(part, work), "writing to", destination)
-            if _read_marker(place, destination) != started:
-                raise BusyError(f"another export to {destination!r} is going on; export again when it is done")
-            _write_marker(place, msgspec.structs.replace(marker, state="complete", base=goal, targets=()))
-        finally:
-            place.tidy()
+        with _claimed(place, found.clock, destination) as check:
+            before = _read_marker(place, destination)
+            marker = before or ExportMarker(found.repository.uid, prefix, "complete", "")
+            _refuse_other(marker, found, prefix, destination)
+            interrupted = marker.state == "started"
+            if before is not None and not interrupted and marker.base == goal and not verify:
+                return SparkExportReport(goal)
+            keys = KeyRange.of_prefix(prefix.encode())
+            target = found.tree(goal)
+            trees = [_tree(found, commit, destination) for commit in (marker.base, *marker.targets) if commit]
+            if verify or not marker.base:
+                trees.append(Tree(target.store))
+            parts = [part for tree in trees for part in pairs(found, tree, target, keys, objects_per_task)]
+            look = interrupted or verify
+            work = _Work(place, found.repository.namespace, found.namespace, found.locate_outside, goal, look)
+            _run(spark, parts, lambda part: _check_names(part, work), "looking at the names of", destination)
+            started = msgspec.structs.replace(
+                marker, state="started", targets=tuple(dict.fromkeys((*marker.targets, goal)))
+            )
+            try:
+                _write_marker(place, started)
+                old = parts if marker.base or marker.targets else []  # else there is nothing that could have to go
+                removed = _run(spark, old, lambda part: _remove(part, work), "removing from", destination)
+                check()
+                written = _run(spark, parts, lambda part: _write(part, work), "writing to", destination)
+                check()
+                if _read_marker(place, destination) != started:
+                    raise BusyError(f"another export to {destination!r} is going on; export again when it is done")
+                _write_marker(place, msgspec.structs.replace(marker, state="complete", base=goal, targets=()))
+            finally:
+                place.tidy()
     return SparkExportReport(
         goal,
         written["written"],
@@ -171,6 +187,18 @@ def export(
 
 
 # On the driver
+
+
+@contextmanager
+def _claimed(place: Destination, clock: Clock, destination: str) -> Iterator[Callable[[], None]]:
+    """Keep other exports out meanwhile: of folders as the library's exports do, elsewhere by a lease. What it gives raises
+    :class:`BusyError` if that has failed."""
+    if isinstance(place.objects, FolderObjects):
+        with ExportFolder(place.objects.file_of("x").parent).claimed():
+            yield lambda: None
+    else:
+        with held(place.objects, f"{place.prefix}{LEASE}", clock, f"export to {destination!r}") as lease:
+            yield lease.check
 
 
 def _tree(repository: OpenRepository, commit: str, destination: str) -> Tree:
@@ -188,10 +216,11 @@ def _read_marker(place: Destination, destination: str) -> ExportMarker | None:
     try:
         data = place.objects.get(f"{place.prefix}{MARKER}")
     except ObjectMissingError:
-        held = next(place.objects.list(place.prefix), None)
-        if held is not None:
+        there = (one for one in place.objects.list(place.prefix) if one.key != f"{place.prefix}{LEASE}")
+        other = next(there, None)
+        if other is not None:
             raise ExportFolderError(
-                f"{destination!r} is not empty and not an export (it holds {held.key!r}); export to a new place, or to one that "
+                f"{destination!r} is not empty and not an export (it holds {other.key!r}); export to a new place, or to one that "
                 "an earlier export made"
             ) from None
         return None
@@ -254,7 +283,7 @@ def _check_names(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
         try:
             if after is not None:
                 check_object_key(work.destination.key(path))
-                if name.partition("/")[0] in OWN_NAMES:
+                if name.partition("/")[0] in (*OWN_NAMES, LEASE):
                     failed.append((path, "has the name of an object in which the export keeps its own state"))
         except InvalidError as error:
             failed.append((path, str(error)))

@@ -35,13 +35,18 @@ def explained(doing: str, error: Exception) -> GravelerError:
         name, message = found[-1].groups()
         return _kind(name)(message.strip())
     if isinstance(error, PySparkException) and not isinstance(error, Py4JJavaError):
-        condition = (error.getCondition() or "").partition(".")[0]
+        condition = (_condition(error) or "").partition(".")[0]
         if condition in _CONDITIONS:
             return _CONDITIONS[condition](f"{doing}: {_sentence(text)}")
         if type(error).__name__ in ("AnalysisException", "ParseException", "IllegalArgumentException"):
             return InvalidError(f"{doing}: {_sentence(text)}")
     causes = [cause for cause in _CAUSE.findall(text) if cause]
     return UnavailableError(f"{doing}: Spark's job failed: {_sentence(causes[-1] if causes else text)}")
+
+
+def _condition(error: PySparkException) -> str | None:
+    """Its name, as Spark 4.0 and 3.5 tell it."""
+    return error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
 
 
 def _kind(name: str) -> type[GravelerError]:

@@ -6,7 +6,7 @@ the same parts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,11 +15,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from graveler.errors import InvalidError
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
+from graveler.places import ServedLake
 from graveler.spark.columns import OBJECT, RecordColumns
 from graveler.spark.conditions import keys_where
 from graveler.spark.failures import spark_errors
-from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.slices import TASK_ROWS, KeyRange, Slice, slices
+
+if TYPE_CHECKING:
+    from graveler.spark.served import ServedRepository
 
 COMMIT: Final = pa.schema(
     [
@@ -53,14 +57,14 @@ T = TypeVar("T")
 
 def objects(
     spark: SparkSession,
-    repository: RepositoryLike,
+    repository: Reachable,
     ref: str,
     *,
     prefix: str = "",
     where: Column | str | None = None,
     columns: Sequence[str] = (),
     rows_per_task: int = TASK_ROWS,
-    lake: LakeLike = None,
+    lake: LakeLike | ServedLake = None,
 ) -> DataFrame:
     """The objects of a ref's commit: path, size (bytes), checksum, mtime (Unix seconds), address, content type, metadata.
 
@@ -71,7 +75,7 @@ def objects(
     Cost: resolving, the commit, its metarange; one object read for each range, by the tasks, ``rows_per_task`` records each or
     somewhat more. 5 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
-    with opened(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as found:
         keys = KeyRange.of_prefix(prefix.encode())
         if where is not None:
             keys &= keys_where(spark, where, OBJECT)
@@ -88,7 +92,7 @@ def objects(
 
 
 def plan_objects(
-    repository: OpenRepository, ref: str, keys: KeyRange, rows_per_task: int = TASK_ROWS
+    repository: "OpenRepository | ServedRepository", ref: str, keys: KeyRange, rows_per_task: int = TASK_ROWS
 ) -> tuple[CommitID, list[Slice]]:
     """The commit of a ref, and what tasks read of it. Cost: resolving, the commit, its metarange."""
     commit = repository.commit_of(ref)
@@ -108,11 +112,11 @@ def object_schema(columns: Sequence[str]) -> pa.Schema:
     return pa.schema([OBJECT.field(name) for name in columns])
 
 
-def commits(spark: SparkSession, repository: RepositoryLike, ref: str, *, lake: LakeLike = None) -> DataFrame:
+def commits(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeLike | ServedLake = None) -> DataFrame:
     """The commits that a ref can reach, newest first. ``created`` in Unix seconds. Read by the driver: about one table read for
     each 32. :class:`graveler.errors.NotFoundError`."""
-    rows = []
-    with opened(spark, repository, lake) as found:
+    rows: list[tuple[object, ...]] = []
+    with reached(spark, repository, lake) as found:
         after: CommitID | None = None
         start = found.commit_of(ref).id
         while True:
@@ -126,7 +130,7 @@ def commits(spark: SparkSession, repository: RepositoryLike, ref: str, *, lake: 
                     c.message,
                     c.created,
                     c.generation,
-                    list(c.metadata.items()),
+                    dict(c.metadata),
                 )
                 for c in page.results
             ]
@@ -136,28 +140,28 @@ def commits(spark: SparkSession, repository: RepositoryLike, ref: str, *, lake: 
 
 
 def branches(
-    spark: SparkSession, repository: RepositoryLike, *, show_hidden: bool = False, lake: LakeLike = None
+    spark: SparkSession, repository: Reachable, *, show_hidden: bool = False, lake: LakeLike | ServedLake = None
 ) -> DataFrame:
     """The branches, by name: name and commit ID. Read by the driver: about 16 table reads for each thousand."""
-    with opened(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as found:
         pages = _paged(lambda after: found.branches(after=after, amount=_PAGE, show_hidden=show_hidden))
         return _frame(spark, REF, [(branch.name, branch.commit_id) for branch in pages])
 
 
-def tags(spark: SparkSession, repository: RepositoryLike, *, lake: LakeLike = None) -> DataFrame:
+def tags(spark: SparkSession, repository: Reachable, *, lake: LakeLike | ServedLake = None) -> DataFrame:
     """The tags, by name: name and commit ID. Cost as :func:`branches`."""
-    with opened(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as found:
         pages = _paged(lambda after: found.tags(after=after, amount=_PAGE))
         return _frame(spark, REF, [(tag.name, tag.commit_id) for tag in pages])
 
 
-def ranges(spark: SparkSession, repository: RepositoryLike, ref: str, *, lake: LakeLike = None) -> DataFrame:
+def ranges(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeLike | ServedLake = None) -> DataFrame:
     """The ranges of a ref's commit, in the order of their keys: number, ID, file name, first and last path, number of objects and
     their bytes. Opens none: the metarange says it all."""
-    with opened(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as found:
         tree = found.tree(ref)
         infos = [tree.info(number) for number in range(len(tree))]
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (number, i.id.hex(), i.name, i.first.decode(), i.last.decode(), i.count, i.total)
         for number, i in enumerate(infos)
     ]
@@ -189,6 +193,5 @@ def _paged(page: Callable[[str], Any]) -> Iterator[Any]:
         after = found.next_after
 
 
-def _frame(spark: SparkSession, schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> DataFrame:
-    columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
-    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=schema), from_arrow_schema(schema))
+def _frame(spark: SparkSession, schema: pa.Schema, rows: list[tuple[object, ...]]) -> DataFrame:
+    return spark.createDataFrame(rows, from_arrow_schema(schema), verifySchema=False)

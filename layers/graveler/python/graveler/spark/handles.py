@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 from pyspark.sql import SparkSession
@@ -12,9 +12,13 @@ from graveler.errors import InvalidError
 from graveler.lake.lake import Lake
 from graveler.lake.place import AwsLake, FolderLake, LakePlace, open_at
 from graveler.lake.repository import OpenRepository
+from graveler.places import ServedLake
 from graveler.sdk.lake import Lake as LakeHandle
 from graveler.sdk.repository import Repository as RepositoryHandle
-from graveler.spark.places import PLACE_OPTIONS, place_of
+from graveler.spark.places import ENDPOINT, PLACE_OPTIONS, place_of, s3_settings, served_place_of
+
+if TYPE_CHECKING:
+    from graveler.spark.served import ServedRepository
 
 SCHEME: Final = "lakefs://"
 CONFIGURED: Final = "spark.graveler."
@@ -23,6 +27,8 @@ CONFIGURED: Final = "spark.graveler."
 
 RepositoryLike: TypeAlias = OpenRepository | RepositoryHandle | str
 """A repository: open, a handle of the Python API, or a name, whose lake is then looked for."""
+Reachable: TypeAlias = "RepositoryLike | ServedRepository"
+"""The same, or one behind a server."""
 LakeLike: TypeAlias = Lake | LakeHandle | LakePlace | str | Path | None
 """A lake: open, a handle of the Python API, a place, a folder, or ``dynamodb://table``. None: the one that the session's options
 name, else the one that the command line would take (GRAVELER_LAKE and others, or the nearest upward from the working folder)."""
@@ -44,6 +50,34 @@ def parse_uri(uri: str) -> PathURI:
     if rest == uri or not repository or not ref:
         raise InvalidError(f"{uri!r} names no objects; write {SCHEME}REPOSITORY/REF/PATH")
     return PathURI(repository, ref, path)
+
+
+@contextmanager
+def reached(
+    spark: SparkSession | None, repository: "Reachable", lake: LakeLike | ServedLake = None
+) -> "Iterator[OpenRepository | ServedRepository]":
+    """As :func:`opened`; also a repository behind a server, whose URL ``lake`` is, or a session's option or the environment says.
+    Errors of :class:`graveler.spark.served.ServedRepository`, too."""
+    if not isinstance(repository, OpenRepository | RepositoryHandle | str):
+        yield repository
+        return
+    options = _options(spark)
+    place = lake
+    if isinstance(repository, str) and (lake is None or isinstance(lake, str)):
+        place = served_place_of(options if lake is None else {"lake": lake})
+    if not isinstance(repository, str) or not isinstance(place, ServedLake):
+        if isinstance(place, ServedLake):
+            raise InvalidError(f"name the repository behind {place} by its name, not by a handle")
+        with opened(spark, repository, place) as found:
+            yield found
+        return
+    from graveler.spark.served import served_at  # urllib3: not for lakes that are opened themselves
+
+    served = served_at(place, repository, s3_settings(options))
+    try:
+        yield served
+    finally:
+        served.close()
 
 
 @contextmanager
@@ -76,6 +110,11 @@ def _place(spark: SparkSession | None, lake: LakePlace | str | Path | None) -> L
         return lake
     if lake is not None:
         return place_of({"lake": lake})
-    return place_of(
-        {} if spark is None else {name: spark.conf.get(f"{CONFIGURED}{name}", None) for name in PLACE_OPTIONS}
-    )
+    return place_of(_options(spark))
+
+
+def _options(spark: SparkSession | None) -> dict[str, str | None]:
+    """What the session says of where the lake is."""
+    if spark is None:
+        return {}
+    return {name: spark.conf.get(f"{CONFIGURED}{name}", None) for name in (*PLACE_OPTIONS, ENDPOINT)}

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import ceil
 from operator import attrgetter
 from secrets import token_hex
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as arrow
 from msgspec import Struct
@@ -21,17 +21,21 @@ from pyspark.sql import functions as sql
 from graveler.errors import CorruptError, InvalidError, PreconditionError
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.object_listing import ListingOptions
-from graveler.lake.repository import OpenRepository
 from graveler.lake.text import utf8
 from graveler.model import Commit
+from graveler.places import ServedLake
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.failures import spark_errors
-from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.joining import join_subtrees
 from graveler.spark.listing import Columns, canonical
 from graveler.spark.places import task_store
 from graveler.spark.subtrees import SAMPLES, SCHEMA, BadRow, Mapper, Span, Subtree, Subtrees, SubtreeTask, unpack
 from graveler.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+    from graveler.spark.served import ServedRepository
 
 ROWS: Final = 1_000_000
 """Of a partition, unless the caller says how many partitions there are."""
@@ -76,7 +80,7 @@ class ImportReport(Struct, frozen=True):
 
 def import_listing(
     spark: SparkSession,
-    repository: RepositoryLike,
+    repository: Reachable,
     branch: str,
     listing: DataFrame,
     options: ListingOptions | None = None,
@@ -91,7 +95,7 @@ def import_listing(
     request_id: str = "",
     created: int | None = None,
     force: bool = False,
-    lake: LakeLike = None,
+    lake: LakeLike | ServedLake = None,
 ) -> ImportReport:
     """Take over the objects that a data frame lists, where they lie, as one commit. They replace all that is under the options'
     destination. Nothing looks at the objects themselves.
@@ -102,6 +106,10 @@ def import_listing(
     ``checkpoint`` names the state of this listing, such as the inventory's date: an import that was interrupted goes on
     where it was, if it is repeated with the same name and options within a quarter of the collector's grace. Who gives
     the same name promises the same rows. ``request_id`` makes a repetition return the first one's commit.
+
+    ``lake`` may be the URL of a server of the HTTP API (or ``spark.graveler.endpoint``, GRAVELER_ENDPOINT): it is asked with the
+    access key of the environment, and makes the commit; the files of the tree go straight to the object store
+    (:mod:`graveler.spark.served`). It knows no ``request_id``.
 
     Cost: two passes over the listing (three without ``partitions``), one shuffle; n/r ranges, a metarange, a commit record and a
     note for each task written; :func:`graveler.spark.joining.join_subtrees`; what
@@ -116,7 +124,7 @@ def import_listing(
     if partitions is not None and partitions < 1:
         raise InvalidError(f"{partitions} partitions; name at least 1")
     destination = utf8("destination", options.destination)
-    with opened(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as found:
         now = found.clock.now()
         rows, columns = canonical(listing, options, found.repository.namespace, label, int(now))
         note = None
@@ -147,7 +155,7 @@ class _Work:
     def __init__(
         self,
         spark: SparkSession,
-        repository: OpenRepository,
+        repository: "OpenRepository | ServedRepository",
         rows: DataFrame,
         columns: Columns,
         partitions: int | None,

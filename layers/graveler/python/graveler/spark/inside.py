@@ -6,7 +6,7 @@ Spark's writers commonly write under temporary names and rename, which is a copy
 count have written stands in a manifest. Here it serves for ordinary frames: retries and speculation leave files that nobody
 names, never a file twice.
 
-The classes are those of Spark 4.0, which EMR has; where they are not there, a sentence says so.
+The classes are those of Spark 4.0, which EMR has, and 3.5; where they are not there, a sentence says so.
 """
 
 import json
@@ -120,8 +120,8 @@ def read_files(
     """
     engine = _Engine(spark)
     said = _texts(options)
-    wanted = _schema(schema)
     with spark_errors(f"reading {file_format} from {base!r}"):
+        wanted = spark.createDataFrame([], schema).schema if isinstance(schema, str) else schema
         given = engine.none if wanted is None else engine.some(engine.schema(wanted))
         reader = engine.file_format(file_format, said)
         folders = sorted({file.folder for file in files})
@@ -146,15 +146,6 @@ def read_files(
     return together
 
 
-def _schema(given: StructType | str | None) -> StructType | None:
-    if not isinstance(given, str):
-        return given
-    parsed = StructType.fromDDL(given)
-    if not isinstance(parsed, StructType):
-        raise InvalidError(f"{given!r} is no schema; write 'column type, column type'")
-    return parsed
-
-
 def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any) -> tuple[Any, dict[str, Any]]:
     """The schema of the partition columns, and for each folder its row of values; no columns and no rows if there are none."""
     root = f"/{base.strip('/')}"
@@ -167,7 +158,7 @@ def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any
         conf.caseSensitiveAnalysis(),
         conf.validatePartitionColumns(),
         conf.sessionLocalTimeZone(),
-        False,
+        *((False,) if engine.is_new else ()),
     )
     columns, found = spec.partitionColumns(), spec.partitions()
     if columns.isEmpty():
@@ -211,6 +202,8 @@ class _Engine:
         self.session: Any = self._spark._jsparkSession
         self._found: dict[str, Any] = {}
         self.none: Any = jvm.scala.Option.empty()
+        self.is_new: bool = not spark.version.startswith("3.")
+        """Spark 4.0, and not 3.5."""
 
     def file_format(self, name: str, options: Mapping[str, str]) -> Any:
         """Spark's reader and writer of a format. :class:`InvalidError` for one that is not of files."""
@@ -340,7 +333,7 @@ class _Engine:
         if not isinstance(at, JavaClass):
             version = self._spark.version
             raise UnavailableError(
-                f"Spark {version} has no {name}; datasets are read and written with Spark 4.0 (EMR's emr-spark-8.0.0)"
+                f"Spark {version} has no {name}; datasets are read and written with Spark 4.0 (EMR's emr-spark-8.0.0) or 3.5"
             )
         self._found[name] = at
         return at

@@ -49,6 +49,7 @@ PROBLEM: Final = "problem"
 
 _REPLACEMENT: Final = "\ufffd"
 _ENCODED_REPLACEMENT: Final = "%EF%BF%BD"
+_CUT_SHORT: Final = "%(?![0-9A-Fa-f]{2})"
 _NOT_ENCODED: Final = "has a % without two hex digits behind it, or is not UTF-8 when its URL encoding is undone"
 
 
@@ -143,7 +144,7 @@ def _decoded(key: Column, kind: DataType, encoded: bool) -> tuple[Column, Column
     if not encoded:
         return key, None
     text = key.cast(StringType()) if isinstance(kind, BinaryType) else key
-    decoded = sql.try_url_decode(text)
+    decoded = sql.when(~text.rlike(_CUT_SHORT), sql.url_decode(text))
     has_any = text.contains("%") | text.contains("+")
     garbled = decoded.contains(_REPLACEMENT) & ~sql.upper(text).contains(_ENCODED_REPLACEMENT)
     wrong = has_any & (decoded.isNull() | garbled)
@@ -174,8 +175,9 @@ def _typed(meaning: str, value: Column, kind: DataType) -> Column:
     if isinstance(kind, TimestampType):
         return sql.unix_seconds(value)
     if isinstance(kind, TimestampNTZType | DateType):
-        epoch = sql.lit("1970-01-01 00:00:00").cast(TimestampNTZType())
-        return sql.timestamp_diff("SECOND", epoch, value.cast(TimestampNTZType()))
+        moment = value.cast(TimestampNTZType())
+        clock = sql.hour(moment) * 3600 + sql.minute(moment) * 60 + sql.second(moment)
+        return sql.unix_date(moment.cast(DateType())).cast("long") * 86_400 + clock
     if isinstance(kind, MapType):
         return sql.to_json(value)
     return value

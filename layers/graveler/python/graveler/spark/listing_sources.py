@@ -4,25 +4,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow as arrow
-from msgspec import Struct
+from msgspec import Struct, field
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.importing.listing_files import find_near
-from graveler.lake.repository import OpenRepository
 from graveler.spark.failures import spark_errors
 from graveler.storage.objects import Objects
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+    from graveler.spark.served import ServedRepository
 
 FORMATS: Final = ("parquet", "orc", "csv")
 LISTED: Final = "key string, physical_address string, size long, etag string, mtime long"
 """Columns of :func:`list_prefix`."""
 
 _SUFFIXES: Final = {".parquet": "parquet", ".orc": "orc", ".csv": "csv", ".csv.gz": "csv"}
+SYMLINK: Final = "symlink.txt"
+"""What the file is called that names an inventory's files in its Hive layout."""
 _BUCKET: Final = "arn:aws:s3:::"
 _ROWS: Final = 10_000
 _LAST: Final = "\U0010ffff"
@@ -41,6 +47,7 @@ class Source(Struct, frozen=True):
 class _ManifestFile(Struct, frozen=True):
     key: str
     size: int | None = None
+    md5: str | None = field(default=None, name="MD5checksum")
 
 
 class _Manifest(Struct, frozen=True, rename="camel"):
@@ -58,25 +65,30 @@ def read_tables(spark: SparkSession, paths: Sequence[str], kind: str = "", colum
     """
     if not paths:
         raise InvalidError("no listing to import; name at least one file or folder")
-    kind = kind or next((kind for suffix, kind in _SUFFIXES.items() if paths[0].lower().endswith(suffix)), "")
+    kind = kind or _kind(paths[0])
     if kind not in FORMATS:
-        raise InvalidError(f"what kind of table is {paths[0]!r}? Name its format: {', '.join(FORMATS)}")
+        raise InvalidError(f"{kind!r} is no format of listings; there are {', '.join(FORMATS)}")
     label = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     with spark_errors(f"reading {label!r}"):
         found = _files(spark, paths)
         return Source(_read(spark, paths, kind, columns), False, label, _digest([repr(found), kind, *columns]))
 
 
-def read_inventory(spark: SparkSession, manifest: str) -> Source:
-    """An S3 Inventory by its ``manifest.json``: in its bucket (``s3a://…``), or a copy in a folder with the files near it.
+def read_inventory(
+    spark: SparkSession, manifest: str, columns: Sequence[str] = (), *, check_digests: bool = True
+) -> Source:
+    """An S3 Inventory by its ``manifest.json``: in its bucket (``s3a://…``), or a copy in a folder with the files near it. Or
+    by the ``symlink.txt`` of its Hive layout, which does not name the ``columns`` of CSV files.
 
-    Cost: two listings. :class:`NotFoundError`, :class:`InvalidError` for what is no manifest, and if a file has not the size
-    that it says.
+    Cost: two listings; one reading of the files by tasks, each with a file in memory, which ``check_digests=False`` leaves out.
+    :class:`NotFoundError`, :class:`InvalidError` for what is no manifest, and if a file has not the size or the MD5 that it
+    says.
     """
-    with spark_errors(f"reading {manifest!r}"):
-        text = spark.read.text(manifest, wholetext=True).head()
+    text = _text(spark, manifest)
+    if manifest.endswith(SYMLINK):
+        return _read_symlink(spark, manifest, text, columns)
     try:
-        said = msgspec.json.decode(text.value if text else "", type=_Manifest)
+        said = msgspec.json.decode(text, type=_Manifest)
     except msgspec.MsgspecError as error:
         raise InvalidError(f"{manifest!r} is not a manifest of S3 Inventory: {error}") from None
     kind = said.file_format.lower()
@@ -86,24 +98,60 @@ def read_inventory(spark: SparkSession, manifest: str) -> Source:
         )
     if not said.files:
         raise InvalidError(f"{manifest!r} names no files, so the inventory is empty")
-    scheme, separator, _ = manifest.partition("://")
-    if separator and scheme != "file":
-        bucket = said.destination_bucket.removeprefix(_BUCKET)
-        paths = [f"{scheme}://{bucket}/{file.key}" for file in said.files]
-    else:
-        here = Path(manifest.removeprefix("file://"))
-        paths = [str(find_near(here, file.key)) for file in said.files]
+    bucket = said.destination_bucket.removeprefix(_BUCKET)
+    paths = [_beside(manifest, bucket, file.key) for file in said.files]
     with spark_errors(f"reading the files of {manifest!r}"):
-        sizes = {path.rpartition("/")[2]: size for path, size in _files(spark, paths)}
+        digests = check_digests and any(file.md5 for file in said.files)
+        found = {path.rpartition("/")[2]: rest for path, *rest in _files(spark, paths, digests=digests)}
         for path, file in zip(paths, said.files, strict=True):
-            size = sizes.get(path.rpartition("/")[2])
+            size, md5 = found.get(path.rpartition("/")[2], (None, None))
+            wrong = f"{path!r} is not the file that {manifest!r} means"
             if file.size is not None and size != file.size:
-                raise InvalidError(
-                    f"{path!r} is not the file that {manifest!r} means: it has {size} bytes, and should have {file.size}"
-                )
+                raise InvalidError(f"{wrong}: it has {size} bytes, and should have {file.size}")
+            if digests and file.md5 and md5 != file.md5.lower():
+                raise InvalidError(f"{wrong}: its MD5 is {md5}, and should be {file.md5}")
         columns = [name.strip() for name in said.file_schema.split(",")] if kind == "csv" else []
         rows = _read(spark, paths, kind, columns)
-    return Source(rows, kind == "csv", manifest, _digest([text.value if text else ""]))
+    return Source(rows, kind == "csv", manifest, _digest([text]))
+
+
+def _read_symlink(spark: SparkSession, link: str, text: str, columns: Sequence[str]) -> Source:
+    urls = text.split()
+    if not urls or not all("://" in url for url in urls):
+        raise InvalidError(
+            f"{link!r} is no {SYMLINK} of S3 Inventory: it has to name the addresses of files, each on a line"
+        )
+    paths = []
+    for url in urls:
+        bucket, _, key = url.partition("://")[2].partition("/")
+        paths.append(_beside(link, bucket, key))
+    kind = _kind(paths[0])
+    if kind == "csv" and not columns:
+        raise InvalidError(f"{link!r} names files of CSV, and nothing says what their columns are; name the columns")
+    with spark_errors(f"reading the files of {link!r}"):
+        found = _files(spark, paths)
+        return Source(_read(spark, paths, kind, columns), kind == "csv", link, _digest([text, repr(found), *columns]))
+
+
+def _text(spark: SparkSession, path: str) -> str:
+    with spark_errors(f"reading {path!r}"):
+        row = spark.read.text(path, wholetext=True).head()
+    return row.value if row else ""
+
+
+def _beside(manifest: str, bucket: str, key: str) -> str:
+    """Where a file of an inventory is: in its bucket, which is reached as the manifest is; or near the manifest's copy."""
+    scheme, separator, _ = manifest.partition("://")
+    if separator and scheme != "file":
+        return f"{scheme}://{bucket}/{key}"
+    return str(find_near(Path(manifest.removeprefix("file://")), key))
+
+
+def _kind(path: str) -> str:
+    kind = next((kind for suffix, kind in _SUFFIXES.items() if path.lower().endswith(suffix)), "")
+    if not kind:
+        raise InvalidError(f"what kind of table is {path!r}? Name its format: {', '.join(FORMATS)}")
+    return kind
 
 
 def _read(spark: SparkSession, paths: Sequence[str], kind: str, columns: Sequence[str]) -> DataFrame:
@@ -117,17 +165,22 @@ def _read(spark: SparkSession, paths: Sequence[str], kind: str, columns: Sequenc
     return reader.csv(list(paths))
 
 
-def _files(spark: SparkSession, paths: Sequence[str]) -> list[tuple[str, int]]:
-    """Paths and sizes (bytes) of all files. Reads none of them."""
-    rows = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(list(paths))
-    return sorted((row.path, row.length) for row in rows.select("path", "length").collect())
+def _files(spark: SparkSession, paths: Sequence[str], *, digests: bool = False) -> list[tuple[str, int, str]]:
+    """Paths and sizes (bytes) of all files, and their MD5s; without ``digests`` these are empty, and none is read."""
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(list(paths))
+    digest = sql.md5("content") if digests else sql.lit("")
+    return sorted(
+        (row.path, row.length, row.md5) for row in files.select("path", "length", digest.alias("md5")).collect()
+    )
 
 
 def _digest(texts: Iterable[str]) -> str:
     return sha256(msgspec.msgpack.encode(list(texts))).hexdigest()
 
 
-def list_prefix(spark: SparkSession, repository: OpenRepository, address: str, tasks: int | None = None) -> DataFrame:
+def list_prefix(
+    spark: SparkSession, repository: "OpenRepository | ServedRepository", address: str, tasks: int | None = None
+) -> DataFrame:
     """The objects whose address begins with ``address`` (``s3://bucket/folder/``), in the columns :data:`LISTED`; keys begin
     behind its last slash, as of an import in one process.
 

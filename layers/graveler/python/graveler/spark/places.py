@@ -5,22 +5,29 @@ alone (:func:`task_store`) and need no permission for the table. Credentials nev
 find their own, as AWS's tools do (environment, web identity, the role of the EMR job).
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from graveler.lake.place import LakePlace
-from graveler.lake.repository import OpenRepository
-from graveler.places import Named, find_place
+from graveler.places import Named, ServedLake, find_lake, find_place
 from graveler.storage.files import ImmutableFiles
+from graveler.storage.objects import Objects
 from graveler.tree.files import TreeStore
 from graveler.tree.ids import NoNotes
+
+if TYPE_CHECKING:
+    from graveler.storage.s3_objects import S3Settings
 
 TASK_MEMORY: Final = 48 << 20
 """Bytes of files of trees that a task keeps at hand."""
 
 PLACE_OPTIONS: Final = ("lake", "tables", "objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url")
 """What :func:`place_of` reads."""
+
+ENDPOINT: Final = "endpoint"
+"""What :func:`served_place_of` reads besides."""
 
 
 def place_of(options: Mapping[str, object]) -> LakePlace:
@@ -38,7 +45,38 @@ def place_of(options: Mapping[str, object]) -> LakePlace:
     return find_place(Named(**named))
 
 
-def task_store(repository: OpenRepository) -> TreeStore:
+class Files(Protocol):
+    """What knows where a repository's files are: ``namespace``, and the collector's ``grace`` in seconds."""
+
+    namespace: Objects
+    grace: float
+
+
+def s3_settings(options: Mapping[str, object]) -> "S3Settings":
+    """How S3 is spoken to: by ``region`` and ``s3_endpoint_url`` of these options, else as the environment says."""
+    from graveler.storage.s3_objects import S3Settings  # botocore: not for lakes in folders
+
+    given = {name.lower(): str(value) for name, value in options.items() if value}
+    environ = os.environ
+    endpoint = given.get("s3_endpoint_url") or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
+    return S3Settings(given.get("region"), endpoint or None)
+
+
+def served_place_of(options: Mapping[str, object]) -> LakePlace | ServedLake:
+    """As :func:`place_of`, for jobs that a server will do for: also the one that ``endpoint`` names, or the environment.
+    :class:`graveler.errors.ForbiddenError` for a server without an access key."""
+    endpoint = str(options.get(ENDPOINT) or "")
+    named = str(options.get("lake") or "")
+    if endpoint or named.startswith(("http://", "https://")):
+        found = find_lake(Named(endpoint=endpoint or named))
+    elif any(options.get(name) for name in PLACE_OPTIONS[:3]):
+        return place_of(options)
+    else:
+        found = find_lake()
+    return found if isinstance(found, ServedLake) else place_of(options)
+
+
+def task_store(repository: Files) -> TreeStore:
     """Where tasks read and write the files of the repository's trees. Picklable; makes its clients anew in each process, and
     knows no table and no cache of the driver's."""
     store = TreeStore(ImmutableFiles(repository.namespace, None, repository.grace), notes=NoNotes())

@@ -7,8 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import InvalidError
-from graveler.lake.repository import OpenRepository
-from graveler.spark.places import task_store
+from graveler.spark.places import Files, task_store
 from graveler.tree.apply import aligned
 from graveler.tree.files import TreeStore
 from graveler.tree.listing import prefix_end
@@ -64,7 +63,7 @@ class TwoSlices(Struct, frozen=True):
     keys: KeyRange
 
 
-def slices(repository: OpenRepository, tree: Tree, keys: KeyRange, rows: int = TASK_ROWS) -> list[Slice]:
+def slices(repository: Files, tree: Tree, keys: KeyRange, rows: int = TASK_ROWS) -> list[Slice]:
     """What tasks read to read all of those keys of a tree: ``rows`` records each, or somewhat more. No request.
     :class:`graveler.errors.InvalidError` for no rows."""
     _check_rows(rows)
@@ -81,9 +80,7 @@ def slices(repository: OpenRepository, tree: Tree, keys: KeyRange, rows: int = T
     return found
 
 
-def pairs(
-    repository: OpenRepository, left: Tree, right: Tree, keys: KeyRange, rows: int = TASK_ROWS
-) -> list[TwoSlices]:
+def pairs(repository: Files, left: Tree, right: Tree, keys: KeyRange, rows: int = TASK_ROWS) -> list[TwoSlices]:
     """What tasks compare to find all differences of two trees between those keys: ``rows`` records each, or somewhat more.
 
     Where the trees have the same ranges there is nothing to compare. No request; some µs for each range that differs.

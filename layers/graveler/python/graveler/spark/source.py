@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -28,11 +27,6 @@ from graveler.spark.places import place_of
 from graveler.spark.slices import TASK_ROWS, KeyRange, Slice
 
 NAME: Final = "graveler"
-
-
-def register(spark: SparkSession) -> None:
-    """Let a session know the data source ``graveler``. Needs Spark 4.0; on 3.5 use :func:`graveler.spark.objects`."""
-    spark.dataSource.register(ObjectsSource)
 
 
 class ObjectsSource(DataSource):

@@ -11,7 +11,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Final
 
@@ -30,10 +31,13 @@ from graveler.errors import (
 )
 from graveler.lake.place import LakePlace, open_at
 from graveler.lake.repository import OpenRepository
-from graveler.spark.places import place_of
+from graveler.places import ServedLake
+from graveler.spark.places import place_of, s3_settings, served_place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from graveler.spark.served import ServedRepository
 
 EXIT_CODES: Final[Mapping[type[GravelerError], int]] = {
     InvalidError: 2,
@@ -69,19 +73,26 @@ class Given(Struct, frozen=True):
     """What a job works with: the session, the lake's place, the repository (opened on the driver), and its own arguments."""
 
     spark: "SparkSession"
-    place: LakePlace
-    repository: OpenRepository
+    place: LakePlace | ServedLake
+    reached: "OpenRepository | ServedRepository"
     arguments: argparse.Namespace
+
+    @property
+    def repository(self) -> OpenRepository:
+        """The repository, for jobs that open the lake themselves."""
+        assert isinstance(self.reached, OpenRepository)
+        return self.reached
 
 
 class Job(Struct, frozen=True):
     """One job. ``about`` is its help: what it does, and examples. ``arguments`` adds its own to a parser; ``run`` does the work
-    and returns a sentence for people and the figures."""
+    and returns a sentence for people and the figures. ``served``: a server will do for the lake."""
 
     name: str
     about: str
     arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[Given], tuple[str, Figures]]
+    served: bool = False
 
 
 def run_job(job: Job, argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
@@ -90,9 +101,8 @@ def run_job(job: Job, argv: Sequence[str] | None = None, spark: "SparkSession | 
     arguments = parser_of(job).parse_args(argv)
     began = time.monotonic()
     try:
-        place = place_of(vars(arguments))
-        with open_at(place) as lake:
-            repository = lake.repository(arguments.repository)  # before Spark is waited for
+        place = served_place_of(vars(arguments)) if job.served else place_of(vars(arguments))
+        with _reached(place, arguments) as repository:  # before Spark is waited for
             session = spark or _session(job)
             session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
             said, figures = job.run(Given(session, place, repository, arguments))
@@ -117,6 +127,18 @@ def run_job(job: Job, argv: Sequence[str] | None = None, spark: "SparkSession | 
     return 0
 
 
+@contextmanager
+def _reached(place: LakePlace | ServedLake, said: argparse.Namespace) -> "Iterator[OpenRepository | ServedRepository]":
+    if isinstance(place, ServedLake):
+        from graveler.spark.served import served_at  # urllib3: not for lakes that are opened themselves
+
+        with closing(served_at(place, said.repository, s3_settings(vars(said)))) as served:
+            yield served
+    else:
+        with open_at(place) as lake:
+            yield lake.repository(said.repository)
+
+
 def parser_of(job: Job) -> argparse.ArgumentParser:
     """The parser of a job's arguments, those that all jobs have included."""
     parser = argparse.ArgumentParser(
@@ -129,6 +151,10 @@ def parser_of(job: Job) -> argparse.ArgumentParser:
     where.add_argument("--lake", metavar="FOLDER", help="a lake in a folder [default: $GRAVELER_LAKE]")
     where.add_argument("--tables", metavar="URL", help="the table of a lake on AWS, dynamodb://TABLE")
     where.add_argument("--objects", metavar="URL", help="where it keeps repositories, s3://BUCKET/PREFIX")
+    if job.served:
+        where.add_argument(
+            "--endpoint", metavar="URL", help="a server, which is asked with GRAVELER_ACCESS_KEY_ID and its secret"
+        )
     where.add_argument("--region", help="its region [default: as AWS's configuration says]")
     where.add_argument("--s3-endpoint-url", metavar="URL", help="another server that speaks S3")
     where.add_argument("--dynamodb-endpoint-url", metavar="URL", help="another server that speaks DynamoDB")

@@ -15,7 +15,7 @@ Take over the objects that a listing names, where they lie, as one commit of a b
 destination. Nothing is copied, and nothing looks at the objects themselves.
 
 The listing is one of
-  --inventory s3a://BUCKET/…/manifest.json   an S3 Inventory, of CSV, Parquet or ORC
+  --inventory s3a://BUCKET/…/manifest.json   an S3 Inventory, of CSV, Parquet or ORC; or its symlink.txt
   --listing PATH …                           tables in files or folders: key, size, checksum (ETag), mtime, and more
   --prefix s3://BUCKET/FOLDER/               all objects whose address begins so, listed in parallel
 
@@ -23,7 +23,9 @@ examples:
   spark-submit … import_.py --lake /data/lake --repository sales --branch main --listing objects.parquet --base s3://bucket/
   spark-submit … import_.py --objects s3://lake/repos --tables dynamodb://lake --repository sales --branch main \\
       --inventory s3a://inventories/data/daily/2026-01-01T01-00Z/manifest.json --source tables/ --destination tables/
+  spark-submit … import_.py --endpoint https://lake.example.com --repository sales --branch main --listing s3a://b/objects.parquet
 
+With --endpoint, the server judges who may, and makes the commit; files of the tree go straight to the repository's bucket.
 An import that was interrupted goes on where it was when the job is run again with the same listing, within six hours.
 """
 
@@ -31,7 +33,7 @@ An import that was interrupted goes on where it was when the job is run again wi
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--branch", required=True, help="where the commit goes")
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--inventory", metavar="MANIFEST", help="manifest.json of an S3 Inventory")
+    what.add_argument("--inventory", metavar="MANIFEST", help="manifest.json, or symlink.txt, of an S3 Inventory")
     what.add_argument("--listing", metavar="PATH", nargs="+", help="tables in files or folders")
     what.add_argument("--prefix", metavar="URL", help="a prefix of addresses")
     parser.add_argument(
@@ -68,20 +70,20 @@ def _run(given: Given) -> tuple[str, Figures]:
             raise InvalidError(
                 "--prefix says where the objects are and what is taken off; leave out --source and --base"
             )
-        rows, label, checkpoint = list_prefix(given.spark, given.repository, said.prefix), said.prefix, ""
+        rows, label, checkpoint = list_prefix(given.spark, given.reached, said.prefix), said.prefix, ""
     else:
         columns = [name.strip() for name in said.columns.split(",") if name.strip()]
         source = (
             read_tables(given.spark, said.listing, said.format, columns)
             if said.inventory is None
-            else read_inventory(given.spark, said.inventory)
+            else read_inventory(given.spark, said.inventory, columns)
         )
         options = replace(options, url_encoded=said.url_encoded or source.url_encoded)
         rows, label, checkpoint = source.rows, source.label, source.version
     try:
         report = import_listing(
             given.spark,
-            given.repository,
+            given.reached,
             said.branch,
             rows,
             options,
@@ -109,7 +111,7 @@ def _run(given: Given) -> tuple[str, Figures]:
     return told, {**commit, **to_builtins(built)}
 
 
-JOB = Job("import", _ABOUT, _arguments, _run)
+JOB = Job("import", _ABOUT, _arguments, _run, served=True)
 
 if __name__ == "__main__":
     sys.exit(run_job(JOB))

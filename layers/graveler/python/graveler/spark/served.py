@@ -1,0 +1,160 @@
+"""A repository whose refs are kept by a server of the HTTP API, and whose files this job reads and writes itself.
+
+The server says what a ref is, judges by the access key who may do what, and makes the commit: of a metarange that lies ready
+(``source_metarange``), and only if the branch is still at the commit that it was built on. Files of trees go straight to the
+object store, with the job's own credentials there; a right to the table is not needed.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from graveler.errors import BusyError, ForbiddenError, InvalidError, MovedError, NoChangesError, PreconditionError
+from graveler.history.commits import decode_commit
+from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
+from graveler.lake.importing.importer import ImportSource, replaced, sorted_sources
+from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.repositories import MARKER
+from graveler.model import Commit, CommitID, MetarangeName, Repository, SplitParameters
+from graveler.places import ServedLake
+from graveler.remote import answers
+from graveler.remote.connection import Connection
+from graveler.remote.repository import RemoteRepository
+from graveler.storage.files import ImmutableFiles
+from graveler.storage.namespaces import locate, open_namespace
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.tree.files import TreeStore
+from graveler.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from graveler.storage.s3_objects import S3Settings
+
+_LOCAL: Final = "local://"
+
+
+class ServedRepository(RemoteRepository):
+    """The verbs of a repository behind a server, and what imports and reads in tasks need besides: ``namespace`` is its object
+    store, ``grace`` the collector's in seconds.
+
+    One request, one object read. ``split`` are the repository's, which the server does not tell: only repositories made by
+    Python with parameters of their own have others. :class:`graveler.errors.NotFoundError`, :class:`InvalidError` for a
+    namespace in a folder that only the server knows; :class:`PreconditionError` if something else lies there.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        s3: "S3Settings | None" = None,
+        *,
+        split: SplitParameters | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(connection, name)
+        found = connection.get(self._base, answers.Repository).value()
+        self._repository = replace(found, split=split or SplitParameters())
+        if found.namespace.startswith(_LOCAL):
+            raise InvalidError(
+                f"repository {name!r} is kept in the server's own folder ({found.namespace}), which executors cannot write to; "
+                "name that folder with --lake, or use a repository whose namespace is an s3:// or file:/// URL"
+            )
+        self._s3 = s3
+        self.namespace: Objects = open_namespace(found.namespace, s3=s3)
+        self.grace: float = GRACE
+        self.clock: Clock = clock or SystemClock()
+        self._trees = TreeStore(ImmutableFiles(self.namespace, None, self.grace))
+        try:
+            self.namespace.head(MARKER)
+        except ObjectMissingError:
+            raise PreconditionError(
+                f"repository {name!r} is not at {found.namespace} as this job sees it; let the job see the server's object "
+                "store: its region, its --s3-endpoint-url"
+            ) from None
+
+    def close(self) -> None:
+        """Let go of the connections to the server."""
+        self._connection.close()
+
+    @property
+    def repository(self) -> Repository:
+        """The repository, as it was when this was made. No request."""
+        return self._repository
+
+    def commit_of(self, ref: str) -> Commit:
+        """The commit that a ref points at, as the object store has it. One request, one object read."""
+        found = CommitID(super().commit_of(ref).id)
+        return decode_commit(found, self.namespace.get(f"{COMMITS_FOLDER}/{found}"))
+
+    def tree(self, ref: str) -> Tree:
+        """The tree of a ref's commit. As :meth:`commit_of`, and one object read more."""
+        return Tree.load(self._trees, self.commit_of(ref).metarange)
+
+    def store_at(self, address: str) -> tuple[Objects, str]:
+        """The object store in which an address lies, and its key there. No request. :class:`ForbiddenError` for the
+        repository's own place."""
+        if address.startswith(f"{self._repository.namespace}/"):
+            raise ForbiddenError(
+                f"{address!r} lies in the repository's own place; its objects are named by their paths"
+            )
+        return locate(address, s3=self._s3)
+
+    def import_sources(
+        self,
+        branch: str,
+        sources: Sequence[ImportSource],
+        message: str,
+        *,
+        committer: str = "",  # noqa: ARG002 - the server notes whose access key it is
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """As :meth:`graveler.lake.repository.OpenRepository.import_sources`, of sources whose trees are built elsewhere.
+
+        The server is asked first whether such a commit may be made. Then, and again if the branch moved meanwhile: the head's
+        metarange read, one written, and one request. ``committer`` is who the access key belongs to.
+
+        :class:`MovedError` never; :class:`BusyError` if the branch moves all the time.
+        """
+        if request_id:
+            raise InvalidError("a request id is for lakes that are opened themselves; through a server, import again")
+        ordered = sorted_sources(sources)
+        document = {"message": message, "metadata": dict(metadata or {}), "date": created, "force": force}
+        head = self._head(branch)
+        with suppress(NoChangesError):  # the head's own tree: everything is looked at, and there is nothing to commit
+            self._commit(branch, head, head.metarange, document)
+        imported: list[tuple[ImportSource, Tree]] = []
+        for source in ordered:
+            if source.tree is None:
+                raise InvalidError("through a server, only what tasks have built is imported")
+            imported.append((source, source.tree()))
+        backoff = Backoff(self.clock)
+        while True:
+            head = self._head(branch)
+            name = replaced(Tree.load(self._trees, head.metarange), self._repository.split, imported).save()
+            try:
+                return self._commit(branch, head, name, {**document, "allow_empty": True})
+            except MovedError:
+                if not backoff.wait():
+                    raise BusyError(f"branch {branch!r} moves all the time; import again later") from None
+
+    def _head(self, branch: str) -> Commit:
+        return self.commit_of(self.branch(branch).commit_id)
+
+    def _commit(self, branch: str, head: Commit, name: MetarangeName, document: Mapping[str, object]) -> Commit:
+        """Make ``name`` the commit after ``head``. :class:`MovedError` if the branch has another one by now."""
+        path = (*self._base, "branches", branch, "commits")
+        query = {"source_metarange": name, "parent": head.id}
+        answer = self._connection.call("POST", path, query, document, passing=(409,))
+        if answer.status == 409:
+            raise MovedError(branch, head.id, self.branch(branch).commit_id)
+        made = CommitID(answer.read(answers.Commit).id)
+        return decode_commit(made, self.namespace.get(f"{COMMITS_FOLDER}/{made}"))
+
+
+def served_at(place: ServedLake, name: str, s3: "S3Settings | None" = None) -> ServedRepository:
+    """A repository behind a server, for tasks of this session. Cost and errors as :class:`ServedRepository`."""
+    return ServedRepository(Connection(place.url, place.key_id, place.secret, host=place.host), name, s3)
