@@ -2,11 +2,12 @@
 
 :class:`Steps` are the steps of one operation, each of which may be repeated and run anywhere: *plan*, *run a part*, *publish*.
 Beside what they leave in the object store for each other, they note in the table how far the operation is. :func:`do_in_parts`
-does them all, one after the other, for a worker that stays until the end; :mod:`graveler.operations.machine` is for one that
+does them all, for a worker that stays until the end; :mod:`graveler.operations.machine` is for one that
 does not.
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
@@ -46,6 +47,10 @@ LAST_IMPORT: Final = ".lakefs.last.import.timestamp"
 
 MAX_ROUNDS: Final = 100
 """How often the branch may move under an operation before it is given up."""
+
+AT_ONCE: Final = 2
+"""Parts that a worker which stays works on at the same time. Most of each is done by processes that all parts share
+(:mod:`graveler.tree.crew`); what one part reads, waits for or joins leaves none of them idle. Each holds some ranges."""
 
 _PAUSES: Final = (0.5, 2.0)
 """Seconds to wait before a step is tried again."""
@@ -102,17 +107,16 @@ class Steps:
 
 
 def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Do all the steps of an operation, one after the other; returns its commit's ID. Run again, it goes on with the first part
-    that is not done, and finds the commit if there is one (promise C4). What others stand in the way of, or what a resource
-    refuses, is tried some times."""
+    """Do all the steps of an operation, :data:`AT_ONCE` parts at a time; returns its commit's ID. Run again, it goes on with the
+    first part that is not done, and finds the commit if there is one (promise C4). What others stand in the way of, or what a
+    resource refuses, or a worker process that died over it, is tried some times."""
     del request  # it stands in the operation's item, with what else is needed
     operation = Operations(repository.tables, repository.repository.uid).get(operation_id)
     try:
         steps = Steps(repository, operation)
         for round_number in range(operation.round, MAX_ROUNDS + 1):
             planned = _tried(repository, report, partial(steps.plan, round_number))
-            for number in range(planned.parts):
-                _tried(repository, report, partial(steps.run_part, number, round_number, report))
+            _run_parts(repository, report, steps, planned.parts, round_number)
             commit = _tried(repository, report, partial(steps.publish, round_number))
             if commit is not None:
                 return commit.id
@@ -121,6 +125,24 @@ def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, r
         with suppress(GravelerError):  # what it holds is let go of by itself, later
             give_up(repository, operation)
         raise
+
+
+def _run_parts(repository: OpenRepository, report: Report, steps: Steps, parts: int, round_number: int) -> None:
+    """All parts of a round. What one raises is raised here, when those that are worked on at that time have ended."""
+    if parts == 1:
+        _tried(repository, report, partial(steps.run_part, 0, round_number, report))
+        return
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="graveler-part") as pool:
+        begun = [
+            pool.submit(_tried, repository, report, partial(steps.run_part, number, round_number, report))
+            for number in range(parts)
+        ]
+        wait(begun, return_when=FIRST_EXCEPTION)
+        for each in begun:
+            each.cancel()  # does nothing to those that have ended
+    for each in begun:
+        if not each.cancelled():
+            each.result()
 
 
 def give_up(repository: OpenRepository, operation: Operation) -> None:
