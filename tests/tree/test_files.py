@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from graveler.errors import DamagedFileError
+from graveler.errors import DamagedFileError, NotFoundError
 from graveler.model import MetarangeName
 from graveler.tree.diff import diff
 from graveler.tree.files import METARANGES, RANGES, TreeStore
@@ -135,6 +135,87 @@ def test_an_open_file_is_not_read_again_and_the_oldest_are_closed_when_too_much_
     small.open(0)
     small.open(1)
     assert files.requests["get ranges"] == opened + 1
+
+
+def closed_store(files: MemoryFiles, parts: list[tuple[str, int]]) -> TreeStore:
+    """Keeps one file open; ``parts`` notes what was read of others."""
+
+    def part(kind: str, name: str, start: int, length: int) -> bytes:
+        parts.append((name, length))
+        if (kind, name) not in files.files:
+            raise NotFoundError(name)
+        return files.files[kind, name][start : start + length]
+
+    return TreeStore(files, max_open_bytes=1, part=part)
+
+
+def test_of_a_closed_file_a_lookup_reads_one_block_and_only_once() -> None:
+    files = MemoryFiles()
+    built_tree, _ = built(files)
+    parts: list[tuple[str, int]] = []
+    tree = with_store(built_tree, closed_store(files, parts))
+    wanted = packed_dict(CONTENTS)
+    for number in range(len(tree)):
+        tree.open(number)
+    opened = files.requests["get ranges"]
+    keys = [key for key in sorted(CONTENTS) if key < tree.info(len(tree) - 1).first]
+    random = Random(7)
+    for key in [random.choice(keys) for _ in range(200)]:
+        assert tree.get(key) == wanted[key]
+        assert tree.get(key + b"\0") is None
+    assert files.requests["get ranges"] == opened, "no file was read whole again"
+    assert 0 < len(parts) <= sum(len(tree.open(number)) for number in range(len(tree) - 1))
+    assert all(length < len(files.files[RANGES, name]) for name, length in parts)
+
+
+def test_many_keys_of_a_closed_file_open_it_and_few_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graveler.tree.tree._FEW_KEYS", 2)
+    files = MemoryFiles()
+    built_tree, _ = built(files)
+    parts: list[tuple[str, int]] = []
+    tree = with_store(built_tree, closed_store(files, parts))
+    for number in range(len(tree)):
+        tree.open(number)
+    opened = files.requests["get ranges"]
+    here = [key for key in sorted(CONTENTS) if tree.info(0).first <= key <= tree.lasts[0]]
+    wanted = packed_dict(CONTENTS)
+    assert list(tree.get_many(here[:2])) == [wanted[key] for key in here[:2]]
+    assert (files.requests["get ranges"], len(parts) > 0) == (opened, True)
+    assert list(tree.get_many(here)) == [wanted[key] for key in here]
+    assert files.requests["get ranges"] == opened + 1
+
+
+@pytest.mark.parametrize("harm", ["gone", "ruined", "short"])
+def test_a_closed_file_that_was_harmed_since_is_named(harm: str) -> None:
+    files = MemoryFiles()
+    built_tree, _ = built(files)
+    tree = with_store(built_tree, closed_store(files, []))
+    for number in range(len(tree)):
+        tree.open(number)
+    place = RANGES, tree.info(0).name
+    if harm == "gone":
+        del files.files[place]
+    else:
+        data = files.files[place]
+        files.files[place] = bytes(len(data)) if harm == "ruined" else data[:10]
+    with pytest.raises(DamagedFileError, match=tree.info(0).name) as caught:
+        tree.get(tree.info(0).first)
+    assert (caught.value.first, caught.value.last) == (tree.info(0).first, tree.lasts[0])
+
+
+def test_no_more_indexes_of_closed_files_are_kept_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graveler.tree.files._CLOSED_BLOCKS", 3)
+    files = MemoryFiles()
+    built_tree, _ = built(files)
+    tree = with_store(built_tree, closed_store(files, []))
+    for _ in range(2):
+        for number in range(len(tree)):
+            tree.open(number)
+    opened = files.requests["get ranges"]
+    wanted = packed_dict(CONTENTS)
+    for key in sorted(CONTENTS):
+        assert tree.get(key) == wanted[key]
+    assert files.requests["get ranges"] > opened
 
 
 def test_one_file_may_be_larger_than_all_that_is_kept_open() -> None:

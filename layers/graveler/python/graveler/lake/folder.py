@@ -138,6 +138,7 @@ def _lake(
         notes=notes,
         workers=processors(),
         writes_at_once=_WRITES_AT_ONCE,
+        on_disk=True,
         outside=lambda address: _outside(folder, address, signer),
         memory=memory,
         close=tables.close,

@@ -53,6 +53,7 @@ class Lake:
     what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
     where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
     objects in other processes are the same ones, and ``writes_at_once`` files of one tree may be under way to the store.
+    ``on_disk`` says that reading a part of an object is as cheap as from a disk.
     ``grace`` is how long (seconds) garbage collection leaves young files alone: the same for everybody at work on the lake, as is
     ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about how many bytes of its tree each repository keeps
     at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is called for each file that was there. ``home`` begins
@@ -71,6 +72,7 @@ class Lake:
         scratch: Path | None = None,
         workers: int = 1,
         writes_at_once: int = 1,
+        on_disk: bool = False,
         grace: float = GRACE,
         skew: float = SKEW,
         outside: Callable[[str], tuple[Objects, str]] = locate,
@@ -88,6 +90,7 @@ class Lake:
         self._scratch = scratch
         self._workers = workers
         self._writes_at_once = writes_at_once
+        self._on_disk = on_disk
         self.grace = grace
         self.skew = skew
         self._outside = outside
@@ -268,6 +271,7 @@ class Lake:
             workers=self._workers,
             found=self._found_open,
             writes_at_once=self._writes_at_once,
+            part=files.get_part if self._on_disk else None,
         )
         if self._memory is not None:
             store.limit(self._memory)

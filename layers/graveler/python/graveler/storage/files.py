@@ -68,6 +68,10 @@ class ImmutableFiles:
         self._cache.put(entry, data)
         return data
 
+    def get_part(self, kind: str, name: str, start: int, length: int) -> bytes:
+        """Some of the file's bytes, from the store itself: fewer at its end. Raises ObjectMissingError. One object read."""
+        return self._objects.get_range(self._key(kind, name), start, length)
+
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Make the file durable under this name. One that is there stays, and is made young if it was older than half the
         grace, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it was there, or if the

@@ -6,6 +6,7 @@ Two kinds of files, addressed by name: ``ranges`` and ``metaranges``. Names pin 
 import os
 import sys
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from graveler.errors import DamagedFileError, NotFoundError
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.kept import BlockCache
-from graveler.tree.sstable import MalformedTableError, Table
+from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, Table
 from graveler.tree.writes import Writes
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ ENOUGH: Final = 200_000
 """Records to look at from which on it pays to ask for help: half a second's work."""
 TASK: Final = 50_000
 """Records of one task, or somewhat more."""
+_CLOSED_BLOCKS: Final = 100_000
+"""Blocks of which the places are kept after their files were closed, 200 bytes each: those of some 10 million records."""
 
 
 class TreeFiles(Protocol):
@@ -51,6 +54,9 @@ class TreeStore:
     one where very many ranges are concerned (``crew``); give more than 1 only for ``files`` whose pickled copies read and
     write the same. ``found`` is called, in any thread, for each file that is wanted and still open. ``writes_at_once`` is how
     many files of one tree may be under way to the store together.
+
+    ``part`` reads some bytes of a file (kind, name, offset, length), if that is as cheap as from a disk: then of files that are
+    closed to make room the indexes stay, so that looking up a record anywhere reads a block and not its file.
     """
 
     def __init__(
@@ -64,13 +70,17 @@ class TreeStore:
         workers: int = 1,
         found: "Callable[[], None] | None" = None,
         writes_at_once: int = 1,
+        part: "Callable[[str, str, int, int], bytes] | None" = None,
     ) -> None:
         self._files = files
+        self._part = part
         self._found = found
         self._scratch = scratch or default_scratch()
         self._max_open_bytes = max_open_bytes
         self._open: OrderedDict[str, Table] = OrderedDict()
         self._open_bytes = 0
+        self._closed: OrderedDict[str, ClosedTable] = OrderedDict()
+        self._closed_blocks = 0
         self._max_block_bytes = max_block_bytes
         self._blocks = BlockCache(max_block_bytes)
         self._lock = Lock()
@@ -150,11 +160,27 @@ class TreeStore:
                 self._close_some()
         return table
 
+    def look_into(self, name: str, first: bytes, last: bytes) -> Lookups:
+        """A range's file, for looking up some records: where it was closed, its index. Else as :meth:`open`."""
+        with self._lock:
+            closed = None if name in self._open else self._closed.get(name)
+            if closed is not None:
+                self._closed.move_to_end(name)
+                return closed
+        return self.open(RANGES, name, first, last)
+
     def _close_some(self) -> None:
         """Close those used longest ago until the rest are few enough."""
         while self._open_bytes > self._max_open_bytes and len(self._open) > 1:
-            _, closed = self._open.popitem(last=False)
-            self._open_bytes -= closed.size
+            name, table = self._open.popitem(last=False)
+            self._open_bytes -= table.size
+            if self._part is None or name in self._closed:
+                continue
+            self._closed[name] = table.closed(partial(self._part, RANGES, name))
+            self._closed_blocks += len(table)
+            while self._closed_blocks > _CLOSED_BLOCKS:
+                _, forgotten = self._closed.popitem(last=False)
+                self._closed_blocks -= len(forgotten)
 
 
 def _restore(

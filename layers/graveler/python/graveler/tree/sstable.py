@@ -10,7 +10,7 @@ All checksums of a file are verified when it is opened, so what a :class:`Table`
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from xxhash import xxh3_128_digest
 from zstandard import ZstdError
 
-from graveler.errors import UnavailableError
+from graveler.errors import NotFoundError, UnavailableError
 from graveler.tree.block import (
     BLOCK_SIZE,
     END_SIZE,
@@ -43,7 +43,7 @@ from graveler.tree.kept import BlockCache, KeptBlock
 if TYPE_CHECKING:
     from rocksdict import Options
 
-__all__ = ["BLOCK_SIZE", "MalformedTableError", "Records", "Table", "write_table"]
+__all__ = ["BLOCK_SIZE", "ClosedTable", "MalformedTableError", "Records", "Table", "write_table"]
 
 FORMAT_VERSION: Final = 5
 MAGIC: Final = 0x88E241B785F4CFF7
@@ -103,7 +103,83 @@ def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: Path) -
 _table_numbers = count()
 
 
-class Table:
+class Lookups:
+    """What finds single records in a file: its index, and a way to its blocks. Shared by threads."""
+
+    __slots__ = ("_cache", "_handles", "_lasts", "_number", "bounds")
+
+    bounds: list[bytes]
+    _handles: list[tuple[int, int]]
+    _cache: BlockCache | None
+    _number: int
+    """By which ``_cache`` knows the file."""
+    _lasts: dict[int, bytes]
+    """The last keys of blocks that were read: bounds may be above them."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The packed bytes of ``key``, or None. 4 µs if what holds it is in the cache, 12 µs more to decompress its block."""
+        number = bisect_left(self.bounds, key)
+        if number == len(self.bounds):
+            return None
+        return self._look_up(number, (key,))[0]
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The packed bytes of each of these keys, which ascend, or None. Looks into each block once."""
+        found: list[bytes | None] = []
+        while len(found) < len(keys):
+            number = bisect_left(self.bounds, keys[len(found)])
+            if number == len(self.bounds):
+                found += [None] * (len(keys) - len(found))
+                break
+            here = keys[len(found) : bisect_right(keys, self.bounds[number], len(found))]
+            if len(here) < _WORTH_PARSING:
+                found += self._look_up(number, here)
+            else:
+                found += map(dict(zip(*self.read(number), strict=True)).get, here)
+        return found
+
+    def _look_up(self, number: int, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The packed bytes of keys that belong to one block, or None. What was decompressed for that is kept."""
+        place = self._number, number
+        kept = None if self._cache is None else self._cache.get(place)
+        try:
+            block = None
+            if kept is None:
+                block = self._block(number)
+                kept = KeptBlock(block)
+            found: list[bytes | None] = []
+            for key in keys:
+                at = bisect_right(kept.keys, key) - 1
+                if at < 0:
+                    found.append(None)
+                    continue
+                stretch = kept.stretches[at]
+                if stretch is None:
+                    block = self._block(number) if block is None else block
+                    stretch = kept.keep(at, block)
+                found.append(find(stretch, key))
+        except (IndexError, StructError, ZstdError) as error:
+            raise MalformedTableError(str(error)) from None
+        if block is not None and self._cache is not None:
+            self._cache.put(place, kept)
+        return found
+
+    def read(self, number: int) -> Records:
+        """The records of one block."""
+        try:
+            keys, packed = entries(self._block(number), SEQUENCE_SIZE)
+        except (IndexError, StructError, ZstdError) as error:
+            raise MalformedTableError(str(error)) from None
+        if keys:
+            self._lasts[number] = keys[-1]
+        return keys, packed
+
+    def _block(self, number: int) -> bytes:
+        """The contents of a block."""
+        raise NotImplementedError
+
+
+class Table(Lookups):
     """One file, open. Immutable and safe to share between threads.
 
     ``data`` is the whole file; :class:`MalformedTableError` if it is not one, or if any block fails its checksum. ``cache`` keeps
@@ -111,7 +187,7 @@ class Table:
     next block's first. ``layout`` is a digest of the index: files whose records are cut into blocks otherwise have other ones.
     """
 
-    __slots__ = ("_cache", "_data", "_handles", "_lasts", "_number", "_properties", "_starts", "bounds", "layout")
+    __slots__ = ("_data", "_properties", "_starts", "layout")
 
     def __init__(self, data: bytes, cache: BlockCache | None = None) -> None:
         self._data = data
@@ -119,8 +195,7 @@ class Table:
         self._number = next(_table_numbers)
         self._starts: list[int] = []
         self._properties = (0, 0)
-        self._lasts: dict[int, bytes] = {}
-        """The last keys of blocks that were read: bounds may be above them."""
+        self._lasts = {}
         try:
             metaindex, index = _footer(data)
             verify(data, *metaindex)
@@ -206,64 +281,6 @@ class Table:
                     continue
             yield keys, packed
 
-    def get(self, key: bytes) -> bytes | None:
-        """The packed bytes of ``key``, or None. 4 µs if what holds it is in the cache, 12 µs more to decompress its block."""
-        number = bisect_left(self.bounds, key)
-        if number == len(self.bounds):
-            return None
-        return self._look_up(number, (key,))[0]
-
-    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The packed bytes of each of these keys, which ascend, or None. Looks into each block once."""
-        found: list[bytes | None] = []
-        while len(found) < len(keys):
-            number = bisect_left(self.bounds, keys[len(found)])
-            if number == len(self.bounds):
-                found += [None] * (len(keys) - len(found))
-                break
-            here = keys[len(found) : bisect_right(keys, self.bounds[number], len(found))]
-            if len(here) < _WORTH_PARSING:
-                found += self._look_up(number, here)
-            else:
-                found += map(dict(zip(*self.read(number), strict=True)).get, here)
-        return found
-
-    def _look_up(self, number: int, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The packed bytes of keys that belong to one block, or None. What was decompressed for that is kept."""
-        place = self._number, number
-        kept = None if self._cache is None else self._cache.get(place)
-        try:
-            block = None
-            if kept is None:
-                block = unstored(self._data, *self._handles[number])
-                kept = KeptBlock(block)
-            found: list[bytes | None] = []
-            for key in keys:
-                at = bisect_right(kept.keys, key) - 1
-                if at < 0:
-                    found.append(None)
-                    continue
-                stretch = kept.stretches[at]
-                if stretch is None:
-                    block = unstored(self._data, *self._handles[number]) if block is None else block
-                    stretch = kept.keep(at, block)
-                found.append(find(stretch, key))
-        except (IndexError, StructError, ZstdError) as error:
-            raise MalformedTableError(str(error)) from None
-        if block is not None and self._cache is not None:
-            self._cache.put(place, kept)
-        return found
-
-    def read(self, number: int) -> Records:
-        """The records of one block."""
-        try:
-            keys, packed = entries(unstored(self._data, *self._handles[number]), SEQUENCE_SIZE)
-        except (IndexError, StructError, ZstdError) as error:
-            raise MalformedTableError(str(error)) from None
-        if keys:
-            self._lasts[number] = keys[-1]
-        return keys, packed
-
     def read_different(self, number: int, other: "Table", at: int) -> tuple[Records, Records] | None:
         """The records of a block and of block ``at`` of another file, but for some that are the same in both; None where all have
         to be read."""
@@ -271,6 +288,37 @@ class Table:
             return different(unstored(self._data, *self._handles[number]), unstored(other._data, *other._handles[at]))
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
+
+    def closed(self, part: Callable[[int, int], bytes]) -> "ClosedTable":
+        """The same file without its bytes: ``part`` reads some (offset, length)."""
+        return ClosedTable(self, part)
+
+    def _block(self, number: int) -> bytes:
+        return unstored(self._data, *self._handles[number])
+
+
+class ClosedTable(Lookups):
+    """A file of which the index is at hand, and nothing else. A block is read when it is asked for, and verified: 20 µs."""
+
+    __slots__ = ("_part",)
+
+    def __init__(self, table: Table, part: Callable[[int, int], bytes]) -> None:
+        self.bounds, self._handles, self._lasts = table.bounds, table._handles, table._lasts
+        self._cache, self._number = table._cache, table._number
+        self._part = part
+
+    def __len__(self) -> int:
+        """Number of blocks."""
+        return len(self._handles)
+
+    def _block(self, number: int) -> bytes:
+        offset, size = self._handles[number]
+        try:
+            data = self._part(offset, size + END_SIZE)
+        except NotFoundError:
+            raise MalformedTableError("it is missing from the object store") from None
+        verify(data, 0, size)
+        return unstored(data, 0, size)
 
 
 def layout_of(data: bytes, keys: Sequence[bytes]) -> tuple[bytes, list[int]]:

@@ -21,12 +21,14 @@ from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
 from graveler.tree.record import frame, record_ids
-from graveler.tree.sstable import MalformedTableError, Records, Table, write_table
+from graveler.tree.sstable import Lookups, MalformedTableError, Records, Table, write_table
 
 MAX_TOTAL: Final = (1 << 64) - 1
 """The largest sum of objects' sizes that a description can say: 16 EiB."""
 _ID_SIZE: Final = 32
 _PREFIX: Final = 2 + _ID_SIZE
+_FEW_KEYS: Final = 8
+"""So many blocks of a closed file are read one by one; for more keys it is opened."""
 """Bytes of a packed range description that hold its ID (and the length before it)."""
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -145,6 +147,13 @@ class Tree:
         info = self.info(number)
         return self.store.open(RANGES, info.name, info.first, info.last)
 
+    def _for_lookups(self, number: int, keys: int) -> Lookups:
+        """What finds so many keys of range ``number``: for a few of them its index will do."""
+        if keys > _FEW_KEYS:
+            return self.open(number)
+        info = self.info(number)
+        return self.store.look_into(info.name, info.first, info.last)
+
     def get(self, key: bytes) -> bytes | None:
         """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges."""
         number = bisect_left(self.lasts, key)
@@ -154,7 +163,7 @@ class Tree:
         if key < info.first:
             return None
         try:
-            return self.store.open(RANGES, info.name, info.first, info.last).get(key)
+            return self._for_lookups(number, 1).get(key)
         except MalformedTableError as error:
             raise self.damaged(number, error) from None
 
@@ -173,7 +182,7 @@ class Tree:
             yield from repeat(None, below - at)
             if below < stop:
                 try:
-                    yield from self.open(number).get_many(keys[below:stop])
+                    yield from self._for_lookups(number, stop - below).get_many(keys[below:stop])
                 except MalformedTableError as error:
                     raise self.damaged(number, error) from None
             at = stop
