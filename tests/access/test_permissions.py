@@ -31,7 +31,7 @@ def test_limits_only_ever_take_away(identity: Identity, permission: Permission, 
         assert unlimited.allows(permission, repository, branch)
         identity.require(permission, repository, branch)
     else:
-        with pytest.raises(NotPermittedError, match=r"^insufficient permissions"):
+        with pytest.raises(NotPermittedError, match=r"cannot|not for|may not|limited"):
             identity.require(permission, repository, branch)
 
 
@@ -59,7 +59,7 @@ def test_a_key_for_some_branches_reads_all_and_changes_those() -> None:
 
 
 def test_a_refusal_says_why() -> None:
-    with pytest.raises(NotPermittedError, match=r"^insufficient permissions: a reader cannot write$"):
+    with pytest.raises(NotPermittedError, match=r"^a reader cannot write$"):
         Identity("AKIA", "ann", Role.READER).require(WRITE, "lake", "main")
     with pytest.raises(NotPermittedError, match="not for repository 'other'"):
         Identity("AKIA", "ann", Role.READER, repositories=("lake",)).require(READ, "other")

@@ -51,10 +51,9 @@ class Answer(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The text of an error."""
-        said = self.json()["message"]
-        assert isinstance(said, str)
-        return said
+        """The text of an error: the words that clients compare, and the rest."""
+        said = self.json()
+        return ": ".join(str(said[part]) for part in ("message", "detail") if part in said)
 
 
 class Client(Protocol):

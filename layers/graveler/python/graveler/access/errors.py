@@ -14,7 +14,7 @@ class NotPermittedError(ForbiddenError):
     """It is known who asks, and they may not do this."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"insufficient permissions: {why}")
+        super().__init__(why)
 
 
 class TooManyFailuresError(BusyError):

@@ -11,7 +11,8 @@ from typing import Any, Final
 from graveler.access.authentication import Access
 from graveler.access.errors import TooManyFailuresError
 from graveler.api.call import ANONYMOUS, Call, source_ip
-from graveler.api.errors import ApiError, status_and_text
+from graveler.api.documents import Error
+from graveler.api.errors import ApiError, status_and_error
 from graveler.api.pages import page_outside
 from graveler.api.queries import split_query
 from graveler.api.resources import GROUPS
@@ -142,12 +143,12 @@ def _path(raw: str, stage: str) -> str:
 def _refusal(error: Exception, what: str, request_id: str) -> Response:
     """The answer to a request that failed."""
     if isinstance(error, ApiError):
-        return error_response(error.status, error.message, error.headers)
+        return error_response(error.status, Error(error.message, error.detail), error.headers)
     if not isinstance(error, GravelerError):
         _log.error("request %s: %s failed unexpectedly", request_id, what, exc_info=error)
-        return error_response(500, f"unexpected error; the log has the rest under request id {request_id}")
-    status, text = status_and_text(error)
+        return error_response(500, Error(f"unexpected error; the log has the rest under request id {request_id}"))
+    status, said = status_and_error(error)
     if status >= 500:
         _log.error("request %s: %s: %s", request_id, what, error)
     wait = str(error.retry_after) if isinstance(error, TooManyFailuresError) else "1"
-    return error_response(status, text, {"retry-after": wait} if status == 429 else None)
+    return error_response(status, said, {"retry-after": wait} if status == 429 else None)

@@ -1,12 +1,14 @@
 """From what went wrong to the status and the text that clients match. One table, and nowhere else.
 
-Each text begins with the words that the field's clients look for, and goes on with what graveler has to say about it.
+The words are those that the field's clients compare, to the letter; what graveler has to say about it goes beside them, as
+``detail``. Where clients compare nothing, our sentence is the message.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from graveler.access.errors import AuthenticationError, NotPermittedError
+from graveler.api.documents import Error
 from graveler.errors import (
     AlreadyExistsError,
     BusyError,
@@ -20,8 +22,11 @@ from graveler.errors import (
     MergeConflictError,
     NoChangesError,
     NotFoundError,
+    ObjectNotFoundError,
     ParentNotFoundError,
     PreconditionError,
+    ProtectedBranchError,
+    ReadOnlyRepositoryError,
     RefNotFoundError,
     RepositoryNotFoundError,
     UnavailableError,
@@ -29,10 +34,12 @@ from graveler.errors import (
 
 
 class ApiError(Exception):
-    """What only HTTP knows to be wrong: a status, a text and headers. 4xx or 501."""
+    """What only HTTP knows to be wrong: a status, a text, more of it, and headers. 4xx or 501."""
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        self.status, self.message, self.headers = status, message, headers or {}
+    def __init__(
+        self, status: int, message: str, headers: Mapping[str, str] | None = None, *, detail: str = ""
+    ) -> None:
+        self.status, self.message, self.detail, self.headers = status, message, detail, headers or {}
         super().__init__(message)
 
 
@@ -54,12 +61,15 @@ _TAKEN: Final = {
 
 def _taken(error: GravelerError) -> tuple[int, str]:
     kind = error.kind if isinstance(error, AlreadyExistsError) else ""
-    status, words = _TAKEN.get(kind, (409, "already exists"))
-    return status, f"{words} ({error})"
+    return _TAKEN.get(kind, (409, "already exists"))
 
 
-def _says(status: int, words: str) -> Callable[[GravelerError], tuple[int, str]]:
-    return lambda error: (status, f"{words}: {error}" if words else str(error))
+def _kind_of_ref(error: GravelerError) -> str:
+    return next((kind for kind in ("branch", "tag") if f"no {kind} has" in str(error)), "commit")
+
+
+def _says(status: int, words: str = "") -> Callable[[GravelerError], tuple[int, str]]:
+    return lambda _: (status, words)
 
 
 _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[int, str]]], ...]] = (
@@ -67,27 +77,31 @@ _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[i
     (GoneError, _says(410, "gone")),
     (RepositoryNotFoundError, _says(404, "repository not found")),
     (ParentNotFoundError, _says(400, "invalid ref")),
-    (RefNotFoundError, _says(404, "not found")),
+    (RefNotFoundError, lambda error: (404, f"{_kind_of_ref(error)} not found")),
+    (ObjectNotFoundError, _says(404, "object not found")),
     (NotFoundError, _says(404, "not found")),
     (AlreadyExistsError, _taken),
     (MergeConflictError, _says(409, "conflict found")),
     (ConflictError, _says(409, "conflict")),
     (NoChangesError, _says(400, "no changes")),
     (DirtyBranchError, _says(400, "uncommitted changes (dirty branch)")),
-    (InvalidError, _says(400, "")),
+    (InvalidError, _says(400)),
     (PreconditionError, _says(412, "precondition failed")),
-    (AuthenticationError, _says(401, "")),
-    (NotPermittedError, _says(401, "")),
-    (ForbiddenError, _says(403, "")),
+    (AuthenticationError, _says(401)),
+    (NotPermittedError, _says(401, "insufficient permissions")),
+    (ProtectedBranchError, _says(403, "cannot write to protected branch")),
+    (ReadOnlyRepositoryError, _says(403, "read-only repository")),
+    (ForbiddenError, _says(403)),
     (BusyError, _says(429, "too many tries")),  # every client retries it
-    (CorruptError, _says(500, "")),
-    (UnavailableError, _says(503, "")),
+    (CorruptError, _says(500)),
+    (UnavailableError, _says(503)),
 )
 
 
-def status_and_text(error: GravelerError) -> tuple[int, str]:
-    """The HTTP status and the message of an error of the lake."""
+def status_and_error(error: GravelerError) -> tuple[int, Error]:
+    """The HTTP status and the document of an error of the lake."""
     for kind, says in _TABLE:
         if isinstance(error, kind):
-            return says(error)
-    return 500, str(error)
+            status, words = says(error)
+            return status, Error(words, str(error)) if words else Error(str(error))
+    return 500, Error(str(error))

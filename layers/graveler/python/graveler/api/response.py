@@ -58,9 +58,9 @@ def no_content(headers: Mapping[str, str] | None = None, status: int = 204) -> R
     return Response(status, dict(headers or {}))
 
 
-def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    """An error as clients read it: JSON with a message."""
-    return json_response(Error(message), status, headers)
+def error_response(status: int, error: Error, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as clients read it."""
+    return json_response(error, status, headers)
 
 
 def cookie(name: str, value: str, *, max_age: int, secure: bool) -> str:

@@ -216,9 +216,10 @@ class MergeResult(Struct, frozen=True):
 
 
 class Said(Struct, frozen=True):
-    """Why something was refused."""
+    """Why something was refused: words that clients compare, and the lake's own sentence, which an old server has in them."""
 
     message: str = ""
+    detail: str = ""
 
 
 class MergeBase(Struct, frozen=True):

@@ -21,6 +21,7 @@ from urllib3.util import Timeout, make_headers
 
 from graveler import __version__
 from graveler.errors import InvalidError, UnavailableError
+from graveler.remote.answers import Said
 from graveler.remote.errors import refusal
 
 _BASE: Final = "/api/v1"
@@ -129,9 +130,9 @@ class Connection:
             return answer  # gone, as it should be: by the try whose answer was lost, if not before
         if answer.lost and method != "POST" and answer.status in (409, 412):
             raise UnavailableError(
-                f"{what}: an answer was lost, so it may have happened or not; look, then try again ({_message(answer)})"
+                f"{what}: an answer was lost, so it may have happened or not; look, then try again ({_said(answer).message})"
             )
-        raise refusal(answer.status, _message(answer), what)
+        raise refusal(answer.status, _said(answer), what)
 
     def _send(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], what: str, seconds: float
@@ -261,7 +262,7 @@ def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, partial: bool
     said = response.read(300).decode("utf-8", "replace")
     if response.status >= 500 or response.status == 429:
         raise _BusyStoreError(f"status {response.status}: {said}")
-    raise refusal(response.status, said, f"reading {_shown(url)}")
+    raise refusal(response.status, Said(said), f"reading {_shown(url)}")
 
 
 def _encoded(query: Query | None) -> str:
@@ -278,15 +279,11 @@ def _encoded(query: Query | None) -> str:
     return f"?{urlencode(pairs, quote_via=quote)}" if pairs else ""
 
 
-class _Error(msgspec.Struct):
-    message: str = ""
-
-
-def _message(answer: Answer) -> str:
+def _said(answer: Answer) -> Said:
     try:
-        return msgspec.json.decode(answer.body, type=_Error).message
+        return msgspec.json.decode(answer.body, type=Said)
     except msgspec.MsgspecError:
-        return answer.body[:300].decode("utf-8", "replace").strip()
+        return Said(answer.body[:300].decode("utf-8", "replace").strip())
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

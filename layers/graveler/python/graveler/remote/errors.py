@@ -1,6 +1,7 @@
 """From a refusal of the API (status and message) to the exception that the verb raises on a lake of one's own.
 
-The messages begin with words that clients match (``docs/api.md``), and go on with the lake's own sentence. That is what is shown.
+The messages are, or with an older server begin with, words that clients match (``docs/api.md``); the lake's own sentence stands
+beside them, or follows. That is what is shown.
 """
 
 import re
@@ -26,6 +27,7 @@ from graveler.errors import (
     RepositoryNotFoundError,
     UnavailableError,
 )
+from graveler.remote.answers import Said
 
 _REF: Final = re.compile(r"ref '(.*?)' not found")
 _OBJECT: Final = re.compile(r"object '(.*)' does not exist in '(.*?)'$")
@@ -52,9 +54,9 @@ _WORDS: Final[Mapping[int, tuple[str, ...]]] = {
 """By status, what messages begin with: a sentence follows behind a colon, or in parentheses."""
 
 
-def refusal(status: int, message: str, what: str) -> GravelerError:
-    """The error that an answer with this status and message means; ``what`` names the request where the message is empty."""
-    words, sentence = _split(status, message)
+def refusal(status: int, said: Said, what: str) -> GravelerError:
+    """The error that an answer with this status means; ``what`` names the request where the answer says nothing."""
+    words, sentence = (said.message, said.detail) if said.detail else _split(status, said.message)
     text = sentence or f"{what}: the server answered {status}"
     make = _BY_STATUS.get(status)
     if make is not None:

@@ -113,7 +113,7 @@ class RemoteRepository(RemoteSettings):
                 "POST", (*self._base, "branches", branch, "objects", "delete"), {"force": force}, {"paths": some}
             )
             for error in answer.read(answers.ObjectErrors).errors:
-                raise refusal(error.status_code, error.message, f"deleting from {branch!r}")
+                raise refusal(error.status_code, answers.Said(error.message), f"deleting from {branch!r}")
 
     def copy(
         self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
@@ -234,8 +234,8 @@ class RemoteRepository(RemoteSettings):
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
         if answer.status != 409:
             return self.commit_of(answer.read(answers.MergeResult).reference)
-        said = answer.read(answers.Said).message
-        if said.startswith("conflict found"):
+        said = answer.read(answers.Said)
+        if said.message.startswith("conflict found"):
             conflicts = self.preview_merge(source, destination, strategies).conflicts
             if conflicts:
                 raise MergeConflictError(source, destination, conflicts)
@@ -266,9 +266,11 @@ class RemoteRepository(RemoteSettings):
         path = (*self._base, "branches", branch, "revert")
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
         if answer.status == 409:
-            said = answer.read(answers.Said).message
-            if not said.startswith("conflict"):
-                raise InvalidError(said)  # a merge without its parent: a conflict to other clients
+            said = answer.read(answers.Said)
+            if "conflict" not in said.message:
+                raise InvalidError(
+                    said.detail or said.message
+                )  # a merge without its parent: a conflict to other clients
             commit, parent = self._replayed(ref, parent_number)
             raise self._conflicts(ref, branch, commit, parent, refusal(409, said, f"reverting {ref!r} on {branch!r}"))
         return self.commit_of(answer.headers.get(answers.COMMIT_HEADER) or f"{branch}@")
@@ -298,7 +300,7 @@ class RemoteRepository(RemoteSettings):
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
         if answer.status == 409:
             commit, parent = self._replayed(ref, parent_number)
-            refused = refusal(409, answer.read(answers.Said).message, f"picking {ref!r} onto {branch!r}")
+            refused = refusal(409, answer.read(answers.Said), f"picking {ref!r} onto {branch!r}")
             raise self._conflicts(ref, branch, parent, commit, refused)
         return answer.read(answers.Commit).value()
 

@@ -16,7 +16,7 @@ from graveler.access.keys import AccessKey
 from graveler.access.tokens import LIFETIME
 from graveler.api.call import Call
 from graveler.api.documents import Error, Pagination
-from graveler.api.errors import ApiError, status_and_text
+from graveler.api.errors import ApiError, status_and_error
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, cookie, json_response, no_content
 from graveler.api.routing import Permission, Routes
@@ -101,7 +101,7 @@ def login(call: Call, body: LoginInformation) -> Response:
     try:
         made = call.access.login(body.access_key_id, body.secret_access_key, call.source_ip)
     except GravelerError as error:
-        _audit_login(call, body.access_key_id, str(status_and_text(error)[0]))
+        _audit_login(call, body.access_key_id, str(status_and_error(error)[0]))
         raise
     _audit_login(call, body.access_key_id, "200")
     answer = json_response(AuthenticationToken(made.token, made.expires))
@@ -137,7 +137,7 @@ def create_user(call: Call, body: UserCreation) -> Response:
     """Refuse: a user begins with their first access key."""
     known = call.access.keys()
     if any(key.name == body.id for key in known):
-        raise ApiError(409, f"Already exists: user {body.id!r}")
+        raise ApiError(409, "Already exists", detail=f"user {body.id!r} holds an access key")
     raise ApiError(
         501, "users without an access key are not implemented; `graveler keys create NAME` makes a user's first key"
     )
@@ -213,7 +213,7 @@ def _keys_of(call: Call, user: str, needed: Permission) -> list[AccessKey]:
     known = call.access.keys()
     found = [key for key in known if key.name == user]
     if not found:
-        raise ApiError(404, f"user not found: nobody called {user!r} holds an access key")
+        raise ApiError(404, "user not found", detail=f"nobody called {user!r} holds an access key")
     return found
 
 
@@ -221,7 +221,7 @@ def _key_of(call: Call, user: str, key_id: str, needed: Permission) -> AccessKey
     for key in _keys_of(call, user, needed):
         if key.key_id == key_id:
             return key
-    raise ApiError(404, f"credentials not found: user {user!r} has no access key {key_id!r}")
+    raise ApiError(404, "credentials not found", detail=f"user {user!r} has no access key {key_id!r}")
 
 
 def _user(keys: Sequence[AccessKey]) -> User:

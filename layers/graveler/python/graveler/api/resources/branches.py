@@ -27,7 +27,7 @@ from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, MergeConflictError
 from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk
 from graveler.operations.parted import CHERRY_PICK, REVERT
 
@@ -313,10 +313,18 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
 
     try:
         return answer(call, opened, LongVerb(REVERT, branch, at_once, ask, known_by), _reverted)
+    except MergeConflictError as error:
+        raise _in_conflict(error) from None
     except InvalidError as error:
         if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
-            raise ApiError(409, str(error)) from None  # a merge without its parent: clients know it as a conflict
+            # Clients know it as a 409.
+            words = "must specify 1-based parent number for reverting merge commit"
+            raise ApiError(409, words, detail=str(error)) from None
         raise
+
+
+def _in_conflict(error: MergeConflictError) -> ApiError:
+    return ApiError(409, "update branch: conflict found", detail=str(error))
 
 
 def _reverted(made: model.Commit) -> Response:
@@ -365,7 +373,10 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
     def render(commit: model.Commit) -> Response:
         return json_response(commit_document(commit), 201)
 
-    return answer(call, opened, LongVerb(CHERRY_PICK, branch, at_once, ask, known_by), render)
+    try:
+        return answer(call, opened, LongVerb(CHERRY_PICK, branch, at_once, ask, known_by), render)
+    except MergeConflictError as error:
+        raise _in_conflict(error) from None
 
 
 @routes.get(

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 from graveler import model
 from graveler.api.call import Call
 from graveler.api.documents import Commit, CommitList, Error, commit_document, pagination, results
-from graveler.api.errors import bad_request
+from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.long import LongVerb, answer
 from graveler.api.operation_documents import OperationDocument
@@ -115,7 +115,7 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
             return _made(at_once(None))
         return answer(call, opened, LongVerb(COMMIT, branch, at_once, ask, known_by), _made)
     except NoChangesError as error:
-        raise bad_request(f"commit: no changes ({error})") from None  # these words, so begun, are what clients compare
+        raise ApiError(400, "commit: no changes", detail=str(error)) from None
 
 
 def _made(commit: model.Commit) -> Response:
