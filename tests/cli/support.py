@@ -74,6 +74,18 @@ def commit(branch: str, message: str) -> str:
     return made
 
 
+def namespace() -> str:
+    """The storage namespace of repository ``lake``."""
+    found = done("repo", "show", "lake", "--json").json["namespace"]
+    assert isinstance(found, str)
+    return found
+
+
+def files_of(lake: Path) -> Path:
+    """Where the files of repository ``lake`` lie, of a lake in this folder."""
+    return lake / "objects" / namespace().removeprefix("local://")
+
+
 def make_conflict() -> None:
     """Branch ``dev`` and ``main`` of repository ``lake`` change a.txt differently; dev removes what main changes, b.txt."""
     for path in ("a.txt", "b.txt", "c.txt"):

@@ -28,12 +28,12 @@ def test_a_key_from_its_creation_to_its_end(lake: Path) -> None:
     with open_folder_lake(lake) as opened:
         assert Access(opened.tables).authenticate(header, None, HERE).name == "nightly"
     del made["secret_access_key"]
-    assert done("keys", "list", "--json").lines == [made]
-    assert done("keys", "list").out.endswith("writer  nightly  repositories lake  branches in-*, x\n")
+    assert made in done("keys", "list", "--json").lines
+    assert "writer  nightly  repositories lake  branches in-*, x\n" in done("keys", "list").out
     refused = run("keys", "revoke", key_id)
     assert (refused.code, "needs --yes" in refused.err) == (5, True)
     assert done("keys", "revoke", key_id, "--yes", "--json").json == {"revoked": key_id}
-    assert done("keys", "list").out == ""
+    assert made not in done("keys", "list", "--json").lines
     assert run("keys", "revoke", key_id, "--yes").code == 3
     with open_folder_lake(lake) as opened, pytest.raises(AuthenticationError):
         Access(opened.tables).authenticate(header, None, HERE)
@@ -51,6 +51,7 @@ def test_the_secret_is_shown_once(lake: Path) -> None:
     "wrong", [("--role", "emperor"), ("--repository", ""), ("--branch", "a\nb"), ("--branch", "a\udc80")]
 )
 def test_a_key_that_makes_no_sense_is_refused(lake: Path, wrong: tuple[str, str]) -> None:
+    before = done("keys", "list").out
     refused = run("keys", "create", "ann", *wrong)
     assert (refused.code, refused.out) == (2, "")
-    assert done("keys", "list").out == ""
+    assert done("keys", "list").out == before

@@ -15,14 +15,16 @@ from tests.cli.support import done, put, run
 
 @pytest.fixture
 def waiting(lake: Path) -> str:
-    """An operation that one of two parts is done of."""
+    """An operation that one of two parts is done of, by somebody who is going to claim it for an hour."""
     put("main", "a", "1")
     with open_folder_lake(lake) as opened:
         repository = opened.repository("lake")
         operations = Operations(opened.tables, repository.repository.uid)
         request = msgspec.json.encode(CommitAsk(branch="main", message="m"))
         now = repository.clock.now()
-        operation = Operation("abc", COMMIT, request, OperationState.RUNNING, now, now, branch="main", attempt=1)
+        operation = Operation(
+            "abc", COMMIT, request, OperationState.RUNNING, now, now, lease=now + 3600, branch="main", attempt=1
+        )
         operations.add(operation)
         steps = Steps(repository, operation, Sizes(1, 2))
         steps.plan(0)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import commit, done, put, run
+from tests.cli.support import commit, done, files_of, namespace, put, run
 from tests.cli.test_terminal import on_terminal
 
 KEYS = {"repository", "clean", "findings", "counts", "garbage"}
@@ -51,7 +51,7 @@ def test_a_whole_repository_is_clean(lake: Path, filled: str) -> None:
 
 
 def test_what_is_lost_is_told_with_what_it_affects(lake: Path, filled: str) -> None:
-    for file in (lake / "objects/lake/_graveler/ranges").iterdir():
+    for file in (files_of(lake) / "_graveler/ranges").iterdir():
         file.unlink()
     result = run("fsck", "lakefs://lake")
     assert (result.code, result.err) == (8, "")
@@ -71,7 +71,7 @@ def test_what_is_lost_is_told_with_what_it_affects(lake: Path, filled: str) -> N
 
 
 def test_what_can_be_repaired_is(lake: Path, filled: str) -> None:
-    record = lake / "objects/lake/_graveler/commits" / filled
+    record = files_of(lake) / "_graveler/commits" / filled
     record.unlink()
     assert run("fsck", "lakefs://lake").code == 8
     result = done("fsck", "lakefs://lake", "--repair")
@@ -99,23 +99,24 @@ def test_fsck_shows_progress(lake: Path, filled: str) -> None:
 
 def test_a_dump_brings_a_repository_back(lake: Path, filled: str) -> None:
     assert done("dumps", "lakefs://lake").out == ""
+    place = namespace()
     made = done("dump", "lakefs://lake", "--json").json
     assert set(made) == {"id", "repository", "namespace", "created", "branches", "tags", "staged"}
-    assert (made["repository"], made["namespace"]) == ("lake", "local://lake")
+    assert (made["repository"], made["namespace"]) == ("lake", place)
     assert (made["branches"], made["tags"], made["staged"]) == (1, 1, 1)
     out = done("dump", "lake").out.splitlines()
     second = out[0].split()[3].rstrip(":")
     assert out == [
         f"dumped lake as {second}: 1 branch, 1 tag, 1 uncommitted change",
-        f"to restore: graveler restore local://lake {second} lakefs://NAME",
+        f"to restore: graveler restore {place} {second} lakefs://NAME",
     ]
-    for place in ("lakefs://lake", "lake", "local://lake", "local://lake/"):
-        assert set(done("dumps", place).out.split()) == {made["id"], second}
-    assert {"id": second, "namespace": "local://lake"} in done("dumps", "lake", "--json").lines
-    there = run("restore", "local://lake", made["id"], "lakefs://other")
+    for named in ("lakefs://lake", "lake", place, f"{place}/"):
+        assert set(done("dumps", named).out.split()) == {made["id"], second}
+    assert {"id": second, "namespace": place} in done("dumps", "lake", "--json").lines
+    there = run("restore", place, made["id"], "lakefs://other")
     assert (there.code, "already exists" in there.err) == (4, True)
     done("repo", "delete", "lake", "--yes")
-    restored = done("restore", "local://lake", made["id"], "lakefs://again", "--json").json
+    restored = done("restore", place, made["id"], "lakefs://again", "--json").json
     assert set(restored) == {"repository", "dump_id", "branches", "tags", "staged", "commits", "missing"}
     assert (restored["repository"]["name"], restored["dump_id"], restored["missing"]) == ("again", made["id"], [])
     assert [restored[name] for name in ("branches", "tags", "staged", "commits")] == [1, 1, 1, 3]
@@ -125,18 +126,18 @@ def test_a_dump_brings_a_repository_back(lake: Path, filled: str) -> None:
 
 
 def test_a_restore_says_what_it_brought(lake: Path, filled: str) -> None:
-    made = done("dump", "lakefs://lake", "--json").json["id"]
+    made, place = done("dump", "lakefs://lake", "--json").json["id"], namespace()
     done("repo", "delete", "lake", "--yes")
-    out = done("restore", "local://lake/", made, "lakefs://lake").out
+    out = done("restore", f"{place}/", made, "lakefs://lake").out
     assert out == "restored lakefs://lake: 1 branch, 1 tag, 1 uncommitted change, 3 commits\n"
 
 
 def test_lost_commits_are_named(lake: Path, filled: str) -> None:
     parent = done("log", "lakefs://lake/main~1", "-n", "1", "--json").json["id"]
-    made = done("dump", "lakefs://lake", "--json").json["id"]
+    made, place, files = done("dump", "lakefs://lake", "--json").json["id"], namespace(), files_of(lake)
     done("repo", "delete", "lake", "--yes")
-    (lake / "objects/lake/_graveler/commits" / parent).unlink()
-    out = done("restore", "local://lake", made, "lakefs://lake").out.splitlines()
+    (files / "_graveler/commits" / parent).unlink()
+    out = done("restore", place, made, "lakefs://lake").out.splitlines()
     assert out[1:] == [
         f"  lost: commit {parent[:12]}, parent of {filled[:12]}",
         "see `graveler fsck lakefs://lake` for what that affects",
@@ -148,8 +149,9 @@ def test_dumps_and_restores_are_refused(lake: Path) -> None:
     assert run("dump", "lakefs://nowhere").code == 3
     assert run("dumps", "lakefs://nowhere").code == 3
     assert run("dumps", "nonsense://x").code == 2
-    assert run("restore", "local://lake", "none", "lakefs://other").code == 3
+    place = namespace()
+    assert run("restore", place, "none", "lakefs://other").code == 3
     assert run("restore", "lakefs://lake", "none", "lakefs://other").code == 2
     assert run("restore", "lake", "none", "lakefs://other").code == 2
-    assert run("restore", "local://lake", "../x", "lakefs://other").code == 2
-    assert run("restore", "local://lake", "none", "lakefs://other/main").code == 2
+    assert run("restore", place, "../x", "lakefs://other").code == 2
+    assert run("restore", place, "none", "lakefs://other/main").code == 2

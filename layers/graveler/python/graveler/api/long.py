@@ -13,17 +13,16 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from graveler import errors
 from graveler.api.call import Call
 from graveler.api.errors import ApiError
 from graveler.api.operation_documents import accepted
 from graveler.api.response import Response
-from graveler.errors import GravelerError, TooMuchWorkError
+from graveler.errors import TooMuchWorkError
 from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk, ReplayAsk
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID
+from graveler.operations.failures import reason
 from graveler.operations.store import Operation, Operations, OperationState
-from graveler.operations.work import CancelledError
 
 RETRY_AFTER: Final = 5
 """Seconds after which a client is to ask again."""
@@ -136,19 +135,12 @@ def _wait(call: Call, repository: OpenRepository, operation: Operation, began: f
     raise failure(operation)
 
 
+def failure(operation: Operation) -> Exception:
+    """The error by which an operation failed, as the verb would have raised it."""
+    return reason(operation) or ApiError(500, operation.error)
+
+
 def _tell(call: Call, repository: OpenRepository, operation: Operation) -> None:
     """Note that somebody gets the answer: the same request then asks for something new."""
     operations = Operations(call.lake.tables, repository.repository.uid)
     operations.change(operation.id, lambda now: None if now.told else msgspec.structs.replace(now, told=True))
-
-
-def failure(operation: Operation) -> Exception:
-    """The error by which an operation failed, as the verb would have raised it."""
-    if operation.state is OperationState.CANCELLED:
-        return CancelledError(f"operation {operation.id} was cancelled; nothing was changed")
-    kind = getattr(errors, operation.error_kind, None)
-    if not (isinstance(kind, type) and issubclass(kind, GravelerError)):
-        return ApiError(500, operation.error)
-    error = kind.__new__(kind)
-    error.args = (operation.error,)
-    return error

@@ -18,7 +18,7 @@ from graveler.places import working_folder as working_folder
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake
-    from graveler.remote.upkeep import RemoteUpkeep
+    from graveler.remote.connection import Connection
     from graveler.verbs import LakeVerbs, RepositoryVerbs
 
 
@@ -42,14 +42,14 @@ def open_own_lake(named: Named | None) -> "Lake":
     return open_at(find_place(named))
 
 
-def served_upkeep(named: Named | None, repository: str) -> "RemoteUpkeep | None":
-    """What looks after a repository of a lake behind a server; None for a lake of one's own."""
+def connection_to(named: Named | None) -> "Connection | None":
+    """What asks the server that the lake is behind; None for a lake of one's own."""
     place = find_lake(named)
     if not isinstance(place, ServedLake):
         return None
-    from graveler.remote.opening import open_upkeep
+    from graveler.remote.opening import connect
 
-    return open_upkeep(place, repository)
+    return connect(place)
 
 
 def folder_of_lake(doing: str, named: Named | None) -> Path:

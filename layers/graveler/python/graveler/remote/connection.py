@@ -119,7 +119,7 @@ class Connection:
         sent = {**self._headers, **(headers or {})}
         body: bytes | None = None
         if document is not None:
-            body = msgspec.json.encode(document)
+            body = _json(document, what)
             sent["content-type"] = "application/json"
         if method == "POST":
             sent["idempotency-key"] = key or token_hex(16)
@@ -284,6 +284,13 @@ def _said(answer: Answer) -> Said:
         return msgspec.json.decode(answer.body, type=Said)
     except msgspec.MsgspecError:
         return Said(answer.body[:300].decode("utf-8", "replace").strip())
+
+
+def _json(document: object, what: str) -> bytes:
+    try:
+        return msgspec.json.encode(document)
+    except UnicodeEncodeError as error:
+        raise InvalidError(f"{what}: {error.object[:200]!r} cannot be written as UTF-8") from None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

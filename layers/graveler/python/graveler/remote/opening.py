@@ -8,27 +8,19 @@ from graveler.places import ServedLake
 if TYPE_CHECKING:
     from graveler.remote.connection import Connection
     from graveler.remote.lake import RemoteLake
-    from graveler.remote.upkeep import RemoteUpkeep
 
 
 def open_served(place: ServedLake) -> "RemoteLake":
     """The lake behind a server. No request. :class:`InvalidError` for a URL that is none; :class:`UnavailableError` where the
     library for HTTP is not installed."""
-    connection = _connected(place)
+    connection = connect(place)
     from graveler.remote.lake import RemoteLake
 
     return RemoteLake(connection)
 
 
-def open_upkeep(place: ServedLake, repository: str) -> "RemoteUpkeep":
-    """What the server has for the upkeep of a repository. No request. Errors as :func:`open_served`."""
-    connection = _connected(place)
-    from graveler.remote.upkeep import RemoteUpkeep
-
-    return RemoteUpkeep(connection, repository)
-
-
-def _connected(place: ServedLake) -> "Connection":
+def connect(place: ServedLake) -> "Connection":
+    """What sends requests to a server. No request. Errors as :func:`open_served`."""
     try:
         from graveler.remote.connection import Connection  # urllib3: not for a lake of one's own
     except ModuleNotFoundError as error:

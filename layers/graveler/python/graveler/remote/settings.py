@@ -57,9 +57,8 @@ class RemoteSettings(RemoteReader):
 
     def set_retention(self, rules: RetentionRules, *, force: bool = False) -> None:
         """Decide for how long commits are to be kept."""
-        branches = [{"branch_id": name, "retention_days": days} for name, days in rules.branches.items()]
-        document = {"default_retention_days": rules.default_days, "branches": branches}
-        self._connection.call("PUT", (*self._base, "settings", "gc_rules"), {"force": force}, document)
+        path = (*self._base, "settings", "gc_rules")
+        self._connection.call("PUT", path, {"force": force}, rules_document(rules))
 
     def delete_retention(self, *, force: bool = False) -> None:
         """Decide nothing about that."""
@@ -73,3 +72,9 @@ class RemoteSettings(RemoteReader):
     def set_read_only(self, read_only: bool) -> None:
         """Refuse every change that is not forced, or allow changes again."""
         self._connection.call("PUT", (*self._base, "settings", "read_only"), None, {"read_only": read_only})
+
+
+def rules_document(rules: RetentionRules) -> dict[str, object]:
+    """Retention rules as the API has them."""
+    branches = [{"branch_id": name, "retention_days": days} for name, days in rules.branches.items()]
+    return {"default_retention_days": rules.default_days, "branches": branches}

@@ -1,127 +1,149 @@
-"""Looking after a repository behind the HTTP API: checks, dumps, garbage collection. Long work goes on at the server; whoever
-asks waits for it, and may leave."""
+"""Looking after repositories behind the HTTP API: checks, dumps, who holds the space. Long work goes on at the server; whoever
+asks waits for it, and may leave. An admin's business."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from graveler.errors import UnavailableError
-from graveler.remote.connection import Connection, Query
+from graveler.lake.dump.history import MissingParent
+from graveler.lake.dump.restore import Restored
+from graveler.lake.fsck.findings import Finding, Report
+from graveler.model import CommitID
+from graveler.remote.answers import Pagination
+from graveler.remote.connection import Connection
+from graveler.remote.operations import RemoteOperations
+from graveler.remote.reading import PAGE, RemoteReader
+from graveler.retention.space import Holding, Space
 
-_FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
-"""Seconds between two looks: the first pause, and the longest."""
 _LONG: Final = 6 * 3600.0
 """Seconds that a server may take for a request that is answered when the work is done."""
-_ENDED: Final = "the server could not do it"
+
+Document = TypeVar("Document", bound=Struct)
 
 
-class Finding(Struct, frozen=True):
-    """One thing that is wrong. ``refs`` are the names of those that it affects."""
+class Dump(Struct, frozen=True):
+    """A dump. ``created`` in Unix seconds; how many branches, tags and staged changes are in it."""
 
-    kind: str
-    what: str
-    why: str
-    remedy: str
-    refs: list[str]
-
-
-class FsckSummary(Struct, frozen=True):
-    """What a check found: ``results`` are the first 100 of ``findings``."""
-
-    clean: bool
-    findings: int
-    counts: dict[str, int]
-    garbage: dict[str, int]
-    results: list[Finding]
-
-
-class Tally(Struct, frozen=True):
-    """How many files, and their bytes."""
-
-    files: int
-    bytes: int
-
-
-class Said(Struct, frozen=True):
-    """Why something ended."""
-
-    message: str
-
-
-class Collected(Struct, frozen=True):
-    """How far a garbage collection is, and what it did."""
-
-    completed: bool
-    run: str = ""
-    outcomes: Mapping[str, Tally] = {}
-    expired_commits: int = 0
-    report: str = ""
-    error: Said | None = None
+    id: str
+    repository: str
+    namespace: str
+    created: int
+    branches: int
+    tags: int
+    staged: int
 
 
 class _Started(Struct, frozen=True):
     id: str
 
 
-class _Refs(Struct, frozen=True):
-    branches_meta_range_id: str
+class _Check(Struct, frozen=True):
+    pagination: Pagination
+    report: Report
+
+
+class _Space(Struct, frozen=True):
+    pagination: Pagination
+    space: Space
 
 
 class _DumpStatus(Struct, frozen=True):
-    done: bool
-    error: str = ""
-    refs: _Refs | None = None
+    dump: Dump
 
 
-Status = TypeVar("Status")
+class _Place(Struct, frozen=True):
+    id: str
+    namespace: str
+
+
+class _Dumps(Struct, frozen=True):
+    results: list[_Place]
+
+
+class _Lost(Struct, frozen=True):
+    commit: CommitID
+    parent: CommitID
+
+
+class _Counts(Struct, frozen=True):
+    branches: int
+    tags: int
+    staged: int
+    commits: int
+    missing: list[_Lost]
+
+
+class _Restore(Struct, frozen=True):
+    restored: _Counts | None = None
 
 
 class RemoteUpkeep:
-    """What the API has for the upkeep of one repository. Admins' keys only."""
+    """What the API has for the upkeep of one repository."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
-        self.name = name
+        self._name = name
         self._base = ("repositories", name)
-        self.close: Callable[[], None] = connection.close
+        self._operations = RemoteOperations(connection, name)
 
-    def fsck(self, *, objects: bool = False) -> FsckSummary:
-        """Check all that the repository can reach. One request, which takes as long as it takes."""
-        query: Query = {"objects": objects}
-        return self._connection.call("GET", (*self._base, "fsck"), query, seconds=_LONG).read(FsckSummary)
+    def fsck(self, *, repair: bool, reflog: bool, committed_objects: bool, outside_objects: bool) -> Report:
+        """Check all that the repository can reach, and mend it if asked to. Cost: a request, one for each look at how far it is,
+        and one for each thousand findings."""
+        document = {"repair": repair, "reflog": reflog, "objects": committed_objects, "outside": outside_objects}
+        pages = list(self._made("checks", document, _Check))
+        findings: tuple[Finding, ...] = tuple(found for page in pages for found in page.report.findings)
+        return msgspec.structs.replace(pages[0].report, findings=findings)
 
-    def dump(self) -> str:
-        """Write refs, settings and uncommitted changes beside the objects, and wait for it; the dump's ID. Cost: a request, and
-        one for each look at how far it is. :class:`UnavailableError` if it fails."""
+    def space(self) -> Space:
+        """Who holds what is stored. Cost: a request, one for each look at how far it is, and one for each thousand holders."""
+        pages = list(self._made("space", {}, _Space))
+        holders: tuple[Holding, ...] = tuple(found for page in pages for found in page.space.holders)
+        return msgspec.structs.replace(pages[0].space, holders=holders)
+
+    def dump(self) -> Dump:
+        """Write refs, settings and uncommitted changes beside the objects, and wait for it. Cost: two requests, and one for each
+        look at how far it is."""
         path = (*self._base, "dump")
         task = self._connection.call("POST", path).read(_Started).id
-        status = _wait(lambda: self._connection.get(path, _DumpStatus, {"task_id": task}), lambda found: found.done)
-        if status.refs is None:
-            raise UnavailableError(f"{_ENDED}: {status.error}; no dump was made")
-        return status.refs.branches_meta_range_id
+        self._operations.wait(task)
+        return self._connection.get(path, _DumpStatus, {"task_id": task}).dump
 
-    def restore(self, namespace: str, dump_id: str) -> None:
-        """Make the repository again of a dump in a namespace. One request, which takes as long as it takes."""
+    def dumps(self) -> list[tuple[str, str]]:
+        """The complete dumps of the repository, the oldest first: their IDs, and where they lie."""
+        found = self._connection.get((*self._base, "dumps"), _Dumps).results
+        return [(one.id, one.namespace) for one in found]
+
+    def restore(self, namespace: str, dump_id: str) -> Restored:
+        """Make the repository again of a dump in a namespace. Cost: one request, which takes as long as it takes, and those of
+        :attr:`RemoteReader.repository`. Of lost commits a thousand are named."""
         ids = dict.fromkeys(("branches_meta_range_id", "commits_meta_range_id", "tags_meta_range_id"), dump_id)
-        self._connection.call(
-            "POST", (*self._base, "restore"), None, {**ids, "storage_namespace": namespace}, seconds=_LONG
-        )
+        document = {**ids, "storage_namespace": namespace}
+        answer = self._connection.call("POST", (*self._base, "restore"), None, document, seconds=_LONG)
+        made = answer.read(_Restore).restored
+        if made is None:
+            raise UnavailableError(
+                f"repository {self._name!r} is restored, by a request whose answer was lost; `graveler fsck` tells what is lost"
+            )
+        missing = tuple(MissingParent(one.commit or None, one.parent) for one in made.missing)
+        repository = RemoteReader(self._connection, self._name).repository
+        return Restored(repository, dump_id, made.branches, made.tags, made.staged, made.commits, missing)
 
-    def collect(self, mode: str | None) -> Collected:
-        """Collect garbage, and wait for it. Cost: a request, and one for each look. :class:`UnavailableError` if it fails."""
-        path = (*self._base, "gc", "runs")
-        run = self._connection.call("POST", path, None, {"mode": mode}).read(_Started).id
-        found = _wait(lambda: self._connection.get((*path, run), Collected), lambda found: found.completed)
-        if found.error is not None:
-            raise UnavailableError(f"{_ENDED}: {found.error.message}")
-        return found
+    def _made(self, what: str, document: object, kind: type[Document]) -> Iterator[Document]:
+        """Have the server find something out, and wait for it: the pages of its report."""
+        path = (*self._base, what)
+        operation = self._connection.call("POST", path, None, document).read(_Started).id
+        self._operations.wait(operation)
+        after: str | None = ""
+        while after is not None:
+            page = self._connection.get((*path, operation), kind, {"after": after, "amount": PAGE})
+            yield page
+            after = page.pagination.next_after  # type: ignore[attr-defined]
 
 
-def _wait(look: Callable[[], Status], is_over: Callable[[Status], bool]) -> Status:
-    pause = _FIRST_LOOK
-    while not is_over(found := look()):
-        time.sleep(pause)
-        pause = min(_LONGEST_LOOK, pause * 1.5)
-    return found
+def dumps_in(connection: Connection, namespace: str) -> list[tuple[str, str]]:
+    """The complete dumps in a storage namespace, whose repository may be gone. One request."""
+    found = connection.get(("dumps",), _Dumps, {"namespace": namespace}).results
+    return [(one.id, one.namespace) for one in found]

@@ -11,7 +11,8 @@ class RunDescription(Struct, frozen=True):
     """What a run found and did. Times are Unix seconds, ``ended`` None of one that is not over. ``found`` is by kind of file,
     ``outcomes`` by kind and what became of them. ``expired`` and ``revived`` are commits that were marked, or whose mark was
     taken back, ``forgotten`` commits and ``rows`` of the table that went. ``unknown`` files are not ours and stay;
-    ``unlisted`` says what could not be looked at. ``report`` is the address of a Parquet table of all files, None where none was written."""
+    ``unlisted`` says what could not be looked at. ``report`` is the address of a Parquet table of all files, None where none was
+    written."""
 
     run: str
     mode: str

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from graveler.errors import PreconditionError
 from graveler.lake.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import check_settings
@@ -21,11 +22,12 @@ from graveler.retention.sweeping import Quarantine
 
 class RulesPreview(Struct, frozen=True):
     """What rules would do: how many commits refs reach, how many would keep their objects, and which would lose them that do not
-    under the rules of now, newest first."""
+    under the rules of now, newest first; ``more`` are lost that are not named."""
 
     reached: int
     kept: int
     lost: tuple[Commit, ...]
+    more: int = 0
 
 
 class Garbage:
@@ -59,6 +61,10 @@ class Garbage:
         """What a run found, and what became of it. One object read for each 5,000, twice. :class:`NotFoundError`."""
         return self._runs.rows(self._runs.plan(run))
 
+    def described_runs(self) -> list[RunDescription]:
+        """As :meth:`runs`, each as one document."""
+        return [self.describe(run) for run in self.runs()]
+
     def page_of_rows(self, run: str, after: str, amount: int) -> Page[tuple[Candidate, Outcome]]:
         """Some of :meth:`rows`, behind ``after``. One object read for each 5,000, twice. :class:`NotFoundError`."""
         return self._runs.page(self._runs.plan(run), after, amount)
@@ -73,7 +79,10 @@ class Garbage:
         return f"{self._repository.namespace.namespace}/{self._runs.report_key(run)}"
 
     def restore(self, run: str, prefix: str = "", after: str = "") -> Iterator[tuple[str, bool]]:
-        """Bring files back from quarantine. See :meth:`Quarantine.restore`."""
+        """Bring files back from quarantine. See :meth:`Quarantine.restore`. :class:`PreconditionError` while the run is not over:
+        finished later, it would take them again."""
+        if (run, False) in self._runs.all():
+            raise PreconditionError(f"run {run!r} is not over; let `graveler gc run` finish it, then restore from it")
         return Quarantine(self._repository.namespace).restore(run, prefix, after)
 
     def hold(self, ref: str, why: str, by: str) -> Hold:

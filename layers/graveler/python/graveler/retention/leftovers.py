@@ -9,7 +9,7 @@ Files that are not of our naming stay, as do rows that expire by themselves: out
 before, results of requests.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -52,6 +52,17 @@ class Purged(Struct, frozen=True):
 class Leftovers:
     """What deleted repositories of one lake left. ``grace`` and ``skew`` are the lake's, in seconds."""
 
+def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepository:
+    """The one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
+    found = [one for one in deleted if name in (one.name, one.uid)]
+    if not found:
+        raise NotFoundError(f"no deleted repository {name!r} has left anything; list the ones there are")
+    if len(found) > 1:
+        uids = ", ".join(one.uid for one in found)
+        raise InvalidError(f"several repositories {name!r} were deleted; name one by its uid: {uids}")
+    return found[0]
+
+
     def __init__(
         self, tables: Tables, open_objects: Callable[[str], Objects], clock: Clock, grace: float, skew: float
     ) -> None:
@@ -67,13 +78,7 @@ class Leftovers:
 
     def find(self, name: str) -> DeletedRepository:
         """The one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
-        found = [deleted for deleted in self.all() if name in (deleted.name, deleted.uid)]
-        if not found:
-            raise NotFoundError(f"no deleted repository {name!r} has left anything; list the ones there are")
-        if len(found) > 1:
-            uids = ", ".join(deleted.uid for deleted in found)
-            raise InvalidError(f"several repositories {name!r} were deleted; name one by its uid: {uids}")
-        return found[0]
+        return find_deleted(self.all(), name)
 
     def purge(
         self,
@@ -105,8 +110,11 @@ class Leftovers:
             self._repositories.begin_purge(deleted)
         unknown, files = Unknown(), Tally()
         if objects is not None:
-            files = self._remove_files(objects, unknown, progress)
-        rows = sum(self._remove_rows(uid))
+            files = self._remove_files(objects, deleted.at + self._grace, unknown, progress)
+        rows = 0
+        for removed in self._remove_rows(uid):
+            rows += removed
+            progress("removing rows", rows, rows)
         self._repositories.end_purge(uid, objects)
         return Purged(files, rows, unknown.tally)
 

@@ -71,7 +71,7 @@ class DumpDocument(Struct, frozen=True):
     id: str
     repository: str
     namespace: str
-    created: float
+    created: int
     branches: int
     tags: int
     staged: int

@@ -213,8 +213,7 @@ def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as
 )
 def list_reports(call: Call, repository: str) -> Response:
     """Describe the runs that there were, the oldest first; also those that are not over, and dry ones."""
-    garbage = _garbage(call, repository)
-    return json_response(GarbageCollectionReports([garbage.describe(run) for run in garbage.runs()]))
+    return json_response(GarbageCollectionReports(_garbage(call, repository).described_runs()))
 
 
 @routes.get(_REPORT, "getGarbageCollectionReport", Permission.ADMIN, answers={200: RunDescription, 404: Error})

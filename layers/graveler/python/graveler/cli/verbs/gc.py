@@ -7,19 +7,20 @@ import typer
 
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.places import Named, open_own_lake, open_repository, served_upkeep, user_name
+from graveler.cli.places import Named, connection_to, open_own_lake, open_repository, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, confirm, output
 from graveler.cli.uris import parse_ref, parse_repository
 from graveler.cli.values import SHORT, count, human_size, moment
-from graveler.cli.verbs import served
 from graveler.errors import InvalidError, PreconditionError
 
 if TYPE_CHECKING:
     from graveler.model import RetentionRules
+    from graveler.remote.garbage import RemoteGarbage, RemoteLeftovers
+    from graveler.retention.described import RunDescription
     from graveler.retention.garbage import Garbage
     from graveler.retention.leftovers import Leftovers
-    from graveler.retention.runs import Mode, Plan, Summary
+    from graveler.retention.runs import Mode
 
 _SHOWN = 20
 
@@ -41,13 +42,13 @@ def plan(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
 
     JSON: one document, as of `graveler gc run`.
     """
-    garbage = _garbage(name, lake)
+    from graveler.retention.runs import Mode
+
     try:
-        with phases("collecting:") as progress:
-            summary = garbage.plan(progress)
+        made = _collect(name, lake, Mode.DRY_RUN)
     except KeyboardInterrupt:
         raise InterruptedVerbError("nothing was removed") from None
-    _show(output(), garbage, summary, as_json=as_json)
+    _show(output(), made, as_json=as_json)
 
 
 @app.command()
@@ -76,24 +77,20 @@ def run(
       revived, forgotten, rows, ranges, ranges_read, found, outcomes,
       unknown, unknown_examples, unlisted, report}; found is {kind: {files,
       bytes}}, report null where none was written,
-      outcomes {kind: {outcome: {files, bytes}}}. Of a server,
-      {run, expired, outcomes: {outcome: {files, bytes}}, report}.
+      outcomes {kind: {outcome: {files, bytes}}}.
     """
     from graveler.retention.runs import Mode
 
     if quarantine and delete:
         raise InvalidError("--quarantine and --delete exclude each other; choose one")
     mode = Mode.QUARANTINE if quarantine else Mode.DELETE if delete else None
-    if (upkeep := served_upkeep(lake, parse_repository(name))) is not None:
-        served.collect(upkeep, None if mode is None else mode.value, as_json=as_json)
-        return
-    garbage = _garbage(name, lake, mode)
     try:
-        with phases("collecting:") as progress:
-            summary = garbage.run(progress)
+        made = _collect(name, lake, mode)
     except KeyboardInterrupt:
+        if connection_to(lake) is not None:
+            raise InterruptedVerbError("the server goes on with the run; `graveler gc report` tells of it") from None
         raise InterruptedVerbError("what was removed until then stays so; run it again for the rest") from None
-    _show(output(), garbage, summary, as_json=as_json)
+    _show(output(), made, as_json=as_json)
 
 
 @app.command()
@@ -115,8 +112,6 @@ def report(
       one that is not over); of one run a line for each file,
       {kind, key, size, modified, why, outcome}.
     """
-    from graveler.retention.runs import Summary
-
     garbage, screen = _garbage(name, lake), output()
     if run:
         for candidate, outcome in garbage.rows(run):
@@ -137,17 +132,15 @@ def report(
                 )
                 screen.line(f"{screen.safe(said)}  {screen.paint(candidate.why, 'dim')}")
         return
-    for found in garbage.runs():
-        over = found if isinstance(found, Summary) else None
-        made = found.plan if isinstance(found, Summary) else found
+    for made in garbage.described_runs():
         if as_json:
-            screen.json(_json(garbage, made, over))
+            screen.json(_json(made))
             continue
         files = sum(tally.files for tally in made.found.values())
         size = sum(tally.bytes for tally in made.found.values())
-        state = "" if over else "  not over: run again to finish it"
+        state = "  not over: run again to finish it" if made.ended is None else ""
         screen.line(
-            f"{made.run}  {screen.paint(moment(int(made.began)), 'dim')}  {made.mode.value:<10}  "
+            f"{made.run}  {screen.paint(moment(int(made.began)), 'dim')}  {made.mode:<10}  "
             f"{count(files, 'file')}, {human_size(size)}{state}"
         )
 
@@ -371,19 +364,44 @@ def purge(
         screen.line(f"kept, since they are not ours: {count(done.unknown.files, 'file')}")
 
 
-def _leftovers(lake: Named | None) -> "Leftovers":
+def _leftovers(lake: Named | None) -> "Leftovers | RemoteLeftovers":
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.garbage import RemoteLeftovers
+
+        return RemoteLeftovers(connection)
     from graveler.retention.leftovers import Leftovers
 
     opened = open_own_lake(lake)
     return Leftovers(opened.tables, opened.store_of, opened.clock, opened.grace, opened.skew)
 
 
-def _garbage(name: str, lake: Named | None, mode: "Mode | None" = None) -> "Garbage":
+def _garbage(name: str, lake: Named | None) -> "Garbage | RemoteGarbage":
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.garbage import RemoteGarbage
+
+        return RemoteGarbage(connection, parse_repository(name))
+    return _own_garbage(name, lake, None)
+
+
+def _own_garbage(name: str, lake: Named | None, mode: "Mode | None") -> "Garbage":
     from graveler.retention.collector import Options
     from graveler.retention.garbage import Garbage
 
     repository = open_own_lake(lake).repository(parse_repository(name))
     return Garbage(repository, Options(mode, repository.grace, repository.skew))
+
+
+def _collect(name: str, lake: Named | None, mode: "Mode | None") -> "RunDescription":
+    """Run the collector, here or at the server that the lake is behind."""
+    from graveler.retention.runs import Mode
+
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.garbage import RemoteGarbage
+
+        return RemoteGarbage(connection, parse_repository(name)).collect(mode)
+    garbage = _own_garbage(name, lake, mode)
+    with phases("collecting:") as progress:
+        return garbage.describe(garbage.plan(progress) if mode is Mode.DRY_RUN else garbage.run(progress))
 
 
 def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) -> "RetentionRules | None":
@@ -404,7 +422,9 @@ def _parse_rules(default_days: int | None, branches: list[str], *, clear: bool) 
     return RetentionRules(default_days, days)
 
 
-def _preview(screen: Screen, garbage: "Garbage", rules: "RetentionRules | None", *, as_json: bool) -> None:
+def _preview(
+    screen: Screen, garbage: "Garbage | RemoteGarbage", rules: "RetentionRules | None", *, as_json: bool
+) -> None:
     found = garbage.preview(rules)
     if as_json:
         screen.json({"reached": found.reached, "kept": found.kept, "lost": [commit.id for commit in found.lost]})
@@ -413,25 +433,25 @@ def _preview(screen: Screen, garbage: "Garbage", rules: "RetentionRules | None",
     for commit in islice(found.lost, _SHOWN):
         line = f"{commit.id[:SHORT]}  {screen.paint(moment(commit.created), 'dim')}  {screen.safe(commit.message)}"
         screen.line(f"  would lose them: {line}")
-    if len(found.lost) > _SHOWN:
-        screen.line(f"  and {len(found.lost) - _SHOWN:,} more")
+    rest = len(found.lost[_SHOWN:]) + found.more
+    if rest:
+        screen.line(f"  and {rest:,} more")
 
 
-def _show(screen: Screen, garbage: "Garbage", summary: "Summary", *, as_json: bool) -> None:
-    made = summary.plan
+def _show(screen: Screen, made: "RunDescription", *, as_json: bool) -> None:
     if as_json:
-        screen.json(_json(garbage, made, summary))
+        screen.json(_json(made))
         return
-    screen.line(f"run {made.run}, {made.mode.value}")
+    screen.line(f"run {made.run}, {made.mode}")
     screen.line(
         f"{count(made.commits, 'commit')}, of which {made.kept:,} keep their objects; {count(made.ranges, 'range')}"
     )
     if made.expired or made.revived:
         screen.line(f"marked as expired: {made.expired:,}; mark taken back: {made.revived:,}")
-    for kind, outcomes in summary.outcomes.items():
+    for kind, outcomes in made.outcomes.items():
         for outcome, tally in outcomes.items():
             screen.line(f"{outcome:<12} {count(tally.files, kind)}, {human_size(tally.bytes)}")
-    if not summary.outcomes:
+    if not made.outcomes:
         screen.line("nothing is there that nobody needs")
     if made.unknown.files:
         some = ", ".join(made.unknown_examples[:3])
@@ -440,26 +460,8 @@ def _show(screen: Screen, garbage: "Garbage", summary: "Summary", *, as_json: bo
         screen.line(screen.safe(f"not looked at: {what}"))
 
 
-def _json(garbage: "Garbage", made: "Plan", summary: "Summary | None") -> Json:
+def _json(made: "RunDescription") -> Json:
     from msgspec import to_builtins
 
-    return {
-        "run": made.run,
-        "mode": made.mode.value,
-        "began": made.began,
-        "ended": None if summary is None else summary.ended,
-        "commits": made.commits,
-        "kept": made.kept,
-        "expired": made.expired,
-        "revived": made.revived,
-        "forgotten": 0 if summary is None else summary.forgotten,
-        "rows": 0 if summary is None else summary.rows,
-        "ranges": made.ranges,
-        "ranges_read": made.ranges_read,
-        "found": to_builtins(made.found),
-        "outcomes": {} if summary is None else to_builtins(summary.outcomes),
-        "unknown": to_builtins(made.unknown),
-        "unknown_examples": list(made.unknown_examples),
-        "unlisted": list(made.unlisted),
-        "report": garbage.report_address(made.run) if summary is None or summary.parquet else None,
-    }
+    document: Json = to_builtins(made)
+    return document

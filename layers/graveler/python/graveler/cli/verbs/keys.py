@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli.options import AsJson, LakeOption, Yes
-from graveler.cli.places import Named, open_own_lake
+from graveler.cli.places import Named, connection_to, open_own_lake
 from graveler.cli.terminal import Json, Screen, confirm, output
 from graveler.cli.values import moment
 from graveler.errors import InvalidError, PreconditionError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from graveler.access.authentication import Access
     from graveler.access.keys import AccessKey
     from graveler.access.permissions import Role
+    from graveler.remote.keys import RemoteKeys
 
 app = typer.Typer(help="Create, list and revoke the access keys of a lake that is served.")
 
@@ -114,7 +115,11 @@ def revoke(
     screen.line(f"revoked key {key.key_id} of {screen.safe(key.name)}")
 
 
-def _open_access(lake: Named | None) -> "Access":
+def _open_access(lake: Named | None) -> "Access | RemoteKeys":
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.keys import RemoteKeys
+
+        return RemoteKeys(connection)
     from graveler.access.authentication import Access
 
     return Access(open_own_lake(lake).tables)

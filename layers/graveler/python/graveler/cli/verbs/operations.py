@@ -6,13 +6,14 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import Named, open_own_lake
+from graveler.cli.places import Named, connection_to, open_own_lake
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_repository
 from graveler.cli.values import moment
 
 if TYPE_CHECKING:
     from graveler.operations.store import Operation, Operations, Progress
+    from graveler.remote.operations import RemoteOperations
 
 app = typer.Typer(help="Watch and cancel what is worked on in the background, by a server or an AWS account.")
 
@@ -81,11 +82,7 @@ def cancel(repository: Repository, operation: OperationID, lake: LakeOption = No
 
     JSON: one document, as of `operations show`.
     """
-    from graveler.operations.dispatch import Dispatcher
-
-    opened = open_own_lake(lake)
-    named = opened.repository(parse_repository(repository))
-    found = Dispatcher(opened.tables, {}).cancel(named, operation)
+    found = _cancel(lake, parse_repository(repository), operation)
     screen = output()
     if as_json:
         screen.json(_json(found))
@@ -93,11 +90,26 @@ def cancel(repository: Repository, operation: OperationID, lake: LakeOption = No
     screen.line(f"cancelled {found.kind} {found.id}; nothing was changed")
 
 
-def _operations(lake: Named | None, repository: str) -> "Operations":
+def _operations(lake: Named | None, repository: str) -> "Operations | RemoteOperations":
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.operations import RemoteOperations
+
+        return RemoteOperations(connection, parse_repository(repository))
     from graveler.operations.store import Operations
 
     opened = open_own_lake(lake)
     return Operations(opened.tables, opened.repository(parse_repository(repository)).repository.uid)
+
+
+def _cancel(lake: Named | None, repository: str, operation: str) -> "Operation":
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.operations import RemoteOperations
+
+        return RemoteOperations(connection, repository).cancel(operation)
+    from graveler.operations.dispatch import Dispatcher
+
+    opened = open_own_lake(lake)
+    return Dispatcher(opened.tables, {}).cancel(opened.repository(repository), operation)
 
 
 def _show(screen: Screen, operation: "Operation", done: "Progress", *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import Named, open_own_lake, open_repository
+from graveler.cli.places import Named, connection_to, open_own_lake, open_repository
 from graveler.cli.progress import phases
 from graveler.cli.sums import show_space, show_usage
 from graveler.cli.terminal import output
@@ -64,9 +64,14 @@ def du(
 
 
 def _physical(uri: str, lake: Named | None, *, as_json: bool) -> None:
-    from graveler.retention.space import space  # not for --help
+    name = parse_repository(uri)
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.upkeep import RemoteUpkeep
 
-    repository = open_own_lake(lake).repository(parse_repository(uri))
-    with phases("counting:") as progress:
-        found = space(repository, progress)
+        found = RemoteUpkeep(connection, name).space()
+    else:
+        from graveler.retention.space import space  # not for --help
+
+        with phases("counting:") as progress:
+            found = space(open_own_lake(lake).repository(name), progress)
     show_space(output(), found, as_json=as_json)

@@ -9,12 +9,11 @@ import typer
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode, InterruptedVerbError
 from graveler.cli.options import AsJson, LakeOption
-from graveler.cli.places import open_own_lake, open_repository, served_upkeep, user_name
+from graveler.cli.places import Named, connection_to, open_own_lake, user_name
 from graveler.cli.progress import phases
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import SCHEME, parse_repository
 from graveler.cli.values import SHORT, count, human_size, repository_json
-from graveler.cli.verbs import served
 from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.dump.restore import Restored
     from graveler.lake.fsck.findings import Finding, Report
+    from graveler.remote.upkeep import Dump, RemoteUpkeep
 
 _SHOWN_REFS = 8
 _SHOWN_COMMITS = 5
@@ -66,24 +66,20 @@ def fsck(
       commit_count, repaired}, first and last are paths or null, refs are
       {kind, name, in_history};
       counts and garbage (what nothing reaches) are numbers by name.
-      Of a server, findings are {kind, what, why, remedy, refs}, 100 at most.
     """
     name = parse_repository(name)
-    if (upkeep := served_upkeep(lake, name)) is not None:
-        served.refuse_options({"--repair": repair, "--outside": outside, "--no-reflog": no_reflog})
-        served.fsck(upkeep, objects=objects, as_json=as_json)
-        return
-    opened = open_own_lake(lake)
+    asked: dict[str, bool] = {
+        "repair": repair,
+        "reflog": not no_reflog,
+        "committed_objects": objects,
+        "outside_objects": outside,
+    }
     try:
-        with phases("checking") as progress:
-            report = opened.fsck(
-                name,
-                repair=repair,
-                reflog=not no_reflog,
-                committed_objects=objects,
-                outside_objects=outside,
-                progress=progress,
-            )
+        if (upkeep := _served(lake, name)) is not None:
+            report = upkeep.fsck(**asked)
+        else:
+            with phases("checking") as progress:
+                report = open_own_lake(lake).repository(name).fsck(**asked, progress=progress)
     except KeyboardInterrupt:
         if not repair:
             raise InterruptedVerbError from None
@@ -109,19 +105,21 @@ def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
 
     \b
     JSON: one document
-      {id, repository, namespace, created, branches, tags, staged};
-      of a server, the first three.
+      {id, repository, namespace, created, branches, tags, staged}
     """
     name = parse_repository(name)
-    if (upkeep := served_upkeep(lake, name)) is not None:
-        served.dump(upkeep, open_repository(lake, name).repository.namespace, as_json=as_json)
-        return
-    opened = open_own_lake(lake)
-    try:
-        with phases("dumping") as progress:
-            made = opened.repository(name).dump(progress=progress)
-    except KeyboardInterrupt:
-        raise InterruptedVerbError("no dump was made") from None
+    made: Manifest | Dump
+    if (upkeep := _served(lake, name)) is not None:
+        try:
+            made = upkeep.dump()
+        except KeyboardInterrupt:
+            raise InterruptedVerbError("the server goes on with the dump") from None
+    else:
+        try:
+            with phases("dumping") as progress:
+                made = open_own_lake(lake).repository(name).dump(progress=progress)
+        except KeyboardInterrupt:
+            raise InterruptedVerbError("no dump was made") from None
     screen = output()
     if as_json:
         screen.json(_dump_json(made))
@@ -147,13 +145,8 @@ def dumps(
 
     JSON: a line {id, namespace} for each.
     """
-    opened = open_own_lake(lake)
-    if place.startswith(SCHEME) or "://" not in place:
-        namespace = opened.repository(parse_repository(place)).repository.namespace
-    else:
-        namespace = place.rstrip("/")
     screen = output()
-    for dump_id in opened.dumps(namespace):
+    for dump_id, namespace in _dumps(lake, place):
         if as_json:
             screen.json({"id": dump_id, "namespace": namespace})
         else:
@@ -183,21 +176,20 @@ def restore(
     JSON: one document
       {repository, dump_id, branches, tags, staged, commits, missing};
       repository as of `repo create`, missing are {commit, parent} of commits
-      that are lost, where one names them as its parent. Of a server,
-      {repository, dump_id}: the name, and the ID.
+      that are lost, where one names them as its parent.
     """
     if "://" not in namespace or namespace.startswith(SCHEME):
         raise InvalidError(
             f"{namespace!r} is no storage namespace; name one, as local://quickstart (`graveler repo show` tells it)"
         )
     name = parse_repository(name)
-    if (upkeep := served_upkeep(lake, name)) is not None:
-        served.restore(upkeep, namespace.rstrip("/"), dump_id, as_json=as_json)
-        return
-    opened = open_own_lake(lake)
+    namespace = namespace.rstrip("/")
     try:
-        with phases("restoring") as progress:
-            made = opened.restore(namespace.rstrip("/"), dump_id, name, by=user_name(), progress=progress)
+        if (upkeep := _served(lake, name)) is not None:
+            made = upkeep.restore(namespace, dump_id)
+        else:
+            with phases("restoring") as progress:
+                made = open_own_lake(lake).restore(namespace, dump_id, name, by=user_name(), progress=progress)
     except KeyboardInterrupt:
         raise InterruptedVerbError(
             f"unless `graveler repo show {name}` shows it, the repository is not there; the same restore again makes it"
@@ -283,7 +275,33 @@ def _report_json(report: "Report") -> Json:
     }
 
 
-def _dump_json(made: "Manifest") -> Json:
+def _served(lake: Named | None, name: str) -> "RemoteUpkeep | None":
+    """What looks after a repository of a lake behind a server; None for a lake of one's own."""
+    connection = connection_to(lake)
+    if connection is None:
+        return None
+    from graveler.remote.upkeep import RemoteUpkeep
+
+    return RemoteUpkeep(connection, name)
+
+
+def _dumps(lake: Named | None, place: str) -> list[tuple[str, str]]:
+    """IDs of dumps, and the namespace that they are in."""
+    of_repository = place.startswith(SCHEME) or "://" not in place
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.upkeep import RemoteUpkeep, dumps_in
+
+        if of_repository:
+            return RemoteUpkeep(connection, parse_repository(place)).dumps()
+        return dumps_in(connection, place.rstrip("/"))
+    opened = open_own_lake(lake)
+    namespace = place.rstrip("/")
+    if of_repository:
+        namespace = opened.repository(parse_repository(place)).repository.namespace
+    return [(dump_id, namespace) for dump_id in opened.dumps(namespace)]
+
+
+def _dump_json(made: "Manifest | Dump") -> Json:
     return {
         "id": made.id,
         "repository": made.repository,

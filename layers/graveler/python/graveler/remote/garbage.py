@@ -1,0 +1,173 @@
+"""Garbage collection of a repository behind the HTTP API, and what deleted repositories left. An admin's business."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from graveler.lake.repositories import DeletedRepository
+from graveler.model import CommitID, RepositoryUID, RetentionRules
+from graveler.remote import answers
+from graveler.remote.connection import Connection
+from graveler.remote.operations import RemoteOperations
+from graveler.remote.reading import PAGE
+from graveler.remote.settings import rules_document
+from graveler.retention.described import RunDescription
+from graveler.retention.garbage import RulesPreview
+from graveler.retention.holds import Hold
+from graveler.retention.leftovers import Purged, find_deleted
+from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
+
+T = TypeVar("T")
+Progress = Callable[[str, int, int], None]
+
+_DELETED: Final = ("deleted_repositories",)
+
+
+class _Started(Struct, frozen=True):
+    id: str
+
+
+class _Reports(Struct, frozen=True):
+    results: list[RunDescription]
+
+
+class _File(Struct, frozen=True):
+    kind: Kind
+    key: str
+    size: int
+    modified: float
+    why: str
+    outcome: Outcome
+
+
+class _Files(Struct, frozen=True):
+    pagination: answers.Pagination
+    results: list[_File]
+
+
+class _Restored(Struct, frozen=True):
+    key: str
+    restored: bool
+
+
+class _RestoredFiles(Struct, frozen=True):
+    pagination: answers.Pagination
+    results: list[_Restored]
+
+
+class _Holds(Struct, frozen=True):
+    results: list[Hold]
+
+
+class _Preview(Struct, frozen=True):
+    reached: int
+    kept: int
+    lost_count: int
+    lost: list[answers.Commit]
+
+
+class _Deleted(Struct, frozen=True):
+    pagination: answers.Pagination
+    results: list[DeletedRepository]
+
+
+class _Purge(Struct, frozen=True):
+    files: Tally
+    rows: int
+    unknown: Tally
+
+
+class RemoteGarbage:
+    """What :class:`graveler.retention.garbage.Garbage` does, done by a server. Each verb is one request unless it says
+    otherwise."""
+
+    def __init__(self, connection: Connection, repository: str) -> None:
+        self._connection = connection
+        self._repository = repository
+        self._base = ("repositories", repository, "gc")
+
+    def collect(self, mode: Mode | None) -> RunDescription:
+        """Collect (or, as a dry run, list what would go), and wait for it; Ctrl-C leaves the server going on. Cost: two requests,
+        and one for each look at how far it is."""
+        document = {"mode": None if mode is None else mode.value}
+        begun = self._connection.call("POST", (*self._base, "runs"), None, document).read(_Started)
+        run = RemoteOperations(self._connection, self._repository).wait(begun.id).result
+        return self._connection.get((*self._base, "reports", run), RunDescription)
+
+    def described_runs(self) -> list[RunDescription]:
+        """The runs that there were, the oldest first."""
+        return self._connection.get((*self._base, "reports"), _Reports).results
+
+    def rows(self, run: str) -> Iterator[tuple[Candidate, Outcome]]:
+        """What a run found, and what became of it; ETags are not told. Cost: one request for each thousand."""
+        after: str | None = ""
+        while after is not None:
+            page = self._connection.get(
+                (*self._base, "reports", run, "files"), _Files, {"after": after, "amount": PAGE}
+            )
+            for one in page.results:
+                yield Candidate(one.kind, one.key, one.size, "", one.modified, one.why), one.outcome
+            after = page.pagination.next_after
+
+    def restore(self, run: str, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        """Bring files back from quarantine. Cost: one request for each thousand, or for what a request has the time for."""
+        after: str | None = ""
+        while after is not None:
+            answer = self._connection.call(
+                "POST", (*self._base, "reports", run, "restore"), None, {"prefix": prefix, "after": after}
+            )
+            page = answer.read(_RestoredFiles)
+            yield from ((one.key, one.restored) for one in page.results)
+            after = page.pagination.next_after
+
+    def hold(self, ref: str, why: str, by: str = "") -> Hold:
+        """Keep the objects of a ref's commit, whatever becomes of the ref and the rules."""
+        return self._connection.call("POST", (*self._base, "holds"), None, {"ref": ref, "why": why}).read(Hold)
+
+    def release(self, ref: str) -> CommitID:
+        """End the legal hold of a ref's commit. Cost: two requests. :class:`NotFoundError`."""
+        path = ("repositories", self._repository, "commits", ref)
+        commit = self._connection.get(path, answers.Commit).value().id
+        self._connection.call("DELETE", (*self._base, "holds", commit))
+        return commit
+
+    def holds(self) -> list[Hold]:
+        """All legal holds."""
+        return self._connection.get((*self._base, "holds"), _Holds).results
+
+    def preview(self, rules: RetentionRules | None) -> RulesPreview:
+        """What rules would keep and drop if they were set now; of what they drop, a thousand commits are named."""
+        document = {"rules": None if rules is None else rules_document(rules)}
+        found = self._connection.call("POST", (*self._base, "preview"), None, document).read(_Preview)
+        lost = tuple(commit.value() for commit in found.lost)
+        return RulesPreview(found.reached, found.kept, lost, found.lost_count - len(lost))
+
+
+class RemoteLeftovers:
+    """What :class:`graveler.retention.leftovers.Leftovers` does, done by a server."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def all(self) -> list[DeletedRepository]:
+        """Deleted repositories that have left something, the newest first. Cost: one request for each thousand."""
+        found: list[DeletedRepository] = []
+        after: str | None = ""
+        while after is not None:
+            page = self._connection.get(_DELETED, _Deleted, {"after": after, "amount": PAGE})
+            found += page.results
+            after = page.pagination.next_after
+        return found
+
+    def find(self, name: str) -> DeletedRepository:
+        """The one of this name or uid. Cost: as :meth:`all`. :class:`NotFoundError`; :class:`InvalidError` if several had the
+        name."""
+        return find_deleted(self.all(), name)
+
+    def purge(self, uid: RepositoryUID, *, force: bool = False, progress: Progress | None = None) -> Purged:
+        """Remove what a deleted repository left, for good. Cost: one request for each 20 seconds that it takes; told is what the
+        last one removed."""
+        answer = self._connection.call("POST", (*_DELETED, uid, "purge"), None, {"force": force})
+        done = answer.read(_Purge)
+        return Purged(done.files, done.rows, done.unknown)

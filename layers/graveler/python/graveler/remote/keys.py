@@ -1,0 +1,72 @@
+"""Access keys of a lake behind the HTTP API. An admin's business."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from graveler.access.keys import AccessKey, KeyWithSecret
+from graveler.access.permissions import Role
+from graveler.remote.answers import Pagination
+from graveler.remote.connection import Connection
+from graveler.remote.reading import PAGE
+
+_KEYS = ("auth", "keys")
+
+
+class _Key(Struct, frozen=True):
+    access_key_id: str
+    name: str
+    role: Role
+    repositories: tuple[str, ...]
+    branches: tuple[str, ...]
+    created: int
+    secret_access_key: str = ""
+
+    def value(self) -> AccessKey:
+        """As the lake knows it."""
+        return AccessKey(self.access_key_id, self.name, self.role, self.repositories, self.branches, self.created)
+
+
+class _Page(Struct, frozen=True):
+    pagination: Pagination
+    results: list[_Key]
+
+
+class RemoteKeys:
+    """The keys of a lake, with the verbs of :class:`graveler.access.authentication.Access` that are about them. Each is one
+    request unless it says otherwise."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create_key(
+        self, name: str, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = ()
+    ) -> KeyWithSecret:
+        """Make a key and its secret. If the answer is lost and the request sent again, there is another key, whose secret nobody
+        knows: revoke it. :class:`InvalidError` for an empty name or pattern."""
+        document = {
+            "name": name,
+            "role": role.value,
+            "repositories": list(repositories),
+            "branches": list(branches),
+        }
+        made = self._connection.call("POST", _KEYS, None, document).read(_Key)
+        return KeyWithSecret(made.value(), made.secret_access_key)
+
+    def keys(self) -> list[AccessKey]:
+        """The keys that are not revoked, by ID. Cost: one request for each thousand."""
+        found: list[AccessKey] = []
+        after: str | None = ""
+        while after is not None:
+            page = self._connection.get(_KEYS, _Page, {"after": after, "amount": PAGE})
+            found += [key.value() for key in page.results]
+            after = page.pagination.next_after
+        return found
+
+    def key(self, key_id: str) -> AccessKey:
+        """One key. :class:`NotFoundError`."""
+        return self._connection.get((*_KEYS, key_id), _Key).value()
+
+    def revoke(self, key_id: str) -> None:
+        """End a key for good. :class:`NotFoundError`."""
+        self._connection.call("DELETE", (*_KEYS, key_id))

@@ -1,0 +1,106 @@
+"""Operations of a repository behind the HTTP API: listed, looked at, waited for, cancelled."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec import UNSET, Struct
+
+from graveler.api.operation_documents import OperationDocument
+from graveler.errors import PreconditionError, UnavailableError
+from graveler.operations.failures import reason
+from graveler.operations.store import Operation, OperationState, Progress
+from graveler.remote.answers import Pagination, Said
+from graveler.remote.connection import Connection
+from graveler.remote.errors import refusal
+from graveler.remote.reading import PAGE
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
+"""Seconds between two looks: the first pause, and the longest."""
+_CONFLICT: Final = 409
+
+
+class _Page(Struct, frozen=True):
+    pagination: Pagination
+    results: list[OperationDocument]
+
+
+def _ignore(_: Operation) -> None:
+    """Tells nobody."""
+
+
+class RemoteOperations:
+    """The operations of one repository, as :class:`graveler.operations.store.Operations` has them. Each verb is one request
+    unless it says otherwise."""
+
+    def __init__(self, connection: Connection, repository: str) -> None:
+        self._connection = connection
+        self._base = ("repositories", repository, "operations")
+
+    def all(self) -> Iterator[Operation]:
+        """All that are worked on, or ended within a week, by ID. Cost: one request for each thousand."""
+        after: str | None = ""
+        while after is not None:
+            page = self._connection.get(self._base, _Page, {"after": after, "amount": PAGE})
+            yield from map(_operation, page.results)
+            after = page.pagination.next_after
+
+    def get(self, operation_id: str) -> Operation:
+        """One operation. :class:`NotFoundError`."""
+        return _operation(self._document(operation_id))
+
+    def progress(self, operation: Operation) -> Progress:
+        """How much of an operation is done; no request for one that has no parts."""
+        if not operation.parts:
+            return Progress()
+        done = self._document(operation.id).progress
+        return Progress() if done is UNSET else Progress(done.parts_done, done.records_done, done.bytes_done)
+
+    def cancel(self, operation_id: str) -> Operation:
+        """End an operation; nothing is changed by it then. Cost: two requests. :class:`PreconditionError` if it has ended
+        otherwise."""
+        answer = self._connection.call("DELETE", (*self._base, operation_id), passing=(_CONFLICT,))
+        if answer.status == _CONFLICT:
+            said = answer.read(Said)
+            raise PreconditionError(str(refusal(_CONFLICT, said, f"cancelling operation {operation_id!r}")))
+        return self.get(operation_id)
+
+    def wait(self, operation_id: str, look: Callable[[Operation], None] = _ignore) -> Operation:
+        """The operation when it is completed; ``look`` sees it as it is meanwhile. Ctrl-C leaves it going on. Cost: one request
+        for each look. Its error if it fails."""
+        pause = _FIRST_LOOK
+        while True:
+            found = self.get(operation_id)
+            look(found)
+            if found.state is OperationState.COMPLETED:
+                return found
+            if found.is_finished:
+                raise reason(found) or UnavailableError(f"the server could not do it: {found.error}")
+            time.sleep(pause)
+            pause = min(_LONGEST_LOOK, pause * 1.5)
+
+    def _document(self, operation_id: str) -> OperationDocument:
+        return self._connection.get((*self._base, operation_id), OperationDocument)
+
+
+def _operation(document: OperationDocument) -> Operation:
+    """As the lake knows it. What was asked for, and who works on it, is not told."""
+    planned = document.progress
+    return Operation(
+        document.id,
+        document.kind,
+        b"",
+        document.state,
+        document.created,
+        document.updated,
+        attempt=document.attempt,
+        objects=document.objects,
+        result=document.result,
+        error=document.error,
+        error_kind=document.error_kind,
+        branch=document.branch,
+        round=0 if planned is UNSET else planned.round,
+        parts=0 if planned is UNSET else planned.parts,
+        records=0 if planned is UNSET else planned.records,
+        bytes=0 if planned is UNSET else planned.bytes,
+    )
