@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import (
     BusyError,
+    BytesGoneError,
     CorruptError,
     InvalidError,
     PreconditionError,
@@ -619,6 +620,6 @@ def test_a_lost_object_is_told(tmp_path: Path) -> None:
     commit(world.main, {"a": "1", "b": "2"})
     address = world.main.stat("main", "a").address
     world.objects().delete(address.removeprefix(NAMESPACE + "/"))
-    with pytest.raises(Exception, match="does not exist in the object store"):
+    with pytest.raises(BytesGoneError, match=r"the bytes of object 'a' of .* are gone: nothing is at mem://"):
         export(world.main, "main", tmp_path)
     assert "a" not in held(tmp_path)

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from graveler.errors import DirtyBranchError, GravelerError, InvalidError, NotFoundError, UnavailableError
+from graveler.errors import (
+    BytesGoneError,
+    DirtyBranchError,
+    GravelerError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
 from graveler.lake.importing import folder_listing
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.importer import ImportSource
@@ -281,6 +288,15 @@ def test_links_to_files_are_files_and_links_to_folders_are_not_followed(tmp_path
     assert sorted(found) == ["a/link", "a/real", "b/other", "link"]
     assert found["a/link"].checksum == found["a/real"].checksum
     assert found["a/link"].address == f"file://{folder}/a/link"
+
+
+def test_a_file_that_was_removed_after_its_import_is_told(tmp_path: Path) -> None:
+    world = World()
+    (tmp_path / "a").write_text("1")
+    world.main.import_folder("main", tmp_path)
+    (tmp_path / "a").unlink()
+    with pytest.raises(BytesGoneError, match=rf"'a' of 'main' are gone: nothing is at file://{tmp_path}/a any more"):
+        world.main.read("main", "a")
 
 
 def test_names_that_are_not_utf8_are_refused_by_name(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 
     GravelerError
     ├── NotFoundError         what was named does not exist
-    │   └── GoneError         it did exist; retention let it expire
+    │   └── GoneError         it did exist; it expired, or its bytes were removed
     ├── ConflictError         somebody else's state stands against it; look, then decide
     ├── InvalidError          the request can never succeed as it is; change it
     ├── PreconditionError     the request is fine, the state is not ready for it; bring it there first
@@ -134,6 +134,17 @@ class ExpiredCommitError(GoneError):
         super().__init__(
             f"commit {commit[:16]} has expired: the retention rules, or the loss of every branch and tag that led to it, let its "
             "objects go. Use a newer commit; what was swept lately may be in quarantine (graveler gc restore)"
+        )
+
+
+class BytesGoneError(GoneError):
+    """The lake knows the object, and where its bytes were there are none: somebody removed them behind the lake's back."""
+
+    def __init__(self, path: str, ref: str, address: str) -> None:
+        self.path, self.ref, self.address = path, ref, address
+        super().__init__(
+            f"the bytes of object {path!r} of {ref!r} are gone: nothing is at {address} any more; somebody removed or moved "
+            "them there. Bring them back, or remove the object"
         )
 
 

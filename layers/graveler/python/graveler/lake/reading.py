@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Self
 
-from graveler.errors import ExpiredCommitError, InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
+from graveler.errors import (
+    BytesGoneError,
+    ExpiredCommitError,
+    InvalidError,
+    NotCommittedError,
+    ObjectNotFoundError,
+    RefNotFoundError,
+)
 from graveler.history import graph
 from graveler.history.commits import CommitStore
 from graveler.history.expressions import keys_of, resolve
@@ -224,13 +231,13 @@ class RepositoryReader:
         return objects.stream(key, start, length)
 
     def bytes_in(self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """As :meth:`bytes_of`, of an object that was looked up in ``ref``. If it is missing since retention let that commit
-        expire, :class:`ExpiredCommitError` says so."""
+        """As :meth:`bytes_of`, of an object that was looked up in ``ref``. If they are missing, :class:`BytesGoneError` says
+        so, or :class:`ExpiredCommitError` where retention let that commit expire."""
         try:
             yield from self.bytes_of(entry, start, length)
         except ObjectMissingError:
             self.expect_kept(ref)
-            raise
+            raise BytesGoneError(entry.path, ref, entry.address) from None
 
     def expect_kept(self, ref: str) -> None:
         """Refuse a ref whose commit has expired. Cost: resolving, one table read; no more for a branch.
