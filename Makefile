@@ -8,6 +8,8 @@ STAMP := $(VENV)/.made-from-lock
 DEPLOY_VENV := .venv-deploy
 SPARK_VENV := .venv-spark
 SPARK_STAMP := $(SPARK_VENV)/.made-from-lock
+SPARK35_VENV := .venv-spark35
+SPARK35_STAMP := $(SPARK35_VENV)/.made-from-lock
 DEPLOY_STAMP := $(DEPLOY_VENV)/.made-from-lock
 CDK_STAMP := infra/node_modules/.made-from-lock
 # Byte code makes every start of a tool faster; some shells switch it off.
@@ -21,7 +23,7 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup deploy-tools spark-tools layer demo demo-spark spark-package test test-newest check openapi format bench soak lock clean
+.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-newest check openapi format bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -61,6 +63,15 @@ $(SPARK_STAMP): requirements-spark.lock $(STAMP)
 	@$(BIN)/uv pip install --quiet --python $(SPARK_VENV)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+spark35-tools: $(SPARK35_STAMP)  ## make .venv-spark35, with Spark 3.5, for what is to work there too
+
+$(SPARK35_STAMP): requirements-spark35.lock $(STAMP)
+	@echo "== making $(SPARK35_VENV) from requirements-spark35.lock (Spark is 300 MB)"
+	@test -x $(SPARK35_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(SPARK35_VENV)
+	@$(BIN)/uv pip sync --quiet --python $(SPARK35_VENV)/bin/python --require-hashes --compile-bytecode requirements-spark35.lock
+	@$(BIN)/uv pip install --quiet --python $(SPARK35_VENV)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
 layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
 	@$(DEPLOY_VENV)/bin/python -m infra.layer --architecture $(ARCHITECTURE)
 
@@ -75,10 +86,17 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra dev --extra clients --extra spark --constraint requirements.lock --constraint <(echo "pyspark==$(EMR_SPARK)") \
 	    pyproject.toml -o requirements-spark.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    --extra aws --extra remote --constraint requirements.lock pyproject.toml <(printf '%s\n' \
+	    'pyspark>=3.5,<3.6' 'pyarrow>=18' 'pandas>=2.3' hatchling pytest hypothesis) -o requirements-spark35.lock
 
 test: setup spark-tools  ## all tests; SEED=n for another run of the random ones
 	@$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark
+	@$(MAKE) --no-print-directory test-spark35
 	@$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
+
+test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
+	@$(SPARK35_VENV)/bin/python -m pytest -p no:cacheprovider --hypothesis-seed=$(SEED) $(or $(TESTS),@tests/spark/on_spark35.txt)
 
 test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there is one here
 	@if [ -z "$(NEWEST)" ]; then echo "skipped: no Python 3.13 on this machine, so the engine is not tested on it"; exit 0; fi; \
@@ -95,6 +113,7 @@ soak: setup spark-tools  ## the long campaigns: faults, interleavings, processes
 	    GRAVELER_PATCH_COMMITS=$${GRAVELER_PATCH_COMMITS:-4000} \
 	    GRAVELER_MEMORY_RECORDS=$${GRAVELER_MEMORY_RECORDS:-3000000} GRAVELER_INGEST_EVENTS=$${GRAVELER_INGEST_EVENTS:-20000}; \
 	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark; \
+	$(MAKE) --no-print-directory test-spark35 TESTS=tests/spark; \
 	$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
 	@$(BIN)/python -m tests.mutations
 
@@ -123,4 +142,4 @@ demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dat
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-newest $(DEPLOY_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
