@@ -25,10 +25,11 @@ from tests.support.instruments import CountingObjects
 
 from graveler.lake.clock import SystemClock
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
-from graveler.retention.comparing import Listed, Rows, unneeded
+from graveler.retention.comparing import Listed, unneeded
 from graveler.retention.engine import InProcess
 from graveler.retention.marking import Marks
 from graveler.retention.pace import Pace
+from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Mode
 from graveler.retention.sweeping import Sweeper
 from graveler.storage.files import ImmutableFiles
@@ -159,7 +160,7 @@ def compare(objects: Objects, names: list[MetarangeName], made: int) -> Mapping[
             if number % 10 == 0:
                 yield Listed(name_of(number)[:24] + b"\xff", "", 1, "", 0.0)
 
-    rows = [Rows(objects.stream(key)) for key in marks.files]
+    rows = [read_rows(objects, key) for key in marks.files]
     found = sum(1 for _ in unneeded(listing(), rows, marks.alive(numbers), iter(())))
     return {"not needed": found}
 

@@ -116,6 +116,9 @@ class PartOfTable:
     def remove_expired(self, now: float) -> int:
         return self._table.remove_expired(now)
 
+    def remove_partitions(self, prefix: str) -> int:
+        return self._table.remove_partitions(self._own + prefix)
+
     def _at(self, key: Key) -> Key:
         return Key(self._own + key.partition, key.sort)
 

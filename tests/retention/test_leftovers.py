@@ -84,8 +84,6 @@ def test_all_of_it_goes_and_the_namespace_is_free(world: World) -> None:
     assert (done.unknown.files, done.unknown.bytes) == (1, 6)
     assert done.files.files > 5
     assert done.rows > 10
-    # What is left expires by itself.
-    world.tables.remove_expired(world.clock.now() + 400 * 86_400)
     assert rows_of(world, uid(world)) == set()
     assert world.tables.get(Key(INGEST_RULES, uid(world).encode())) is None
     assert leftovers(world).all() == []
@@ -185,7 +183,6 @@ def test_whoever_dies_leaves_what_another_one_finishes_and_nobody_restores(world
         if left:
             leftovers(world).purge(uid(world), force=True)
         assert keys(world, "") == set(), number
-        world.tables.remove_expired(world.clock.now() + 400 * 86_400)
         assert rows_of(world, uid(world)) == set(), number
         number += 1
     assert number > 20

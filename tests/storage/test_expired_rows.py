@@ -1,4 +1,4 @@
-"""Rows whose ``expires`` has passed are removed by tables that have no service for that."""
+"""Rows whose ``expires`` has passed, and all of some partitions, are removed by tables that have no service for that."""
 
 from pathlib import Path
 
@@ -16,6 +16,13 @@ def check(tables: Tables) -> None:
     assert tables.remove_expired(100.0) == 0
     assert [sort for sort, _ in tables.query("p").items] == [b"never", b"now"]
     assert tables.get(Key("q", b"alike")) is not None
+
+    for partition in ("u/", "u/a", "u/a/b", "u/\U0010ffff", "u0", "u", "v/u/"):
+        tables.put(Key(partition, b"1"), {})
+        tables.put(Key(partition, b"2"), {})
+    assert tables.remove_partitions("u/") == 8
+    assert tables.remove_partitions("u/") == 0
+    assert [len(tables.query(name).items) for name in ("u/", "u/a", "u/a/b", "u0", "u", "v/u/")] == [0, 0, 0, 2, 2, 2]
 
 
 def test_in_memory() -> None:

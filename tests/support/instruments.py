@@ -210,6 +210,10 @@ class CountingTables:
         self._note("remove_expired", 1, 0)
         return self._inner.remove_expired(now)
 
+    def remove_partitions(self, prefix: str) -> int:
+        self._note("remove_partitions", 1, 0)
+        return self._inner.remove_partitions(prefix)
+
     def _note(self, method: str, requests: int, items: int) -> None:
         self.calls[method] += requests
         self.items[method] += items
@@ -390,6 +394,9 @@ class FaultyTables:
 
     def remove_expired(self, now: float) -> int:
         return self._faults.request("remove_expired", lambda: self._inner.remove_expired(now))
+
+    def remove_partitions(self, prefix: str) -> int:
+        return self._faults.request("remove_partitions", lambda: self._inner.remove_partitions(prefix))
 
     def transact(self, writes: Sequence[Write]) -> None:
         self._faults.request("transact", lambda: self._inner.transact(writes))

@@ -108,6 +108,7 @@ class Branches:
             state = self.state(name, Intent(direct=False, force=force))
             event = self.event("delete branch", by, operation)
             writes = self._refs.delete_branch_writes(state, event)
+            writes.append(self._traces.gone_write("branch", name))
             for token in (*state.sealed, state.open):
                 writes += self.drop_token_writes(token, TokenState.DELETED, event.operation_id)
             try:
@@ -144,7 +145,7 @@ class Branches:
             # unreachable is not moved, and the staged changes are noted.
             kept: list[Write] = [
                 self._commits.alive_check(state.commit_id),
-                self._traces.tokens_write((*state.sealed, state.open)),
+                self._traces.gone_write("branch", old, (*state.sealed, state.open)),
             ]
             try:
                 self.change(old, [*created, self._here(force=force), *removed, *kept], event)
@@ -198,7 +199,7 @@ class Branches:
         event = self.event("delete tag", by)
         writes = self._refs.delete_tag_writes(tag, event)
         try:
-            self._tables.transact([*writes, self._here(force=force)])
+            self._tables.transact([*writes, self._here(force=force), self._traces.gone_write("tag", name)])
         except ConditionFailedError as error:
             if self._happened("tag", name, event):
                 return

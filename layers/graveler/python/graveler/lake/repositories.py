@@ -234,12 +234,15 @@ class Repositories:
                     objects.delete(MARKER, if_match=stored.etag)
         self._tables.delete(Key(DELETED_PARTITION, uid.encode()))
 
-    def owner_of(self, objects: Objects) -> str:
-        """The uid of the repository whose namespace this is; empty if it says nothing. One object read. :class:`CorruptError`."""
+    def owns(self, uid: RepositoryUID, objects: Objects) -> bool:
+        """Does the namespace say that it is that of this repository, in this lake? (A dump that is restored elsewhere takes uid and
+        namespace along.) One object read, one table read. :class:`CorruptError`."""
         try:
-            return self._owner(objects).uid
+            owner = self._owner(objects)
         except ObjectMissingError:
-            return ""
+            return False
+        lake = self._tables.get(LAKE) or {}
+        return owner.uid == uid and owner.lake == lake.get("id")
 
     @staticmethod
     def _owner(objects: Objects) -> _Marker:

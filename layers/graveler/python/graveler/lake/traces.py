@@ -1,4 +1,4 @@
-"""Traces: notes, for who collects garbage, of what moves without being in a commit.
+"""Traces: notes, for who collects garbage, of what moves without being in a commit, and of refs that are gone.
 
 The collector looks at staged changes one after the other. What moves meanwhile from a place where it has not looked to one
 where it has would escape it: the object that a staged record is copied with, and the tokens of a branch that is renamed. So
@@ -8,11 +8,13 @@ who moves such things says so in the table, and the collector reads these notes 
   copy. Either the collector reads the note, or it has read all notes before this one: then it has also looked at the source
   before, which was there.
 - A *rename* notes the branch's tokens in its own transaction.
+- Who *deletes* or renames a ref notes its name in the same transaction. So its reference log is read for another grace: for so
+  long refs can be pointed again at what it pointed at.
 
 An object younger than half the grace needs no note: no mark that begins before the copy is staged finds it old.
 
 Items: partition ``<repository uid>/traces``, sort key the time (8 bytes, big endian, milliseconds) and 8 random bytes; attributes
-``keys`` (below the namespace) or ``tokens``, and ``expires``.
+``keys`` (below the namespace), ``tokens`` or ``refs`` (``branch/<name>``, ``tag/<name>``), and ``expires``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,6 +24,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import CorruptError
+from graveler.history.reflog import RefKind
 from graveler.lake.addresses import made_at
 from graveler.lake.clock import Clock
 from graveler.model import Repository, Token
@@ -32,10 +35,11 @@ _MANY: Final = 1000
 
 
 class Trace(Struct, frozen=True):
-    """One note: keys of objects below the namespace, or tokens."""
+    """One note: keys of objects below the namespace, tokens, or refs that are gone."""
 
     keys: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
+    refs: tuple[tuple[RefKind, str], ...] = ()
 
 
 class Traces:
@@ -61,9 +65,9 @@ class Traces:
                 [self._write({"keys": list(keys[at : at + _MANY])}) for at in range(0, len(keys), _MANY)]
             )
 
-    def tokens_write(self, tokens: Sequence[Token]) -> Put:
-        """The part of a transaction that notes tokens."""
-        return self._write({"tokens": list(tokens)})
+    def gone_write(self, kind: RefKind, name: str, moved: Sequence[Token] = ()) -> Put:
+        """The part of a transaction that notes a ref that goes, with tokens that go on under another name."""
+        return self._write({"refs": [f"{kind}/{name}"], **({"tokens": list(moved)} if moved else {})})
 
     def read(self) -> Iterator[Trace]:
         """All notes that have not expired. One table read for each thousand. :class:`CorruptError`."""
@@ -88,7 +92,11 @@ def _place(time: float) -> bytes:
 
 
 def _decode(sort: bytes, item: Item) -> Trace:
-    keys, tokens = item.get("keys", []), item.get("tokens", [])
-    if not (isinstance(keys, list) and isinstance(tokens, list)):
+    keys, tokens, refs = item.get("keys", []), item.get("tokens", []), item.get("refs", [])
+    if not (isinstance(keys, list) and isinstance(tokens, list) and isinstance(refs, list)):
         raise CorruptError(f"trace {sort.hex()} cannot be read; remove that item, and collect garbage a day later")
-    return Trace(tuple(keys), tuple(map(Token, tokens)))
+    named: list[tuple[RefKind, str]] = []
+    for ref in refs:
+        kind, _, name = ref.partition("/")
+        named.append(("tag" if kind == "tag" else "branch", name))
+    return Trace(tuple(keys), tuple(map(Token, tokens)), tuple(named))

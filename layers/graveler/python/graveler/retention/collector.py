@@ -5,43 +5,33 @@ from contextlib import closing
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from graveler.errors import BusyError, InvalidError
-from graveler.history.commits import CommitStore
+from graveler.errors import InvalidError, PreconditionError
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.collected import set_collected
 from graveler.lake.deadline import SKEW
-from graveler.lake.dump.chunks import FOLDER as DUMPS
-from graveler.lake.dump.chunks import dumps
-from graveler.lake.in_parts.files import OPERATIONS
-from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
 from graveler.retention.engine import Engine, InProcess, write_chunks
-from graveler.retention.keeping import DAY, KnownCommit, Verdict, judge
+from graveler.retention.expiry import Expiry
+from graveler.retention.keeping import DAY, Verdict
 from graveler.retention.listing import Comparison, Unknown
-from graveler.retention.marking import FOLDER as MARKS
 from graveler.retention.marking import Marks
+from graveler.retention.own_files import INSIDE, Needed, OwnFiles
 from graveler.retention.pace import RATE
 from graveler.retention.report import check_possible, write_report
 from graveler.retention.roots import RootReader, Roots
-from graveler.retention.runs import FOLDER as RUNS
 from graveler.retention.runs import OPERATION, Candidate, Claim, Kind, Mode, Outcome, Plan, Runs, Summary, Tally
 from graveler.retention.threads import THREADS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
-from graveler.storage.objects import NotPermittedError, Objects, StoredObject
-from graveler.storage.tables import ConditionFailedError, Delete, Matches, Tables
+from graveler.storage.objects import NotPermittedError, Objects
+from graveler.storage.tables import Tables
 from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import known_as
 
 QUARANTINE_DAYS: Final = 7
 REPORT_DAYS: Final = 90
-
-_INSIDE: Final = "_graveler/"
-_OF_OPERATIONS: Final = (OPERATIONS.rpartition("/")[2], "imports")
-"""Folders of what the parts of an operation, and the tasks of an import, leave for each other."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a phase, how much of it is done, and how much is known to be in it."""
@@ -73,10 +63,7 @@ class _Mark(Struct, frozen=True):
     verdict: Verdict
     dead: frozenset[CommitID]
     forgotten: frozenset[CommitID]
-    records: frozenset[CommitID]
-    """Commits that have a record older than the grace."""
-    files: dict[str, list[StoredObject]]
-    """What is below ``_graveler/``, by the folder there."""
+    files: OwnFiles
 
 
 class Collector:
@@ -111,7 +98,6 @@ class Collector:
         self._clock = clock
         self._progress = progress
         self._engine = engine or InProcess(clock, self._options.threads)
-        self._commits = CommitStore(tables, repository.uid)
         self._runs = Runs(objects)
 
     def plan(self) -> Summary:
@@ -139,8 +125,9 @@ class Collector:
     def _claimed(self, mode: Mode) -> Summary:
         if self._options.parquet:
             check_possible()
-        check_same(self._repository.uid, self._repository.name, self._tables.get(repository_key(self._repository.name)))
+        self._expect_own_namespace()
         self._claim = Claim(self._tables, self._repository.uid, self._clock)
+        self._expiry = Expiry(self._repository, self._tables, self._clock, self._claim.renew)
         try:
             if mode is not Mode.DRY_RUN:
                 unfinished = [run for run, over in self._runs.all() if not over and self._is_real(run)]
@@ -149,6 +136,17 @@ class Collector:
             return self._finish(self._make_plan(mode))
         finally:
             self._claim.release()
+
+    def _expect_own_namespace(self) -> None:
+        """What lies in a namespace that is another one's is garbage to nobody here."""
+        repository = self._repository
+        check_same(repository.uid, repository.name, self._tables.get(repository_key(repository.name)))
+        if not Repositories(self._tables).owns(repository.uid, self._objects):
+            raise PreconditionError(
+                f"{self._objects.namespace}/{MARKER} does not say that this is the namespace of repository {repository.name!r} "
+                f"({repository.uid}) of this lake, so nothing was collected; see whose it is; if that file was lost, run fsck "
+                "with repair"
+            )
 
     # Mark
 
@@ -171,7 +169,8 @@ class Collector:
         roots = reader.read(horizon)
         with closing(roots.names):
             mark = self._judge(roots, began, horizon)
-            expired, revived = (0, 0) if mode is Mode.DRY_RUN else self._expire(mark, reader, began)
+            old = mark.files.old_records(horizon)
+            changed = (0, 0) if mode is Mode.DRY_RUN else self._expiry.mark(roots, mark.verdict, old, reader, began)
             marks = Marks(self._objects)
             data, all_ranges = self._mark_ranges(mark, marks, horizon)
             unknown = Unknown()
@@ -181,7 +180,8 @@ class Collector:
             written.merge(self._engine.compare(work, roots.names.sorted(), run, len(written.numbers), unknown, told))
         forget: list[tuple[CommitID, int]] = []
         if mode is not Mode.DRY_RUN:
-            forget = self._seal(mark)
+            self._expiry.seal([roots.commits[cid] for cid in mark.dead])
+            forget = [(cid, roots.commits[cid].expired or 0) for cid in mark.forgotten]
             if forget:
                 set_collected(self._tables, self._repository.uid, horizon)
         plan = Plan(
@@ -196,8 +196,7 @@ class Collector:
             tuple(unknown.examples),
             len(roots.commits),
             len(roots.commits) - len(mark.dead),
-            expired,
-            revived,
+            *changed,
             len(data),
             marks.ranges_read,
             marks.metaranges_read,
@@ -209,15 +208,8 @@ class Collector:
         return plan
 
     def _judge(self, roots: Roots, now: float, horizon: float) -> _Mark:
-        files: dict[str, list[StoredObject]] = {}
-        for number, stored in enumerate(self._objects.list(_INSIDE)):
-            folder = stored.key.split("/", 2)[1]
-            if folder != "quarantine" or stored.modified < now - self._options.quarantine_days * DAY:
-                files.setdefault(folder, []).append(stored)
-            if number % 1000 == 0:
-                self._claim.renew()
-        rules = Repositories(self._tables).get(self._repository.name).repository.settings.retention
-        verdict = judge(roots.commits, roots.branches, roots.pinned, rules, now)
+        files = OwnFiles(self._objects, now - self._options.quarantine_days * DAY, self._claim.renew)
+        verdict = self._expiry.judge(roots.commits, roots.branches, roots.pinned, now)
         dead = frozenset(
             commit.id
             for commit in roots.commits.values()
@@ -225,67 +217,14 @@ class Collector:
             and commit.expired <= horizon
             and (commit.swept or commit.id not in verdict.kept)
         )
-        records = frozenset(
-            CommitID(stored.key.removeprefix(f"{COMMITS_FOLDER}/"))
-            for stored in files.get("commits", ())
-            if stored.modified <= horizon
-        )
-        return _Mark(roots, verdict, dead, dead - verdict.reached, records, files)
-
-    def _expire(self, mark: _Mark, reader: RootReader, now: float) -> tuple[int, int]:
-        """Mark commits as expired; take the mark back from those that refs hold all the same. A table read and a write each, one
-        reading of the refs."""
-        expired: list[KnownCommit] = []
-        revived = 0
-        for commit in mark.roots.commits.values():
-            if commit.id in mark.verdict.kept:
-                revived += commit.expired is not None and not commit.swept and self._revive(commit)
-            elif commit.expired is None and commit.id in mark.records:
-                at = int(self._clock.now()) + 1
-                if self._change(commit, {"expired": at}, {"expired": None}):
-                    expired.append(replace(commit, expired=at))
-            self._claim.renew()
-        if expired:
-            branches, tagged = reader.refs_now()
-            rules = Repositories(self._tables).get(self._repository.name).repository.settings.retention
-            again = judge(mark.roots.commits, branches, {*mark.roots.pinned, *tagged}, rules, now)
-            revived += sum(self._revive(commit) for commit in expired if commit.id in again.kept)
-        return len(expired), revived
-
-    def _revive(self, commit: KnownCommit) -> bool:
-        return self._change(commit, {}, {"expired": commit.expired, "swept": None})
-
-    def _change(self, commit: KnownCommit, attributes: dict[str, int | bool], expected: dict[str, int | None]) -> bool:
-        """Replace what a commit's item says besides its record, on condition of what it says now. One table read, one write."""
-        key = self._commits.key(commit.id)
-        item = self._tables.get(key)
-        if item is None:
-            return False
-        kept = {name: value for name, value in item.items() if name in ("record", "line")}
-        try:
-            self._tables.put(key, {**kept, **attributes}, Matches(expected))
-        except ConditionFailedError as error:
-            found = error.failures.get(0) or {}
-            return all(found.get(name) == attributes.get(name) for name in ("expired", "swept"))  # by a lost answer
-        return True
-
-    def _seal(self, mark: _Mark) -> list[tuple[CommitID, int]]:
-        """Say of each dead commit that its objects may be gone: from here on there is no way back. One write for each new one."""
-        for cid in mark.dead:
-            commit = mark.roots.commits[cid]
-            assert commit.expired is not None
-            attributes: dict[str, int | bool] = {"expired": commit.expired, "swept": True}
-            if not commit.swept and not self._change(commit, attributes, {"expired": commit.expired, "swept": None}):
-                raise BusyError(f"commit {cid[:16]} was brought back by another collector meanwhile; run again")
-            self._claim.renew()
-        return [(cid, mark.roots.commits[cid].expired or 0) for cid in mark.forgotten]
+        return _Mark(roots, verdict, dead, dead - verdict.reached, files)
 
     def _mark_ranges(self, mark: _Mark, marks: Marks, horizon: float) -> tuple[set[int], set[int]]:
         """Numbers of the ranges whose objects are needed, and of all that are needed."""
         commits = mark.roots.commits.values()
         needed = {commit.metarange for commit in commits if commit.metarange and commit.id not in mark.dead}
         kept = needed | {c.metarange for c in commits if c.metarange and c.id not in mark.forgotten}
-        young = {_file_name(stored) for stored in mark.files.get(METARANGES, ()) if stored.modified > horizon}
+        young = mark.files.young(METARANGES, horizon)
         data: set[int] = set()
         everything: set[int] = set()
         together = kept | young
@@ -296,12 +235,9 @@ class Collector:
                 data.update(numbers)
             self._progress("reading metaranges", number, len(together))
             self._claim.renew()
-        for stored in mark.files.get(RANGES, ()):
-            if stored.modified > horizon:
-                number = marks.number(bytes.fromhex(_file_name(stored).replace("-", "")))
-                data.add(number)
-                everything.add(number)
-
+        lone = {marks.number_of(name) for name in mark.files.young(RANGES, horizon)}
+        data |= lone
+        everything |= lone
         unread = marks.unread(data)
         if unread:
             marks.add(unread, self._engine.mark(self._objects, unread, self._told("reading ranges")))
@@ -320,41 +256,13 @@ class Collector:
         self, mark: _Mark, marks: Marks, ranges: set[int], horizon: float, unknown: Unknown
     ) -> Iterator[Candidate]:
         """All but objects. Our own files were listed before; here are two listings more."""
-        commits = mark.roots.commits
-        metaranges = {c.metarange for c in commits.values() if c.metarange and c.id not in mark.forgotten}
-        complete = set(dumps(self._objects)) if DUMPS.rpartition("/")[2] in mark.files else set()
-        now = self._clock.now()
-        for folder, stored_files in mark.files.items():
-            for stored in stored_files:
-                name = _file_name(stored)
-                found: tuple[Kind, str] | None = None
-                if folder == "commits":
-                    if name not in commits or name in mark.forgotten:
-                        found = Kind.COMMIT, "no ref reaches it"
-                elif folder == METARANGES:
-                    if name not in metaranges:
-                        found = Kind.METARANGE, "no commit has it"
-                elif folder == RANGES:
-                    if not marks.is_in(name, ranges):
-                        found = Kind.RANGE, "no tree that is kept has it"
-                elif folder == "dumps":
-                    if stored.key.split("/")[2] not in complete:
-                        found = Kind.DUMP, "its dump was never finished"
-                elif folder == "quarantine":
-                    found = Kind.QUARANTINE, "its time in quarantine is over"
-                elif folder in _OF_OPERATIONS:
-                    found = Kind.OPERATION, "its operation is over, or cannot be published any more"
-                elif folder == "gc":
-                    if stored.key.startswith(f"{RUNS}/") and stored.modified < now - self._options.report_days * DAY:
-                        found = Kind.RUN, "the run is long over"
-                    elif not stored.key.startswith((f"{RUNS}/", f"{MARKS}/")):
-                        unknown.add(stored)
-                elif stored.key != MARKER and folder != "exports":
-                    unknown.add(stored)
-                if found is not None and stored.modified <= horizon:
-                    yield Candidate(found[0], stored.key, stored.size, stored.etag, stored.modified, found[1])
+        commits = mark.roots.commits.keys() - mark.forgotten
+        metaranges = {mark.roots.commits[cid].metarange for cid in commits}
+        needed = Needed(commits, metaranges, lambda name: marks.is_in(name, ranges))
+        reported = self._clock.now() - self._options.report_days * DAY
+        yield from mark.files.unneeded(needed, horizon, reported, unknown)
         for stored in self._objects.list():
-            if stored.key >= _INSIDE:
+            if stored.key >= INSIDE:
                 break
             unknown.add(stored)
         yield from self._unfinished(horizon)
@@ -363,7 +271,7 @@ class Collector:
         """Uploads in parts that nobody completed. What they were for cannot be linked any more."""
         try:
             for upload in self._objects.uploads():
-                if upload.began <= horizon and (known_as(upload.key) or upload.key.startswith(_INSIDE)):
+                if upload.began <= horizon and (known_as(upload.key) or upload.key.startswith(INSIDE)):
                     why = "nobody completed it within the grace"
                     yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, why)
         except NotPermittedError as error:
@@ -406,17 +314,7 @@ class Collector:
             for candidate, outcome in self._runs.rows(plan)
             if candidate.kind is Kind.COMMIT and outcome is Outcome.FAILED
         }
-        forgotten = 0
-        for cid, expired in plan.forget:
-            if cid in failed:
-                continue
-            try:
-                self._tables.transact([Delete(self._commits.key(cid), Matches({"expired": expired, "swept": True}))])
-                forgotten += 1
-            except ConditionFailedError:
-                pass  # an earlier try did it
-            self._claim.renew()
-        return forgotten
+        return self._expiry.forget([(cid, expired) for cid, expired in plan.forget if cid not in failed])
 
     def _clean_table(self) -> int:
         """What branches left staged, and rows that have expired."""
@@ -425,7 +323,3 @@ class Collector:
         while queue.sweep(staged, self._clock.now(), 100):
             self._claim.renew()
         return self._tables.remove_expired(self._clock.now())
-
-
-def _file_name(stored: StoredObject) -> str:
-    return stored.key.rpartition("/")[2]

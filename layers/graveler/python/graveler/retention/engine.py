@@ -11,10 +11,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from graveler.lake.clock import Clock
-from graveler.retention.comparing import Rows
 from graveler.retention.listing import EVERYTHING, Comparison, Unknown, candidates
 from graveler.retention.marking import MOST_FILES, merge_rows, write_rows
 from graveler.retention.pace import Pace
+from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import CHUNK, Candidate, Mode, Runs, Tally
 from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS
@@ -80,7 +80,7 @@ class InProcess:
     def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
         """See :meth:`Engine.merge`. All rows once, into one file."""
         told(0, 1)
-        return [merge_rows(objects, (Rows(objects.stream(key)).rest() for key in files), alive)]
+        return [merge_rows(objects, (read_rows(objects, key).rest() for key in files), alive)]
 
     def compare(
         self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told

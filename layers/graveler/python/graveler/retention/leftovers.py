@@ -3,10 +3,11 @@
 Until then it can be restored from a dump, and nobody else can take its namespace. Who removes it says so first (from there on
 it cannot be restored), then removes files, then rows, then the mark that says whose namespace it is: so as long as anything of it
 is there, no new repository can be made in it, and whoever goes on after a crash still finds what to do. Not before a grace has
-passed since the deletion: what was at work on the repository then has come to its end.
+passed since the deletion: what was at work on the repository then has come to its end. And nothing that is younger than that
+goes: whoever was stopped in the middle, while another one finished, may find a new repository in the namespace.
 
-Files that are not of our naming stay, as do rows that expire by themselves: outcomes and reference logs of refs that were deleted
-before, results of requests.
+Files that are not of our naming stay. Rows of which nothing tells that they are there (outcomes and reference logs of refs that
+were deleted before, results of requests) go where a table can be asked for all rows of a repository; in DynamoDB they expire.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +26,7 @@ from graveler.lake.repositories import MARKER, DeletedRepository, Repositories
 from graveler.model import RepositoryUID, Token
 from graveler.retention.holds import Holds
 from graveler.retention.listing import Unknown
+from graveler.retention.own_files import INSIDE
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
 from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS
@@ -32,9 +34,10 @@ from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Delete, Item, Key, Tables
+from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import known_as
 
-_INSIDE: Final = "_graveler/"
+_TREES: Final = ((f"{INSIDE}{RANGES}/", Kind.RANGE), (f"{INSIDE}{METARANGES}/", Kind.METARANGE))
 _TOGETHER: Final = 5_000
 _KINDS: Final[tuple[RefKind, ...]] = ("branch", "tag")
 
@@ -42,15 +45,12 @@ Progress = Callable[[str, int, int], None]
 
 
 class Purged(Struct, frozen=True):
-    """What was removed: files, rows of the table; and the files that stay since they are not ours."""
+    """What was removed: files, rows of the table; and the files that stay since they are not ours, or came since."""
 
     files: Tally
     rows: int
     unknown: Tally
 
-
-class Leftovers:
-    """What deleted repositories of one lake left. ``grace`` and ``skew`` are the lake's, in seconds."""
 
 def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepository:
     """The one of this name or uid. :class:`NotFoundError`; :class:`InvalidError` if several had the name."""
@@ -63,12 +63,16 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
     return found[0]
 
 
+class Leftovers:
+    """What deleted repositories of one lake left. ``grace`` and ``skew`` are the lake's, in seconds."""
+
     def __init__(
         self, tables: Tables, open_objects: Callable[[str], Objects], clock: Clock, grace: float, skew: float
     ) -> None:
         self._tables = tables
         self._open_objects = open_objects
         self._clock = clock
+        self._grace = grace
         self._wait = grace + skew
         self._repositories = Repositories(tables)
 
@@ -97,13 +101,13 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
         if deleted is None:
             raise NotFoundError(f"no repository with uid {uid} is deleted; list the ones there are")
         objects = self._open_objects(deleted.namespace) if deleted.namespace else None
-        if objects is not None and self._repositories.owner_of(objects) != uid:
+        if objects is not None and not self._repositories.owns(uid, objects):
             if deleted.purging:  # the mark is the last that goes: who was at it before had come so far
                 self._repositories.end_purge(uid, None)
                 return Purged(Tally(), 0, Tally())
             raise PreconditionError(
-                f"{deleted.namespace}/{MARKER} does not say that this is the namespace of repository {deleted.name!r} ({uid}), "
-                "so nothing was removed; see whose it is"
+                f"{deleted.namespace}/{MARKER} does not say that this is the namespace of repository {deleted.name!r} ({uid}) "
+                "of this lake, so nothing was removed; see whose it is"
             )
         if not deleted.purging:
             self._expect_allowed(deleted, objects, force=force)
@@ -140,11 +144,11 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
                 "removed. Force it to remove these too"
             )
 
-    def _remove_files(self, objects: Objects, unknown: Unknown, progress: Progress) -> Tally:
+    def _remove_files(self, objects: Objects, until: float, unknown: Unknown, progress: Progress) -> Tally:
         sweeper = Sweeper(objects, self._clock, THREADS)
         done = size = 0
         failed: list[str] = []
-        found = self._files(objects, unknown)
+        found = self._files(objects, until, unknown)
         while some := list(islice(found, _TOGETHER)):
             outcomes = sweeper.sweep("", Mode.DELETE, some, lambda: None)
             failed += [c.key for c, outcome in zip(some, outcomes, strict=True) if outcome is Outcome.FAILED]
@@ -158,17 +162,21 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
             )
         return Tally(done, size)
 
-    def _files(self, objects: Objects, unknown: Unknown) -> Iterator[Candidate]:
+    def _files(self, objects: Objects, until: float, unknown: Unknown) -> Iterator[Candidate]:
+        """Our files from before ``until`` (Unix seconds). No writer of ours was at work any more then, and what is made after a
+        purge has begun, by any clock, is younger: it is another repository's."""
         for upload in list(objects.uploads()):
-            if known_as(upload.key) is not None or upload.key.startswith(_INSIDE):
+            if upload.began <= until and (known_as(upload.key) is not None or upload.key.startswith(INSIDE)):
                 yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, "")
         for stored in objects.list():
             if stored.key == MARKER:
                 continue
-            if known_as(stored.key) is None and not stored.key.startswith(_INSIDE):
+            if stored.modified > until or (known_as(stored.key) is None and not stored.key.startswith(INSIDE)):
                 unknown.add(stored)
                 continue
-            yield Candidate(Kind.OBJECT, stored.key, stored.size, stored.etag, stored.modified, "")
+            # A tree's file may come again under its name, with its ETag: then its time tells.
+            kind = next((kind for folder, kind in _TREES if stored.key.startswith(folder)), Kind.OBJECT)
+            yield Candidate(kind, stored.key, stored.size, stored.etag, stored.modified, "")
 
     def _remove_rows(self, uid: RepositoryUID) -> Iterator[int]:
         """Numbers of rows that were removed. What leads to others goes after them."""
@@ -191,6 +199,7 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
         for name in ("cleanup", "holds", "gc", "traces", "operations", "ingest/pending"):
             yield self._remove(f"{uid}/{name}")
         self._tables.delete(Key(INGEST_RULES, uid.encode()))
+        yield self._tables.remove_partitions(f"{uid}/")
 
     def _items(self, partition: str) -> Iterator[tuple[bytes, Item]]:
         start = b""

@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.retention.comparing import NAME_BYTES, ROW, Listed, Rows, unneeded
+from graveler.retention.comparing import NAME_BYTES, Listed, unneeded
+from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Tally
 from graveler.storage.objects import Objects, StoredObject
 from graveler.tree.record import data_path, known_as
@@ -23,8 +24,6 @@ _FIRST_PART: Final = len(_DATA) + 20
 """Characters of a key up to where a data name has its second part."""
 _SECOND_BITS: Final = 100
 _EXAMPLES: Final = 20
-_NEAR: Final = 1 << 16
-"""Bytes of rows that are passed over rather than looked into."""
 
 
 class Unknown:
@@ -92,7 +91,7 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Objects of an interval that nobody needs, by key: no row that counts names them, and ``also`` (sorted names) does not.
     ``told`` is called with how many were listed. One listing; of each file of rows a dozen requests. Streaming."""
-    rows = [rows_above(work.objects, key, interval.above) for key in work.files]
+    rows = [read_rows(work.objects, key, interval.above) for key in work.files]
     for listed in unneeded(own_objects(work.objects, interval, work.horizon, unknown, told), rows, work.alive, also):
         why = "no commit that is kept and no uncommitted change names it"
         yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, why)
@@ -121,20 +120,3 @@ def _listed(objects: Objects, interval: Interval) -> Iterator[StoredObject]:
         if interval.last and stored.key > interval.last:
             return
         yield stored
-
-
-def rows_above(objects: Objects, key: str, above: bytes) -> Rows:
-    """The rows of a file whose names are above one: what lies far before it is not read."""
-    begin = 0
-    if above:
-        end = objects.head(key).size // ROW.size
-        while (end - begin) * ROW.size > _NEAR:
-            middle = (begin + end) // 2
-            if objects.get_range(key, middle * ROW.size, NAME_BYTES) <= above:
-                begin = middle
-            else:
-                end = middle
-    rows = Rows(objects.stream(key, begin * ROW.size))
-    if above:
-        rows.upto(above)
-    return rows

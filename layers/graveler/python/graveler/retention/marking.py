@@ -2,20 +2,20 @@
 
 ::
 
-    _graveler/gc/marks/state.msgpack       which ranges have which number, and what metaranges hold
-    _graveler/gc/marks/<16 hex>.rows       rows (:mod:`.comparing`) of some ranges, sorted
+    _graveler/gc/marks/state.msgpack       which ranges have which number, and what metaranges hold, behind its SHA-256
+    _graveler/gc/marks/<16 hex>.rows       rows (:mod:`.rowfiles`) of some ranges, sorted
 
 A range's file name pins all of its records, so what was read of it once stays true for as long as the file is there, whoever puts
-it again. The state is written after its rows; what a run that died left is removed as garbage.
+it again. The state is written after its rows; what a run that died left is removed as garbage. Marks that are lost or damaged
+cost reading the trees anew, and no more: all of them have checksums.
 """
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from itertools import islice
-from pathlib import Path
 from secrets import token_hex
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -24,6 +24,7 @@ from msgspec import Struct
 from graveler.errors import CorruptError, DamagedFileError
 from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.retention.comparing import ROW
+from graveler.retention.rowfiles import put_rows
 from graveler.retention.threads import at_once
 from graveler.storage.files import FOLDER as FILES
 from graveler.storage.objects import ObjectMissingError, Objects
@@ -34,12 +35,13 @@ from graveler.tree.tree import RangeInfo
 
 FOLDER: Final = "_graveler/gc/marks"
 STATE: Final = f"{FOLDER}/state.msgpack"
-VERSION: Final = 1
+VERSION: Final = 2
 
 _MEMORY: Final = 256 << 20
 MOST_FILES: Final = 8
 """More files of rows than these are written anew as one."""
 _WRITE: Final = 1 << 16
+_DIGEST: Final = 32
 
 
 class _State(Struct):
@@ -83,6 +85,10 @@ class Marks:
             number = self._state.ranges[name] = self._state.next_number
             self._state.next_number += 1
         return number
+
+    def number_of(self, name: str) -> int:
+        """The number of a range, by its file's name."""
+        return self.number(_raw(name))
 
     def is_in(self, name: str, numbers: Collection[int]) -> bool:
         """Is the range file of this name one of those?"""
@@ -129,7 +135,8 @@ class Marks:
         needed = set(numbers) | self._state.marked
         needed.update(number for found in self._state.metaranges.values() for number in found)
         self._state.ranges = {raw: number for raw, number in self._state.ranges.items() if number in needed}
-        self._objects.put(STATE, msgspec.msgpack.encode(self._state))
+        state = msgspec.msgpack.encode(self._state)
+        self._objects.put(STATE, sha256(state).digest() + state)
         current = {STATE, *(f"{FOLDER}/{name}" for name in self._state.files)}
         for stored in list(self._objects.list(f"{FOLDER}/")):
             if stored.key not in current:
@@ -137,13 +144,18 @@ class Marks:
                     self._objects.delete(stored.key)
 
     def _load(self) -> _State:
+        """What is not whole, or of another version, counts as nothing: everything is read again."""
         try:
-            state = msgspec.msgpack.decode(self._objects.get(STATE), type=_State)
-            if state.version == VERSION and all(self._is_there(name) for name in state.files):
-                return state
-        except (ObjectMissingError, msgspec.MsgspecError):
-            pass  # everything is read again: a mark is only a saving
-        return _State()
+            data = self._objects.get(STATE)
+        except ObjectMissingError:
+            return _State()
+        if sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+            return _State()
+        try:
+            state = msgspec.msgpack.decode(data[_DIGEST:], type=_State)
+        except msgspec.MsgspecError:
+            return _State()
+        return state if state.version == VERSION and all(map(self._is_there, state.files)) else _State()
 
     def _is_there(self, name: str) -> bool:
         try:
@@ -186,23 +198,18 @@ def _table(objects: Objects, kind: str, name: str) -> Table:
 
 def write_names(objects: Objects, names: Iterator[bytes], number: int, key: str) -> None:
     """Write sorted names as rows of one number. One object write."""
-    blocks = _as_blocks((name, number) for name in names)
-    _put_rows(objects, key, blocks)
+    put_rows(objects, key, _packed(_as_blocks((name, number) for name in names)))
 
 
 def _write(objects: Objects, blocks: Iterable[Block]) -> str:
     name = f"{token_hex(8)}.rows"
-    _put_rows(objects, f"{FOLDER}/{name}", blocks)
+    put_rows(objects, f"{FOLDER}/{name}", _packed(blocks))
     return name
 
 
-def _put_rows(objects: Objects, key: str, blocks: Iterable[Block]) -> None:
-    with TemporaryDirectory(prefix="graveler-gc-") as folder:
-        path = Path(folder) / "rows"
-        with path.open("wb", buffering=_WRITE * 16) as file:
-            for names, numbers, _ in blocks:
-                file.write(b"".join(map(ROW.pack, names, numbers)))
-        objects.put(key, path)
+def _packed(blocks: Iterable[Block]) -> Iterator[bytes]:
+    for names, numbers, _ in blocks:
+        yield b"".join(map(ROW.pack, names, numbers))
 
 
 def merge_rows(objects: Objects, sources: Iterable[Iterator[bytes]], alive: bytes) -> str:

@@ -1,11 +1,12 @@
-"""What the mark begins with, read in the order that keeps it true while others write: staged changes, then refs, holds, dumps
-and the reference log, then the traces of what moved meanwhile, then the commits.
+"""What the mark begins with, read in the order that keeps it true while others write: staged changes, then refs, holds, dumps,
+operations and the reference log, then the traces of what moved meanwhile and of refs that are gone, then the commits.
 
 (Staged changes after the commits, and a commit in between takes an object out of staging into a tree that the mark does not
 know.)
 The whole takes at most half the grace, or it is given up: what a trace protects is protected for so long.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from tempfile import TemporaryFile
 from typing import Final
@@ -32,6 +33,7 @@ from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 from graveler.tree.record import known_as, own_name
 
+_COMMIT_ID: Final = re.compile(rb"[0-9a-f]{64}")
 _PAGE: Final = 1000
 _ROUNDS: Final = 8
 _MEMORY: Final = 64 << 20
@@ -110,7 +112,8 @@ class RootReader:
     def read(self, since: float) -> Roots:
         """The roots; of the reference logs what happened ``since`` (Unix seconds). Table reads: 16 and one for each thousand
         branches, twice or more, one for each token and each thousand staged; one for each ref; 16 and one for each thousand
-        commits. :class:`PreconditionError` if it took too long, :class:`BusyError`, :class:`CorruptError`."""
+        commits. :class:`PreconditionError` if it took too long, by the wall clock or by one that nobody sets; :class:`BusyError`,
+        :class:`CorruptError`."""
         names = Names()
         try:
             return self._read(since, names)
@@ -119,20 +122,21 @@ class RootReader:
             raise
 
     def _read(self, since: float, names: Names) -> Roots:
-        began = self._clock.now()
+        began, ticks = self._clock.now(), self._clock.monotonic()
         branches = self._read_staged(names)
         pinned: dict[CommitID, str] = {}
-        tags = self._read_tags(pinned)
-        for hold in Holds(self._tables, self._repository.uid).all():
-            pinned.setdefault(hold.commit_id, "legal hold")
+        tags = self._read_pins(pinned)
         self.read_dumps(pinned, names)
-        self.read_logs([*(("branch", name) for name in branches), *(("tag", name) for name in tags)], since, pinned)
+        refs: list[tuple[RefKind, str]] = [*(("branch", name) for name in branches), *(("tag", name) for name in tags)]
+        gone: set[tuple[RefKind, str]] = set()
         for trace in Traces(self._repository, self._tables, self._clock, self._grace).read():
             for key in trace.keys:
                 names.add(known_as(key))
             for token in trace.tokens:
                 self._scan(token, names)
-        took = self._clock.now() - began
+            gone.update(trace.refs)
+        self.read_logs([*refs, *sorted(gone.difference(refs))], since, pinned)
+        took = max(self._clock.now() - began, self._clock.monotonic() - ticks)
         if took > self._grace / 2:
             raise PreconditionError(
                 f"reading the uncommitted changes and refs took {took:.0f} s, longer than half the grace; nothing was collected. "
@@ -152,10 +156,11 @@ class RootReader:
                 )
 
     def refs_now(self) -> tuple[dict[str, CommitID], dict[CommitID, str]]:
-        """The branches, and the commits of tags, as they are now."""
-        tagged: dict[CommitID, str] = {}
-        self._read_tags(tagged)
-        return {state.name: state.commit_id for state in self.branches()}, tagged
+        """The branches, and the commits of tags, legal holds and operations, as they are now."""
+        pinned: dict[CommitID, str] = {}
+        branches = {state.name: state.commit_id for state in self.branches()}
+        self._read_pins(pinned)
+        return branches, pinned
 
     def branches(self) -> list[BranchState]:
         """All branches, hidden ones too. 16 table reads, one for each thousand."""
@@ -194,7 +199,8 @@ class RootReader:
             if number % _PAGE == 0:
                 self._alive()
 
-    def _read_tags(self, pinned: dict[CommitID, str]) -> list[str]:
+    def _read_pins(self, pinned: dict[CommitID, str]) -> list[str]:
+        """Add the commits of tags, legal holds, and operations that are at work; the names of the tags."""
         names: list[str] = []
         after: str | None = ""
         while after is not None:
@@ -203,6 +209,14 @@ class RootReader:
                 pinned.setdefault(tag.commit_id, f"tag {tag.name}")
                 names.append(tag.name)
             after = page.next_after
+        for hold in Holds(self._tables, self._repository.uid).all():
+            pinned.setdefault(hold.commit_id, "legal hold")
+        now = self._clock.now()
+        for operation in Operations(self._tables, self._repository.uid).all():
+            if not operation.is_finished and now - operation.created < self._grace:  # later it cannot publish any more
+                # Whatever its kind: IDs stand in a request as they are. One that only looks like an ID names no commit.
+                for found in _COMMIT_ID.findall(operation.request):
+                    pinned.setdefault(CommitID(found.decode()), f"operation {operation.id}")
         return names
 
     def read_dumps(self, pinned: dict[CommitID, str], names: Names) -> None:

@@ -32,6 +32,7 @@ from graveler.retention.keeping import DAY, KnownCommit
 from graveler.retention.listing import EVERYTHING, Unknown, own_objects
 from graveler.retention.marking import MOST_FILES, Marks
 from graveler.retention.roots import Names, RootReader
+from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Claim, Tally
 from graveler.staging.changes import StagedChanges
 from graveler.tree.record import own_name
@@ -183,7 +184,7 @@ class _Survey:
                 self._write_staged(states, dumped, file)
                 file.seek(0)
                 staged = Rows(iter(partial(file.read, _PIECE), b""))
-                rows = [(Rows(self._objects.stream(key)), ranges) for key in marks.files]
+                rows = [(read_rows(self._objects, key), ranges) for key in marks.files]
                 unknown = Unknown()
                 tallies = self._add_up([*rows, (staged, extra)], unknown)
         return self._told(tallies, unknown)

@@ -8,19 +8,19 @@ A task that is run twice writes the same files twice, or removes what is gone. W
 claim.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from graveler.errors import GravelerError
 from graveler.lake.clock import SystemClock
-from graveler.retention.comparing import NAME_BYTES, ROW
 from graveler.retention.engine import Told, Written, sweep_chunk, write_chunks
-from graveler.retention.listing import Comparison, Interval, Unknown, candidates, intervals, rows_above
+from graveler.retention.listing import Comparison, Interval, Unknown, candidates, intervals
 from graveler.retention.marking import merge_rows, write_names, write_rows
 from graveler.retention.pace import Pace
+from graveler.retention.rowfiles import RowFile, look_at_rows, name_at, read_rows
 from graveler.retention.runs import FOLDER, Mode, Runs
 from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS, at_once
@@ -71,7 +71,7 @@ class SparkEngine:
 
         def merge(piece: _Piece) -> str:
             interval, mine = piece
-            sources = (rows_above(objects, key, interval.above).rest(interval.upto) for key in mine)
+            sources = (read_rows(objects, key, interval.above).rest(interval.upto) for key in mine)
             return merge_rows(objects, sources, shared.value)
 
         merged = self._run("sorting marks", merge, self._cut(objects, files), told)
@@ -114,17 +114,16 @@ class SparkEngine:
         self._run("removing", remove, list(numbers), told)
 
     def _cut(self, objects: Objects, files: Sequence[str]) -> "list[_Piece]":
-        """Intervals, each with the files that have rows in it. Four requests a file, and one for each name that is looked at."""
-        bounds = dict(zip(files, at_once(THREADS, lambda key: _bounds(objects, key), files), strict=True))
-        there = {key: found for key, found in bounds.items() if found is not None}
+        """Intervals, each with the files that have rows in it. One request a file, and one for each name that is looked at."""
+        there = [file for file in at_once(THREADS, lambda key: look_at_rows(objects, key), files) if file.rows]
         cut = intervals(_sample(objects, there, self._parts * _SAMPLES), self._parts)
         return [
             (
                 interval,
                 tuple(
-                    key
-                    for key, found in there.items()
-                    if found.last > interval.above and not (interval.upto and found.first > interval.upto)
+                    file.key
+                    for file in there
+                    if file.last > interval.above and not (interval.upto and file.first > interval.upto)
                 ),
             )
             for interval in cut
@@ -140,30 +139,14 @@ class SparkEngine:
 _Piece = tuple[Interval, tuple[str, ...]]
 
 
-class _Bounds(NamedTuple):
-    """Of a file of rows: how many, the first name and the last one."""
-
-    rows: int
-    first: bytes
-    last: bytes
-
-
-def _bounds(objects: Objects, key: str) -> _Bounds | None:
-    rows = objects.head(key).size // ROW.size
-    if not rows:
-        return None
-    first = objects.get_range(key, 0, NAME_BYTES)
-    return _Bounds(rows, first, objects.get_range(key, (rows - 1) * ROW.size, NAME_BYTES))
-
-
-def _sample(objects: Objects, files: Mapping[str, _Bounds], amount: int) -> list[bytes]:
+def _sample(objects: Objects, files: Sequence[RowFile], amount: int) -> list[bytes]:
     """Names out of sorted rows, from all over the files, from each as many as it has a share. A request each."""
     random = Random(1)
-    total = sum(found.rows for found in files.values())
+    total = sum(file.rows for file in files)
     places: list[tuple[str, int]] = []
-    for key, found in files.items():
-        places += [(key, random.randrange(found.rows)) for _ in range(-(-amount * found.rows // total))]
-    return list(at_once(THREADS, lambda place: objects.get_range(place[0], place[1] * ROW.size, NAME_BYTES), places))
+    for file in files:
+        places += [(file.key, random.randrange(file.rows)) for _ in range(-(-amount * file.rows // total))]
+    return list(at_once(THREADS, lambda place: name_at(objects, *place), places))
 
 
 @contextmanager

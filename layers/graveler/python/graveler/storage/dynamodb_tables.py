@@ -173,6 +173,10 @@ class DynamoDBTables:
         """None: DynamoDB removes them by itself (TTL)."""
         return 0
 
+    def remove_partitions(self, prefix: str) -> int:  # noqa: ARG002 - the port's
+        """None: DynamoDB finds partitions only by their whole key."""
+        return 0
+
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
         """Replace or create one item, durably. Cost: one request, a write unit for each KB."""
         check_key(key)

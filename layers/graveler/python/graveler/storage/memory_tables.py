@@ -115,6 +115,12 @@ class MemoryTables:
             self._apply(dead, [b""] * len(dead))
         return len(dead)
 
+    def remove_partitions(self, prefix: str) -> int:
+        """Remove all items of the partitions whose key begins with ``prefix``."""
+        with self._lock:
+            there = [name for name in self._partitions if name.startswith(prefix)]
+            return sum(len(self._partitions.pop(name)[0]) for name in there)
+
     def _apply(self, writes: Sequence[Write], bodies: Sequence[bytes]) -> None:
         for write, body in zip(writes, bodies, strict=True):
             if isinstance(write, Check):

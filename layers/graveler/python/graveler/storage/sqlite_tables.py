@@ -53,6 +53,10 @@ WITHOUT ROWID"
 _GET = "SELECT body FROM items WHERE partition = ? AND sort = ?"
 _PUT = "INSERT INTO items VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET body = excluded.body"
 _DELETE = "DELETE FROM items WHERE partition = ? AND sort = ?"
+_DELETE_SOME = (
+    "DELETE FROM items WHERE (partition, sort) IN "
+    "(SELECT partition, sort FROM items WHERE partition >= ? AND partition < ? LIMIT ?)"
+)
 _EXPIRING = (
     "SELECT partition, sort, body FROM items WHERE (partition, sort) > (?, ?) AND instr(body, x'65787069726573') "
     "ORDER BY partition, sort LIMIT ?"
@@ -233,6 +237,16 @@ class SqliteTables:
             if len(rows) < _BATCH:
                 return removed
             partition, sort, _ = rows[-1]
+
+    def remove_partitions(self, prefix: str) -> int:
+        """Remove all items of the partitions whose key begins with ``prefix``. Cost: a transaction for each 10,000."""
+        removed, behind = 0, prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        while True:
+            with self._writing() as connection:
+                some = connection.execute(_DELETE_SOME, (prefix, behind, _BATCH)).rowcount
+            removed += some
+            if some < _BATCH:
+                return removed
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -149,6 +149,11 @@ class Tables(Protocol):
         is left to it: then none, without a request. Others look at every item of the table."""
         ...
 
+    def remove_partitions(self, prefix: str) -> int:
+        """Remove all items of the partitions whose key begins with ``prefix`` (not empty), for good; how many. A service that
+        cannot find these leaves them, to their owner and to their ``expires``: then none, without a request."""
+        ...
+
 
 def has_expired(item: Item, now: float) -> bool:
     """May :meth:`Tables.remove_expired` remove it?"""

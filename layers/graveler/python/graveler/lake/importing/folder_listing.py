@@ -21,6 +21,9 @@ _PIECE: Final = 1 << 20
 _IN_FLIGHT: Final = 256
 """Files that are being digested ahead of the one that is taken: what bounds the memory."""
 
+_OF_A_LAKE: Final = ("graveler.json", "tables.sqlite")
+"""Files that the folder of a lake has."""
+
 Progress = Callable[[int, int], None]
 """Called with the number of objects and of bytes that were added since the last call."""
 
@@ -33,8 +36,9 @@ class FolderListing:
     """The files of ``folder``, as records under ``destination`` (a key prefix, possibly empty).
 
     Files are addressed where they lie, ``file://<absolute path>``, and not copied. Symbolic links to files count as files; links
-    to folders are not followed; links to nothing, sockets, pipes and devices are left out. ``threads`` read files at the same
-    time. Of what is directly in the folder, only what begins with ``beginning`` is listed.
+    to folders are not followed; links to nothing, sockets, pipes and devices are left out, and so are folders of lakes, whose own
+    collector of garbage would not know who needs their files. ``threads`` read files at the same time. Of what is directly in the
+    folder, only what begins with ``beginning`` is listed.
     """
 
     def __init__(
@@ -99,6 +103,13 @@ class FolderListing:
             raise _unreadable(self._shown, error) from None
         if not is_folder:
             raise InvalidError(f"{self._shown!r} is not a folder; name the folder that holds it")
+        place = self._folder.resolve()
+        for above in (place, *place.parents):
+            if all((above / name).exists() for name in _OF_A_LAKE):
+                raise InvalidError(
+                    f"{self._shown!r} lies in {str(above)!r}, the folder of a lake, which may remove its files; copy what you "
+                    "need to another place, and import that"
+                )
 
     def _files(self) -> Iterator[tuple[str, bytes]]:
         """Paths of files and their keys, in the order of the keys: a folder sorts as if its name ended with the slash."""
@@ -118,11 +129,13 @@ class FolderListing:
     def _children(folder: str, prefix: str) -> Iterator[tuple[str, str, bool]]:
         """What is in a folder: path, key (of a folder the prefix of its keys), and whether it is a folder."""
         found: list[tuple[bytes, str, bool]] = []
+        names: set[str] = set()
         at = folder
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     at = entry.path
+                    names.add(entry.name)
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if is_folder or _is_file(entry):
                         name = entry.name + ("/" if is_folder else "")
@@ -130,6 +143,8 @@ class FolderListing:
                     at = folder
         except OSError as error:
             raise _unreadable(at, error) from None
+        if names.issuperset(_OF_A_LAKE):
+            return iter(())
         found.sort()
         return ((path, prefix + name.decode(), is_folder) for name, path, is_folder in found)
 

@@ -1,0 +1,104 @@
+"""The expiry of commits, in two steps: first a commit's item is *marked*, and from then on no ref can be pointed at it; a grace
+later, if it is judged so again, it is *dead*: its item is sealed, what only it held is swept, and if nothing reaches it, it is
+forgotten. Each step is a conditional write, so of several collectors, and of writers between them, none undoes another one's.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from graveler.errors import BusyError
+from graveler.history.commits import CommitStore
+from graveler.lake.clock import Clock
+from graveler.lake.repositories import Repositories
+from graveler.model import CommitID, Repository
+from graveler.retention.keeping import KnownCommit, Verdict, judge
+from graveler.retention.roots import RootReader, Roots
+from graveler.storage.tables import ConditionFailedError, Delete, Matches, Tables
+
+_RECORD: Final = ("record", "line")
+"""What a commit's item says of the commit itself."""
+
+
+class Expiry:
+    """Marks, seals and forgets commits of one repository. ``alive`` is called after each."""
+
+    def __init__(self, repository: Repository, tables: Tables, clock: Clock, alive: Callable[[], None]) -> None:
+        self._repository = repository
+        self._tables = tables
+        self._clock = clock
+        self._alive = alive
+        self._commits = CommitStore(tables, repository.uid)
+
+    def judge(
+        self,
+        commits: Mapping[CommitID, KnownCommit],
+        branches: Mapping[str, CommitID],
+        pinned: Collection[CommitID],
+        now: float,
+    ) -> Verdict:
+        """By the rules as they are now. One table read."""
+        rules = Repositories(self._tables).get(self._repository.name).repository.settings.retention
+        return judge(commits, branches, pinned, rules, now)
+
+    def mark(
+        self, roots: Roots, verdict: Verdict, old: Collection[CommitID], reader: RootReader, now: float
+    ) -> tuple[int, int]:
+        """Mark those ``old`` commits that nobody keeps; take the mark back from those that somebody holds all the same. How many.
+        A table read and a write each, one reading of the refs."""
+        expired: list[KnownCommit] = []
+        revived = 0
+        for commit in roots.commits.values():
+            if commit.id in verdict.kept:
+                revived += commit.expired is not None and not commit.swept and self._revive(commit)
+            elif commit.expired is None and commit.id in old:
+                at = int(self._clock.now()) + 1
+                if self._change(commit, {"expired": at}, {"expired": None}):
+                    expired.append(replace(commit, expired=at))
+            self._alive()
+        if expired:
+            branches, pinned = reader.refs_now()
+            again = self.judge(roots.commits, branches, {*roots.pinned, *pinned}, now)
+            revived += sum(self._revive(commit) for commit in expired if commit.id in again.kept)
+        return len(expired), revived
+
+    def seal(self, dead: Collection[KnownCommit]) -> None:
+        """Say of each dead commit that its objects may be gone: from here on there is no way back. A table read and a write for
+        each new one. :class:`BusyError` if one was brought back."""
+        for commit in dead:
+            assert commit.expired is not None
+            attributes: dict[str, int | bool] = {"expired": commit.expired, "swept": True}
+            if not commit.swept and not self._change(commit, attributes, {"expired": commit.expired, "swept": None}):
+                raise BusyError(f"commit {commit.id[:16]} was brought back by another collector meanwhile; run again")
+            self._alive()
+
+    def forget(self, commits: Collection[tuple[CommitID, int]]) -> int:
+        """Remove the items of sealed commits, each with the time of its mark; how many there were. One transaction each."""
+        forgotten = 0
+        for cid, expired in commits:
+            try:
+                self._tables.transact([Delete(self._commits.key(cid), Matches({"expired": expired, "swept": True}))])
+                forgotten += 1
+            except ConditionFailedError:  # an earlier try did it
+                continue
+            finally:
+                self._alive()
+        return forgotten
+
+    def _revive(self, commit: KnownCommit) -> bool:
+        return self._change(commit, {}, {"expired": commit.expired, "swept": None})
+
+    def _change(self, commit: KnownCommit, attributes: dict[str, int | bool], expected: dict[str, int | None]) -> bool:
+        """Replace what a commit's item says besides its record, on condition of what it says now. One table read, one write."""
+        key = self._commits.key(commit.id)
+        item = self._tables.get(key)
+        if item is None:
+            return False
+        kept = {name: value for name, value in item.items() if name in _RECORD}
+        try:
+            self._tables.put(key, {**kept, **attributes}, Matches(expected))
+        except ConditionFailedError as error:
+            found = error.failures.get(0) or {}
+            return all(found.get(name) == attributes.get(name) for name in ("expired", "swept"))  # by a lost answer
+        return True

@@ -1,0 +1,108 @@
+"""Our own files, below ``_graveler/``: which there are, and which of them nobody needs.
+
+Whatever has not exactly the name that we give such files is not ours: it is kept, and told of as unknown.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from re import Pattern
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.lake.dump.chunks import dumps
+from graveler.lake.repositories import MARKER
+from graveler.model import CommitID
+from graveler.retention.listing import Unknown
+from graveler.retention.runs import Candidate, Kind
+from graveler.storage.objects import Objects, StoredObject
+from graveler.tree.files import METARANGES, RANGES
+
+INSIDE: Final = "_graveler/"
+
+_COMMITS: Final = "commits"
+_DUMPS: Final = "dumps"
+_QUARANTINE: Final = "quarantine"
+_TREE: Final = re.compile("[0-9a-f]{64}-[0-9a-f]{32}")
+_NAMES: Final[dict[str, Pattern[str]]] = {
+    _COMMITS: re.compile("[0-9a-f]{64}"),
+    RANGES: _TREE,
+    METARANGES: _TREE,
+    _DUMPS: re.compile("[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}/.+"),
+    "exports": re.compile(".+"),
+    "gc": re.compile("(runs|marks)/.+"),
+    "imports": re.compile("[^/]+/.+"),
+    "operations": re.compile("[^/]+/.+"),
+    _QUARANTINE: re.compile("[^/]+/.+"),
+}
+"""What files are called below their folder."""
+
+
+class Needed(Struct, frozen=True):
+    """What of a history is needed: IDs of commits, names of metaranges, and whether a range of a name is."""
+
+    commits: Collection[CommitID]
+    metaranges: Collection[str]
+    range: Callable[[str], bool]
+
+
+class OwnFiles:
+    """Our own files of one namespace, as a listing showed them, in memory: some hundred bytes each. Those that are in quarantine
+    since ``quarantined`` (Unix seconds) are left out: they stay, and may be many."""
+
+    def __init__(self, objects: Objects, quarantined: float, alive: Callable[[], None]) -> None:
+        """One listing; ``alive`` is called for each thousand."""
+        self._objects = objects
+        self._found: dict[str, list[tuple[str, StoredObject]]] = {}
+        self._unknown: list[StoredObject] = []
+        for number, stored in enumerate(objects.list(INSIDE)):
+            if number % 1000 == 0:
+                alive()
+            folder, _, name = stored.key.removeprefix(INSIDE).partition("/")
+            pattern = _NAMES.get(folder)
+            if pattern is not None and pattern.fullmatch(name):
+                if folder == _QUARANTINE and stored.modified >= quarantined:
+                    continue
+                self._found.setdefault(folder, []).append((name, stored))
+            elif stored.key != MARKER:
+                self._unknown.append(stored)
+
+    def old_records(self, horizon: float) -> frozenset[CommitID]:
+        """Commits whose record is not younger than ``horizon`` (Unix seconds)."""
+        records = self._found.get(_COMMITS, ())
+        return frozenset(CommitID(name) for name, stored in records if stored.modified <= horizon)
+
+    def young(self, folder: str, horizon: float) -> set[str]:
+        """Names of the files of a folder that are younger."""
+        return {name for name, stored in self._found.get(folder, ()) if stored.modified > horizon}
+
+    def unneeded(self, needed: Needed, horizon: float, reported: float, unknown: Unknown) -> Iterator[Candidate]:
+        """Files older than ``horizon`` that nobody needs; of runs those from before ``reported`` (Unix seconds). One listing if
+        there are dumps."""
+        complete = set(dumps(self._objects)) if _DUMPS in self._found else set()
+
+        def why(folder: str, name: str, modified: float) -> tuple[Kind, str] | None:
+            match folder:
+                case "commits" if name not in needed.commits:
+                    return Kind.COMMIT, "no ref reaches it"
+                case "metaranges" if name not in needed.metaranges:
+                    return Kind.METARANGE, "no commit has it"
+                case "ranges" if not needed.range(name):
+                    return Kind.RANGE, "no tree that is kept has it"
+                case "dumps" if name.partition("/")[0] not in complete:
+                    return Kind.DUMP, "its dump was never finished"
+                case "quarantine":
+                    return Kind.QUARANTINE, "its time in quarantine is over"
+                case "operations" | "imports":
+                    return Kind.OPERATION, "its operation is over, or cannot be published any more"
+                case "gc" if name.startswith("runs/") and modified < reported:
+                    return Kind.RUN, "the run is long over"
+            return None
+
+        for folder, files in self._found.items():
+            for name, stored in files:
+                found = why(folder, name, stored.modified) if stored.modified <= horizon else None
+                if found is not None:
+                    yield Candidate(found[0], stored.key, stored.size, stored.etag, stored.modified, found[1])
+        for stored in self._unknown:
+            unknown.add(stored)

@@ -1,0 +1,131 @@
+"""Files of sorted rows (:mod:`.comparing`), with checksums: a row that is lost unnoticed would be an object that is removed.
+
+::
+
+    blocks      32,768 rows each, the last one may have fewer; behind each its CRC-32
+    footer      first name, last name, number of rows (8 bytes), CRC-32 of these
+
+Numbers are big endian. What was damaged, cut off, or is of another file is found out by whoever reads it, wherever he begins.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from graveler.errors import CorruptError
+from graveler.retention.comparing import NAME_BYTES, ROW, Rows
+from graveler.storage.objects import Objects
+
+ROWS: Final = 1 << 15
+"""Rows of a block."""
+
+_PAYLOAD: Final = ROWS * ROW.size
+_SUM: Final = 4
+_BLOCK: Final = _PAYLOAD + _SUM
+_FOOTER: Final = 2 * NAME_BYTES + 8 + _SUM
+
+
+class RowFile(NamedTuple):
+    """What the footer of a file says: how many rows, and the names of the first and the last (empty of none)."""
+
+    key: str
+    rows: int
+    first: bytes
+    last: bytes
+
+
+def put_rows(objects: Objects, key: str, pieces: Iterable[bytes]) -> None:
+    """Write sorted rows, which come some whole ones at a time. One object write; a temporary file of its size."""
+    count, first, last, waiting = 0, bytes(NAME_BYTES), bytes(NAME_BYTES), b""
+    with TemporaryDirectory(prefix="graveler-gc-") as folder:
+        path = Path(folder) / "rows"
+        with path.open("wb") as file:
+            for piece in pieces:
+                if piece:
+                    first = first if count else piece[:NAME_BYTES]
+                    last = piece[-ROW.size :][:NAME_BYTES]
+                    count += len(piece) // ROW.size
+                    waiting += piece
+                while len(waiting) >= _PAYLOAD:
+                    file.write(_summed(waiting[:_PAYLOAD]))
+                    waiting = waiting[_PAYLOAD:]
+            if waiting:
+                file.write(_summed(waiting))
+            file.write(_summed(first + last + count.to_bytes(8)))
+        objects.put(key, path)
+
+
+def look_at_rows(objects: Objects, key: str) -> RowFile:
+    """What a file holds. One request. :class:`CorruptError`."""
+    footer = _checked(objects.get_range(key, -_FOOTER, _FOOTER), _FOOTER, key)
+    count = int.from_bytes(footer[2 * NAME_BYTES :])
+    return RowFile(key, count, footer[:NAME_BYTES], footer[NAME_BYTES : 2 * NAME_BYTES])
+
+
+def read_rows(objects: Objects, key: str, above: bytes = b"") -> Rows:
+    """The rows of a file whose names are above one. Blocks that lie before it are not read: that takes a dozen requests, else
+    there are two. Streaming. :class:`CorruptError`, at the latest when the damage is come to."""
+    file = look_at_rows(objects, key)
+    begin, end = 0, -(-file.rows // ROWS)
+    if not above:
+        return Rows(_payloads(objects, file, 0))
+    while end - begin > 1:
+        middle = (begin + end) // 2
+        if name_at(objects, key, middle * ROWS) <= above:
+            begin = middle
+        else:
+            end = middle
+    payloads = _payloads(objects, file, begin)
+    first = next(payloads, b"")
+    if begin and first[:NAME_BYTES] > above:  # a damaged name has led the search astray
+        raise _damaged(key)
+    rows = Rows(_behind(first, payloads))
+    rows.upto(above)
+    return rows
+
+
+def name_at(objects: Objects, key: str, number: int) -> bytes:
+    """The name in the row of that number. One request. Not checked against damage."""
+    block, row = divmod(number, ROWS)
+    return objects.get_range(key, block * _BLOCK + row * ROW.size, NAME_BYTES)
+
+
+def _payloads(objects: Objects, file: RowFile, begin: int) -> Iterator[bytes]:
+    """The rows from a block on, a block at a time, when its checksum was found right."""
+    left = file.rows - begin * ROWS
+    if left <= 0:
+        return
+    length = left * ROW.size + -(-left // ROWS) * _SUM
+    waiting = b""
+    for piece in objects.stream(file.key, begin * _BLOCK, length):
+        waiting += piece
+        while left and len(waiting) >= (size := min(left, ROWS) * ROW.size + _SUM):
+            yield _checked(waiting[:size], size, file.key)
+            waiting = waiting[size:]
+            left -= min(left, ROWS)
+    if left or waiting:
+        raise _damaged(file.key)
+
+
+def _behind(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from others
+
+
+def _summed(data: bytes) -> bytes:
+    return data + crc32(data).to_bytes(_SUM)
+
+
+def _checked(data: bytes, size: int, key: str) -> bytes:
+    """``data`` without its checksum."""
+    if len(data) != size or _summed(data[:-_SUM]) != data:
+        raise _damaged(key)
+    return data[:-_SUM]
+
+
+def _damaged(key: str) -> CorruptError:
+    return CorruptError(
+        f"{key} is damaged or not whole, so nothing was collected; remove it: the next run reads the trees anew"
+    )
