@@ -61,7 +61,6 @@ def test_the_first_commit_is_the_one_that_clients_know(call: Client) -> None:
         ({"name": "abc", "storage_namespace": ""}, 400, "must match"),
         ({"name": "abc"}, 400, "storage_namespace"),
         (creation("abc", default_branch="a b"), 400, "branch"),
-        (creation("abc", sample_data=True), 501, "not implemented"),
     ],
 )
 def test_create_refuses(call: Client, body: dict[str, object], status: int, words: str) -> None:

@@ -23,6 +23,8 @@ from graveler.api.namespaces import check_namespace
 from graveler.api.queries import ForceQuery, PageQuery, Query
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
+from graveler.api.sample import add_sample
+from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import etag
 from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
@@ -43,7 +45,8 @@ class CreateQuery(Query, frozen=True, kw_only=True):
 
 
 class RepositoryCreation(Struct, frozen=True):
-    """A repository to be. Its namespace, an address where its objects will lie, must belong to no other."""
+    """A repository to be. Its namespace, an address where its objects will lie, must belong to no other. With ``sample_data`` it
+    begins with a table, pictures and a text to try things on, 1.1 MB in all, as its second commit."""
 
     name: str
     storage_namespace: str
@@ -125,8 +128,6 @@ def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
 )
 def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) -> Response:
     """Make a repository with one branch and a first, empty commit; a bare one is there when something was restored into it."""
-    if body.sample_data:
-        raise ApiError(501, "sample data is not implemented; create the repository without")
     if body.storage_id:
         raise bad_request(f"storage_id {body.storage_id!r} is unknown; this lake has one store, so leave it empty")
     check_namespace(call, body.storage_namespace)
@@ -148,12 +149,18 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
             read_only=bool(body.read_only),
             metadata=body.metadata,
         )
+        return made(opened)
+
+    def made(opened: OpenRepository) -> Response:
+        if body.sample_data:
+            add_sample(opened, by=call.committer)
         return json_response(repository_document(opened.repository), 201)
 
     def made_before() -> Response | None:
-        there = call.lake.repository(body.name).repository
+        opened = call.lake.repository(body.name)
+        there = opened.repository
         same = (there.namespace, there.default_branch) == (body.storage_namespace.rstrip("/"), default_branch)
-        return json_response(repository_document(there), 201) if same else None
+        return made(opened) if same else None
 
     return once(call, make, made_before)
 
