@@ -115,8 +115,9 @@ def test_recorded_events_are_processed_once_and_what_is_due_is_committed(call: C
     assert status == {"rule": "r", "pending": {"objects": 2, "deleted": 0}, "due": "", "commits": 0}
     answer = call("POST", REPLAY, (), {"messages": [line("a"), line("c")]}).json()
     assert [one["outcome"] for one in answer["results"]] == ["stale", "staged"]
-    (commit,) = answer["commits"]
-    assert call.world.lake.repository("repo").branch("main").commit_id == commit
+    (made,) = answer["commits"]
+    assert made["rule"] == "r"
+    assert call.world.lake.repository("repo").branch("main").commit_id == made["commit"]["id"]
     assert call("GET", f"{RULES}/r/status").json()["commits"] == 1
     assert call("POST", REPLAY, (), {"messages": [line("a")] * (MAX_MESSAGES + 1)}).status == 400
 
@@ -145,7 +146,8 @@ def test_a_commit_that_is_too_much_for_a_request_is_an_operation() -> None:
         ended = wait(call, f"/repositories/repo/operations/{committing['operation']}", "state")
         assert (ended["kind"], ended["state"], ended["branch"]) == ("commit", "completed", "main")
         answer = call("POST", REPLAY, (), {"messages": messages[:1]}).json()
-        assert answer["commits"] == [ended["commit_id"]] == [repository.branch("main").commit_id]
+        committed = [made["commit"]["id"] for made in answer["commits"]]
+        assert committed == [ended["commit_id"]] == [repository.branch("main").commit_id]
         status = call("GET", f"{RULES}/r/status").json()
         assert "committing" not in status
         assert len(paths(call, "main@")) == 9

@@ -103,8 +103,6 @@ def lake(server: tuple[Running, str, str], monkeypatch: pytest.MonkeyPatch) -> P
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("ingest", "rules", "list", "lake"),
-        ("ingest", "watch", "."),
         ("init",),
         ("serve", "--port", "0"),
     ],

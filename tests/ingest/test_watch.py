@@ -96,12 +96,17 @@ def test_a_folder_that_vanishes_deletes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def drop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two files, a lake beside it, and a rule."""
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lake with the repository ``quick``."""
     monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / "lake"))
     monkeypatch.setenv("GRAVELER_USER", "ann")
     done("init", tmp_path / "lake")
     done("repo", "create", "quick")
+
+
+@pytest.fixture
+def drop(tmp_path: Path, quick: None) -> Path:
+    """A folder with two files, a lake beside it, and a rule."""
     folder = tmp_path / "drop"
     (folder / "2026").mkdir(parents=True)
     (folder / "2026/a.csv").write_text("1")

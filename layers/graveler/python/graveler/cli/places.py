@@ -52,12 +52,10 @@ def connection_to(named: Named | None) -> "Connection | None":
     return connect(place)
 
 
-def folder_of_lake(doing: str, named: Named | None) -> Path:
-    """The lake's folder, for verbs that need one. :class:`InvalidError` for a lake elsewhere."""
-    place = find_place(named)
-    if isinstance(place, FolderLake):
-        return place.folder
-    raise _not_readable(doing, place)
+def own_folder(named: Named | None) -> Path | None:
+    """The lake's folder, without links; None for a lake elsewhere."""
+    place = find_lake(named)
+    return place.folder.resolve() if isinstance(place, FolderLake) else None
 
 
 def expect_local_files(doing: str, named: Named | None) -> None:

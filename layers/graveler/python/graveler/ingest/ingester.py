@@ -150,30 +150,13 @@ class Ingester:
 
     def process_messages(self, messages: Sequence[Message], of: Repository | None = None) -> tuple[list[Result], Batch]:
         """As :meth:`process`, of a queue's messages: the worst result of the events in each, in their order, and all results."""
-        parsed: list[list[ObjectEvent] | Result] = []
-        for message in messages:
-            try:
-                parsed.append(parse_message(message.body))
-            except InvalidError as error:
-                parsed.append(Result(Outcome.POISON, str(error)))
-        batch = self.process([event for events in parsed if isinstance(events, list) for event in events], of)
-        results = iter(batch.results)
-        of_messages: list[Result] = []
-        for events in parsed:
-            if isinstance(events, Result):
-                of_messages.append(events)
-            else:
-                worst = Result(Outcome.SKIPPED, "" if events else "no event of an object")
-                for _ in events:
-                    worst = _worst(worst, next(results))
-                of_messages.append(worst)
-        return of_messages, batch
+        return by_message(messages, partial(self.process, of=of))
 
-    def commit_due(self) -> Batch:
-        """Make every commit that is due, of all rules: for a clock that calls now and then. Cost: the rules; one table read for
-        each rule, and what commits cost."""
+    def commit_due(self, of: Repository | None = None) -> Batch:
+        """Make every commit that is due, of all rules or those ``of`` one repository: for a clock that calls now and then.
+        Cost: the rules; one table read for each rule, and what commits cost."""
         batch = _Batch(0)
-        for rules in self._store.all():
+        for rules in self._store.all() if of is None else (self._store.of(of),):
             repository = self._opened(rules)
             if repository is not None:
                 for rule in rules.rules:
@@ -369,13 +352,13 @@ class _Batch:
         """What became of events by one rule; the worst of several rules counts."""
         for task in tasks:
             noted = self._results.get(task.at)
-            self._results[task.at] = result if noted is None else _worst(noted, result)
+            self._results[task.at] = result if noted is None else worst(noted, result)
 
     def take(self, other: "_Batch") -> None:
         """What was noted in an attempt that went well."""
         for at, result in other._results.items():
             noted = self._results.get(at)
-            self._results[at] = result if noted is None else _worst(noted, result)
+            self._results[at] = result if noted is None else worst(noted, result)
 
     def commits(self, repository: OpenRepository, rule: Rule, make: Callable[[], list[Commit]]) -> None:
         """Make commits; that one cannot be made is noted, and no event's fault."""
@@ -389,14 +372,39 @@ class _Batch:
         """All results; ``buckets`` are those that have rules."""
         results = [
             self._results.get(at)
-            or (
-                Result(Outcome.SKIPPED, "no rule takes it")
-                if event.bucket in buckets
-                else Result(Outcome.POISON, f"no rule is about {event.bucket!r}, from which {event.address!r} comes")
-            )
+            or (Result(Outcome.SKIPPED, "no rule takes it") if event.bucket in buckets else unwanted(event))
             for at, event in enumerate(events)
         ]
         return Batch(tuple(results), tuple(self._made), tuple(self._not_made))
+
+
+def by_message(
+    messages: Sequence[Message], process: Callable[[Sequence[ObjectEvent]], Batch]
+) -> tuple[list[Result], Batch]:
+    """``process`` the events of messages: the worst result of the events in each, in their order, and all results."""
+    parsed: list[list[ObjectEvent] | Result] = []
+    for message in messages:
+        try:
+            parsed.append(parse_message(message.body))
+        except InvalidError as error:
+            parsed.append(Result(Outcome.POISON, str(error)))
+    batch = process([event for events in parsed if isinstance(events, list) for event in events])
+    results = iter(batch.results)
+    of_messages: list[Result] = []
+    for events in parsed:
+        if isinstance(events, Result):
+            of_messages.append(events)
+        else:
+            told = Result(Outcome.SKIPPED, "" if events else "no event of an object")
+            for _ in events:
+                told = worst(told, next(results))
+            of_messages.append(told)
+    return of_messages, batch
+
+
+def unwanted(event: ObjectEvent) -> Result:
+    """What becomes of an event that comes from where no rule is about."""
+    return Result(Outcome.POISON, f"no rule is about {event.bucket!r}, from which {event.address!r} comes")
 
 
 def _chunks(tasks: Sequence[_Task]) -> Iterator[list[list[_Task]]]:
@@ -413,5 +421,6 @@ def _failed(error: GravelerError) -> Result:
     return Result(Outcome.RETRY if isinstance(error, _RETRY) else Outcome.POISON, str(error))
 
 
-def _worst(one: Result, other: Result) -> Result:
+def worst(one: Result, other: Result) -> Result:
+    """Of two results of an event, or of events that belong together, the one that counts."""
     return max(one, other, key=lambda result: _WORSE.index(result.outcome))

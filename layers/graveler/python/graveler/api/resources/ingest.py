@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.documents import MAX_PER_PAGE, Commit, Error, Pagination, commit_document
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.ingest_commits import OperationCommits
@@ -142,12 +142,27 @@ class IngestResult(Struct, frozen=True):
     reason: str
 
 
+class IngestMade(Struct, frozen=True):
+    """A commit that a rule's policy asked for."""
+
+    rule: str
+    commit: Commit
+
+
+class IngestNotMade(Struct, frozen=True):
+    """Why a commit that is due could not be made; the next request tries again."""
+
+    rule: str
+    reason: str
+
+
 class IngestReplayed(Struct, frozen=True):
-    """What became of each message, in their order; commits that were due, and why others could not be made."""
+    """What became of each message, in their order; all commits of this repository that were due, and why others could not be
+    made."""
 
     results: list[IngestResult]
-    commits: list[str]
-    commits_failed: list[str]
+    commits: list[IngestMade]
+    commits_failed: list[IngestNotMade]
 
 
 @routes.get(_RULES, "listIngestRules", Permission.READ, answers={200: IngestRuleList, 404: Error})
@@ -291,18 +306,20 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
 )
 def replay(call: Call, repository: str, body: IngestReplay) -> Response:
     """Process recorded events, as of a dead-letter queue, by the rules of this repository; what was processed before changes
-    nothing."""
+    nothing. Commits that are due by now are made, also without any message."""
     opened = call.lake.repository(repository)
     for branch in {rule.branch for rule in RuleStore(call.lake.tables).of(opened.repository).rules} or {""}:
         call.identity.require(Permission.WRITE, repository, branch)
     ingester = Ingester(call.lake, opened.clock, OperationCommits(call.runner, call.settings.operation_records))
     messages = [Message(str(number), text) for number, text in enumerate(body.messages)]
     results, batch = ingester.process_messages(messages, opened.repository)
+    due = ingester.commit_due(opened.repository)
+    made, not_made = (*batch.commits, *due.commits), (*batch.commits_failed, *due.commits_failed)
     return json_response(
         IngestReplayed(
             [IngestResult(result.outcome.value, result.reason) for result in results],
-            [made.commit.id for made in batch.commits],
-            [f"rule {failed.rule!r}: {failed.reason}" for failed in batch.commits_failed],
+            [IngestMade(one.rule, commit_document(one.commit)) for one in made],
+            [IngestNotMade(one.rule, one.reason) for one in not_made],
         )
     )
 

@@ -11,18 +11,20 @@ import typer
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.options import AsJson, LakeOption, Metadata, check_utf8, parse_metadata
-from graveler.cli.places import Named, folder_of_lake, open_own_lake, refuse_own_lake
+from graveler.cli.places import Named, connection_to, expect_local_files, open_own_lake, own_folder, refuse_own_lake
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_prefix, parse_repository
 from graveler.cli.values import commit_line, count
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
+    from graveler.cli.ingesting import OwnIngest
     from graveler.ingest.events import ObjectEvent
     from graveler.ingest.ingester import Batch
     from graveler.ingest.rules import Rule
-    from graveler.lake.lake import Lake
-    from graveler.lake.repository import OpenRepository
+    from graveler.remote.ingest import RemoteIngest
+
+    Ingest = OwnIngest | RemoteIngest
 
 _BATCH = 480
 _SHOWN = 20
@@ -106,13 +108,12 @@ def add(
 
     JSON: one document, the rule.
     """
-    from graveler.ingest.rules import CommitPolicy, Deletes, Overwrites, Rule, RuleStore
+    from graveler.ingest.rules import CommitPolicy, Deletes, Overwrites, Rule
     from graveler.ingest.windows import Window
 
     to = parse_prefix(uri)
     if (layout or lateness) and not window:
         raise InvalidError("--window-layout and --lateness are about clock windows; they go with --window")
-    opened = open_own_lake(lake)
     policy = CommitPolicy(after_objects, after_seconds, marker, Window(window, layout, lateness) if window else None)
     rule = Rule(
         name,
@@ -130,7 +131,7 @@ def add(
         import msgspec
 
         rule = msgspec.structs.replace(rule, message=message)
-    made = RuleStore(opened.tables).add(opened, to.repository, rule)
+    made = _ingest(lake).add(to.repository, rule)
     screen = output()
     if as_json:
         screen.json(_rule_json(to.repository, made))
@@ -151,12 +152,11 @@ def list_(name: Repository, lake: LakeOption = None, as_json: AsJson = False) ->
       {name, source, repository, branch, destination, suffixes, deletes,
       overwrites, commit, message, metadata, verify, id}.
     """
-    opened = open_own_lake(lake)
-    repository = opened.repository(parse_repository(name)).repository
+    repository = parse_repository(name)
     screen = output()
-    for rule in _rules_of(opened, repository.name):
+    for rule in _ingest(lake).rules(repository):
         if as_json:
-            screen.json(_rule_json(repository.name, rule))
+            screen.json(_rule_json(repository, rule))
         else:
             screen.line(
                 f"{screen.paint(rule.name, 'bold')}  {screen.safe(rule.source)} → "
@@ -174,14 +174,11 @@ def remove(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: A
 
     JSON: one document, the rule that was removed.
     """
-    from graveler.ingest.rules import RuleStore
-
-    opened = open_own_lake(lake)
-    repository = opened.repository(parse_repository(name)).repository
-    removed = RuleStore(opened.tables).remove(repository, rule)
+    repository = parse_repository(name)
+    removed = _ingest(lake).remove(repository, rule)
     screen = output()
     if as_json:
-        screen.json(_rule_json(repository.name, removed))
+        screen.json(_rule_json(repository, removed))
         return
     screen.line(f"removed rule {screen.safe(removed.name)}")
 
@@ -203,10 +200,9 @@ def replay(
 
     JSON: a line {line, outcome, reason} for each of the file.
     """
-    from graveler.ingest.ingester import Ingester, Message
-    from graveler.lake.clock import SystemClock
+    from graveler.ingest.ingester import Message
 
-    ingester = Ingester(open_own_lake(lake), SystemClock())
+    ingester = _ingest(lake)
     screen = output()
     counts: dict[str, int] = {}
     failed = 0
@@ -253,13 +249,14 @@ def watch(
     """
     if interval < 0.1:
         raise InvalidError(f"looking every {interval} seconds is too often; 0.1 is the least")
-    where = folder_of_lake(f"watch {str(folder)!r}", lake)
-    opened = open_own_lake(lake)
+    expect_local_files(f"watch {str(folder)!r}", lake)
+    where = own_folder(lake)
+    ingest = _ingest(lake)
     root = folder.resolve()
     if not root.is_dir():
         raise NotFoundError(f"folder {str(folder)!r} does not exist; name one that does")
     try:
-        _watch(opened, root, where.resolve(), interval, once=once, as_json=as_json)
+        _watch(ingest, root, where, interval, once=once, as_json=as_json)
     except KeyboardInterrupt:
         raise InterruptedVerbError("what was staged until then is there; watching again goes on from it") from None
 
@@ -286,20 +283,14 @@ def reconcile(
       {rule, objects, linked, deleted, linked_count, deleted_count, refused,
       commits}; refused are {path, reason}.
     """
-    from graveler.ingest.reconcile import Reconciler
-    from graveler.lake.clock import SystemClock
-
-    opened = open_own_lake(lake)
-    repository = opened.repository(parse_repository(name))
-    wanted = [found for found in _rules_of(opened, repository.repository.name) if not rule or found.name == rule]
+    repository, ingest = parse_repository(name), _ingest(lake)
+    wanted = [found for found in ingest.rules(repository) if not rule or found.name == rule]
     if rule and not wanted:
-        raise NotFoundError(
-            f"repository {repository.repository.name!r} has no ingest rule {rule!r}; list the ones there are"
-        )
+        raise NotFoundError(f"repository {repository!r} has no ingest rule {rule!r}; list the ones there are")
     screen = output()
     refused = 0
     for found in wanted:
-        report = Reconciler(opened.tables, SystemClock()).reconcile(repository, found, dry_run=dry_run)
+        report = ingest.reconcile(repository, found, dry_run=dry_run)
         refused += len(report.refused)
         if as_json:
             screen.json(
@@ -333,16 +324,13 @@ def reconcile(
         raise typer.Exit(ExitCode.PRECONDITION)
 
 
-def _watch(lake: "Lake", root: Path, where: Path, interval: float, *, once: bool, as_json: bool) -> None:
-    from graveler.ingest.ingester import Ingester
-    from graveler.ingest.reconcile import Reconciler
+def _watch(ingest: "Ingest", root: Path, where: Path | None, interval: float, *, once: bool, as_json: bool) -> None:
     from graveler.ingest.watch import FolderWatch
     from graveler.lake.clock import SystemClock
 
     clock = SystemClock()
-    ingester = Ingester(lake, clock)
     found = FolderWatch(root, time.time_ns, lambda path: path.resolve() == where)
-    wanted = list(_rules_about(lake, root))
+    wanted = list(_rules_about(ingest, root))
     if not wanted:
         raise NotFoundError(f"no ingest rule is about {str(root)!r}; add one with `graveler ingest rules add`")
     screen = output()
@@ -352,26 +340,23 @@ def _watch(lake: "Lake", root: Path, where: Path, interval: float, *, once: bool
     while True:
         events = found.look()
         for at in range(0, len(events), _BATCH):
-            _show_batch(screen, events[at : at + _BATCH], ingester.process(events[at : at + _BATCH]), as_json=as_json)
+            _show_batch(screen, events[at : at + _BATCH], ingest.process(events[at : at + _BATCH]), as_json=as_json)
         if first:  # what went while nobody watched
             for repository, rule in wanted:
-                Reconciler(lake.tables, clock).reconcile(repository, rule)
+                ingest.reconcile(repository, rule, dry_run=False)
             first = False
-        _show_batch(screen, [], ingester.commit_due(), as_json=as_json)
+        _show_batch(screen, [], ingest.commit_due(), as_json=as_json)
         if once:
             return
         clock.sleep(interval)
 
 
-def _rules_about(lake: "Lake", root: Path) -> Iterator[tuple["OpenRepository", "Rule"]]:
-    from graveler.ingest.rules import RuleStore
-
+def _rules_about(ingest: "Ingest", root: Path) -> Iterator[tuple[str, "Rule"]]:
     folder = f"file://{root}/"
-    for rules_ in RuleStore(lake.tables).all():
-        about = [rule for rule in rules_.rules if rule.source.startswith(folder) or folder.startswith(rule.source)]
-        if about:
-            repository = lake.repository(rules_.repository)
-            yield from ((repository, rule) for rule in about)
+    for repository, listed in ingest.all_rules():
+        for rule in listed:
+            if rule.source.startswith(folder) or folder.startswith(rule.source):
+                yield repository, rule
 
 
 def _show_batch(screen: Screen, events: "list[ObjectEvent]", batch: "Batch", *, as_json: bool) -> None:
@@ -407,15 +392,19 @@ def _source(named: str, lake: Named | None) -> str:
     if "://" in named and not named.startswith("file://"):
         return named if named.endswith("/") else named + "/"
     folder = Path(named.removeprefix("file://")).expanduser().resolve()
-    folder_of_lake(f"ingest {named!r}", lake)
+    expect_local_files(f"ingest {named!r}", lake)
     refuse_own_lake(folder, lake)
     return f"file://{folder}/" if folder != Path("/") else "file:///"
 
 
-def _rules_of(lake: "Lake", repository: str) -> "tuple[Rule, ...]":
-    from graveler.ingest.rules import RuleStore
+def _ingest(lake: Named | None) -> "Ingest":
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.ingest import RemoteIngest
 
-    return RuleStore(lake.tables).of(lake.repository(repository).repository).rules
+        return RemoteIngest(connection)
+    from graveler.cli.ingesting import OwnIngest
+
+    return OwnIngest(open_own_lake(lake))
 
 
 def _rule_json(repository: str, rule: "Rule") -> Json:

@@ -1,0 +1,57 @@
+"""Ingest into a lake of one's own, with the verbs of :class:`graveler.remote.ingest.RemoteIngest`."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from graveler.ingest.events import ObjectEvent
+from graveler.ingest.ingester import Batch, Ingester, Message, Result
+from graveler.ingest.reconcile import Reconciled, Reconciler
+from graveler.ingest.rules import Rule, RuleStore
+from graveler.lake.clock import SystemClock
+from graveler.lake.lake import Lake
+
+
+class OwnIngest:
+    """Ingest by this process."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._clock = SystemClock()
+        self._store = RuleStore(lake.tables)
+
+    def add(self, repository: str, rule: Rule) -> Rule:
+        """See :meth:`RuleStore.add`."""
+        return self._store.add(self._lake, repository, rule)
+
+    def rules(self, repository: str) -> tuple[Rule, ...]:
+        """The rules of a repository."""
+        return self._store.of(self._lake.repository(repository).repository).rules
+
+    def remove(self, repository: str, name: str) -> Rule:
+        """Remove a rule, which is the answer."""
+        return self._store.remove(self._lake.repository(repository).repository, name)
+
+    def all_rules(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
+        """The repositories that have rules, with these."""
+        return ((found.repository, found.rules) for found in self._store.all())
+
+    def process(self, events: Sequence[ObjectEvent]) -> Batch:
+        """See :meth:`Ingester.process`."""
+        return self._ingester.process(events)
+
+    def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
+        """See :meth:`Ingester.process_messages`."""
+        return self._ingester.process_messages(messages)
+
+    def commit_due(self) -> Batch:
+        """See :meth:`Ingester.commit_due`."""
+        return self._ingester.commit_due()
+
+    def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
+        """See :meth:`Reconciler.reconcile`."""
+        reconciler = Reconciler(self._lake.tables, self._clock)
+        return reconciler.reconcile(self._lake.repository(repository), rule, dry_run=dry_run)
+
+    @cached_property
+    def _ingester(self) -> Ingester:
+        return Ingester(self._lake, self._clock)

@@ -1,0 +1,166 @@
+"""Ingest into repositories behind the HTTP API: rules, events, comparing and repairing."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from graveler.errors import UnavailableError
+from graveler.ingest.events import ObjectEvent, to_line
+from graveler.ingest.ingester import Batch, Made, Message, NotMade, Outcome, Result, by_message, unwanted, worst
+from graveler.ingest.reconcile import Reconciled, Refused
+from graveler.ingest.rules import Rule
+from graveler.remote import answers
+from graveler.remote.connection import Connection
+from graveler.remote.lake import RemoteLake
+from graveler.remote.operations import RemoteOperations
+from graveler.remote.reading import PAGE
+
+_TOGETHER: Final = 480
+"""Messages of one request."""
+
+
+class _Rules(Struct, frozen=True):
+    pagination: answers.Pagination
+    results: list[Rule]
+
+
+class _Result(Struct, frozen=True):
+    outcome: Outcome
+    reason: str
+
+
+class _Commit(Struct, frozen=True):
+    rule: str
+    commit: answers.Commit
+
+
+class _NotMade(Struct, frozen=True):
+    rule: str
+    reason: str
+
+
+class _Replayed(Struct, frozen=True):
+    results: list[_Result]
+    commits: list[_Commit]
+    commits_failed: list[_NotMade]
+
+
+class _Started(Struct, frozen=True):
+    id: str
+
+
+class _Reconciliation(Struct, frozen=True):
+    completed: bool
+    objects: int = 0
+    linked_count: int = 0
+    deleted_count: int = 0
+    linked: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    commits: tuple[str, ...] = ()
+
+
+class RemoteIngest:
+    """Ingest by a server. Each verb is one request unless it says otherwise."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, repository: str, rule: Rule) -> Rule:
+        """Add a rule. Errors as of :meth:`graveler.ingest.rules.RuleStore.add`."""
+        document = msgspec.to_builtins(rule)
+        return self._connection.call("POST", _rules(repository), None, document).read(Rule)
+
+    def rules(self, repository: str) -> tuple[Rule, ...]:
+        """The rules of a repository, by name."""
+        found: list[Rule] = []
+        after: str | None = ""
+        while after is not None:
+            page = self._connection.get(_rules(repository), _Rules, {"after": after, "amount": PAGE})
+            found += page.results
+            after = page.pagination.next_after
+        return tuple(found)
+
+    def remove(self, repository: str, name: str) -> Rule:
+        """Remove a rule, which is the answer. Cost: two requests. :class:`NotFoundError`."""
+        path = (*_rules(repository), name)
+        removed = self._connection.get(path, Rule)
+        self._connection.call("DELETE", path)
+        return removed
+
+    def all_rules(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
+        """The repositories that have rules, with these. Cost: one request for each repository, and for each thousand."""
+        lake = RemoteLake(self._connection)
+        after: str | None = ""
+        while after is not None:
+            page = lake.repositories(after=after, amount=PAGE)
+            for repository in page.results:
+                if rules := self.rules(repository.name):
+                    yield repository.name, rules
+            after = page.next_after
+
+    def process(self, events: Sequence[ObjectEvent]) -> Batch:
+        """Stage what events say, by all rules, and commit what is due by these. Cost: that of :meth:`all_rules`; for each
+        repository one request for each 480 events that its rules may be about."""
+        results: list[Result | None] = [None] * len(events)
+        made: list[Made] = []
+        not_made: list[NotMade] = []
+        for repository, rules in self.all_rules():
+            buckets = {rule.bucket for rule in rules}
+            chosen = iter([at for at, event in enumerate(events) if event.bucket in buckets])
+            while some := list(islice(chosen, _TOGETHER)):
+                found = self._replay(repository, [to_line(events[at]).decode() for at in some])
+                for at, result in zip(some, found.results, strict=True):
+                    there = results[at]
+                    results[at] = result if there is None else worst(there, result)
+                made += found.commits
+                not_made += found.commits_failed
+        told = [result or unwanted(event) for result, event in zip(results, events, strict=True)]
+        return Batch(tuple(told), tuple(made), tuple(not_made))
+
+    def process_messages(self, messages: Sequence[Message]) -> tuple[list[Result], Batch]:
+        """As :meth:`process`, of a queue's messages: the worst result of the events in each, in their order."""
+        return by_message(messages, self.process)
+
+    def commit_due(self) -> Batch:
+        """Make every commit that is due, of all rules. Cost: that of :meth:`all_rules`, and a request for each repository that
+        has some."""
+        found = [self._replay(repository, []) for repository, _ in self.all_rules()]
+        return Batch(
+            (),
+            tuple(one for batch in found for one in batch.commits),
+            tuple(one for batch in found for one in batch.commits_failed),
+        )
+
+    def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
+        """Compare a rule's source with its branch, repair, and wait for it. Cost: two requests, one for each look at how far it
+        is, and one for each commit that was due."""
+        path = ("repositories", repository, "ingest", "reconciliations")
+        begun = self._connection.call("POST", path, None, {"rule": rule.name, "dry_run": dry_run}).read(_Started)
+        RemoteOperations(self._connection, repository).wait(begun.id)
+        made = self._connection.get((*path, begun.id), _Reconciliation)
+        if not made.completed:
+            raise UnavailableError(f"operation {begun.id} is completed, and has no report; reconcile again")
+        commits = tuple(
+            self._connection.get(("repositories", repository, "commits", commit), answers.Commit).value()
+            for commit in made.commits
+        )
+        return Reconciled(
+            made.objects, made.linked_count, made.deleted_count, made.linked, made.deleted, made.refused, commits
+        )
+
+    def _replay(self, repository: str, messages: Sequence[str]) -> Batch:
+        path = ("repositories", repository, "ingest", "replay")
+        found = self._connection.call("POST", path, None, {"messages": messages}).read(_Replayed)
+        return Batch(
+            tuple(Result(one.outcome, one.reason) for one in found.results),
+            tuple(Made(repository, one.rule, one.commit.value()) for one in found.commits),
+            tuple(NotMade(repository, one.rule, one.reason) for one in found.commits_failed),
+        )
+
+
+def _rules(repository: str) -> tuple[str, ...]:
+    return ("repositories", repository, "ingest", "rules")
