@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from graveler.lake.place import FolderLake
 from graveler.server.answers import RequestError
-from graveler.server.bodies import Body, CutShortError, read_body
+from graveler.server.bodies import Body, CutShortError, read_body, read_small_body
 from graveler.server.events import answer_of, event_of
 from graveler.server.requests import Receive, Request, request_of
 from graveler.server.settings import ServerSettings
@@ -41,6 +41,12 @@ def read(head: Request, receive: Receive, seen: Callable[[Body], None] | None = 
     """The body that is read; ``seen`` is called while its file is there."""
 
     async def reading() -> Body:
+        body = await read_small_body(head, receive, SETTINGS)
+        if body is not None:
+            assert body.file is None
+            if seen is not None:
+                seen(body)
+            return body
         async with read_body(head, receive, SETTINGS, DISK, lambda: None) as body:
             if seen is not None:
                 seen(body)
@@ -126,6 +132,19 @@ def test_large_bodies_lie_in_a_file_meanwhile(size: int) -> None:
 
     body = read(request("POST", "/x", data), arriving(data[:50], data[50:]), seen)
     assert body.file is None or not body.file.exists()
+
+
+def test_a_small_body_of_known_length_stays_in_memory_and_no_other() -> None:
+    for size, headers, small in (
+        (100, {}, True),
+        (101, {}, False),
+        (50, {"content-type": "application/json"}, True),
+        (0, {}, True),
+        (10, {"transfer-encoding": "chunked"}, False),
+    ):
+        head = request("POST", "/x", bytes(size), headers)
+        found = asyncio.run(read_small_body(head, arriving(bytes(size)), SETTINGS))
+        assert (found is not None) is small
 
 
 @pytest.mark.parametrize(

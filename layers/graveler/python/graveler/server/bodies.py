@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.server.answers import RequestError
-from graveler.server.requests import Receive, Request
+from graveler.server.requests import Message, Receive, Request
 from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 
@@ -47,6 +47,12 @@ def declared_length(request: Request) -> int | None:
     return int(said)
 
 
+def has_body(request: Request) -> bool:
+    """Does anything follow the head? :class:`RequestError` as :func:`declared_length`."""
+    length = declared_length(request)
+    return length != 0 and (length is not None or "transfer-encoding" in request.headers)
+
+
 async def pieces(request: Request, receive: Receive, limit: int) -> AsyncIterator[bytes]:
     """The body as it arrives, in pieces of :data:`PIECE` bytes or a little more; the last one may be smaller.
 
@@ -56,20 +62,14 @@ async def pieces(request: Request, receive: Receive, limit: int) -> AsyncIterato
     length = declared_length(request)
     if length is not None and length > limit:
         raise RequestError(413, f"the body has {length:,} bytes; at most {limit:,} are taken here")
-    if length == 0 or (length is None and "transfer-encoding" not in request.headers):
+    if not has_body(request):
         return
     arrived = 0
     held: list[bytes] = []
     size = 0
     more = True
     while more:
-        try:
-            async with asyncio.timeout(SILENCE_SECONDS):
-                message = await receive()
-        except TimeoutError:
-            raise RequestError(408, f"nothing arrived of the body for {SILENCE_SECONDS:.0f} seconds") from None
-        if message["type"] != "http.request":
-            raise CutShortError(400, f"the body ended after {arrived:,} bytes, before it was complete; send it again")
+        message = await _arrival(receive, arrived)
         more = message.get("more_body", False)
         piece = message.get("body", b"")
         arrived += len(piece)
@@ -80,10 +80,50 @@ async def pieces(request: Request, receive: Receive, limit: int) -> AsyncIterato
         if size >= PIECE:
             yield b"".join(held)
             held, size = [], 0
-    if length is not None and arrived < length:
-        raise CutShortError(400, f"the body ended after {arrived:,} of {length:,} bytes; send it again")
+    _check_complete(arrived, length)
     if size:
         yield b"".join(held)
+
+
+async def _arrival(receive: Receive, arrived: int) -> Message:
+    """The next message of a body, of which so many bytes have arrived."""
+    try:
+        async with asyncio.timeout(SILENCE_SECONDS):
+            message = await receive()
+    except TimeoutError:
+        raise RequestError(408, f"nothing arrived of the body for {SILENCE_SECONDS:.0f} seconds") from None
+    if message["type"] != "http.request":
+        raise CutShortError(400, f"the body ended after {arrived:,} bytes, before it was complete; send it again")
+    return message
+
+
+def _check_complete(arrived: int, length: int | None) -> None:
+    if length is not None and arrived < length:
+        raise CutShortError(400, f"the body ended after {arrived:,} of {length:,} bytes; send it again")
+
+
+async def read_small_body(request: Request, receive: Receive, settings: ServerSettings) -> Body | None:
+    """The whole body, if its length is told and it may stay in memory; None, and nothing is read, if it is to be read by
+    :func:`read_body`. Most requests have none, or a small one. :class:`RequestError` as :func:`pieces`."""
+    if not has_body(request):
+        return Body()
+    length = declared_length(request)
+    if length is None or length > min(_limit(request, settings), settings.spool_bytes):
+        return None
+    data = b""
+    more = True
+    while more:
+        message = await _arrival(receive, len(data))
+        data += message.get("body", b"")
+        more = message.get("more_body", False)
+    _check_complete(len(data), length)
+    return Body(data)
+
+
+def _limit(request: Request, settings: ServerSettings) -> int:
+    """Bytes that a body of this kind may have."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return settings.max_json_bytes if kind == "application/json" else settings.max_upload_bytes
 
 
 @asynccontextmanager
@@ -92,9 +132,7 @@ async def read_body(
 ) -> AsyncIterator[Body]:
     """The whole body. What is larger than ``settings.spool_bytes`` is written to a file by ``disk``; ``before_file`` runs there
     first and may refuse. :class:`RequestError` as :func:`pieces`."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    limit = settings.max_json_bytes if kind == "application/json" else settings.max_upload_bytes
-    arriving = pieces(request, receive, limit)
+    arriving = pieces(request, receive, _limit(request, settings))
     begun: list[bytes] = []
     size = 0
     async for piece in arriving:

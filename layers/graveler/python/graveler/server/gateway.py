@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import Any, Final, Protocol
 
 from graveler.server.answers import Answer, Pieces, RequestError, json_error
-from graveler.server.bodies import Body, read_body
+from graveler.server.bodies import Body, read_body, read_small_body
 from graveler.server.data_plane import DataPlane
 from graveler.server.events import answer_of, event_of
 from graveler.server.metrics import Metrics
@@ -94,6 +94,9 @@ class Gateway:
                 raise _RefusedError(answer_of(refusal, request.method))
 
         try:
+            small = await read_small_body(request, receive, self._settings)
+            if small is not None:
+                return await self._handlers.run(self._handle, request, small, request_id)
             async with read_body(request, receive, self._settings, self._disk, admit) as body:
                 return await self._handlers.run(self._handle, request, body, request_id)
         except RequestError as error:
