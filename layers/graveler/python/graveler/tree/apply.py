@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -218,8 +219,8 @@ def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], 
             writer.copy(tree, after, before)
             after = before
         if number == len(tree):
-            present = ((key, packed) for key, packed in chain([change], source.rest()) if packed is not None)
-            for keys, packed in batches(present):
+            present = filter(itemgetter(1), chain([change], source.rest()))  # None is a removal, and no record is empty
+            for keys, packed in batches(cast(Iterator[tuple[bytes, bytes]], present)):
                 writer.add(keys, packed)
             return
         last = tree.lasts[number] if upto is None else min(upto, tree.lasts[number])
