@@ -326,11 +326,12 @@ def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -
     answers={200: ObjectErrorList, 400: Error, 403: Error, 404: Error},
 )
 def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, body: PathList) -> Response:
-    """Remove up to 1,000 objects from the branch. What cannot be a path is reported, and the others go."""
+    """Remove up to 1,000 objects from the branch. What cannot be a path is reported, and the others go; an empty one names
+    nothing, which Spark relies on."""
     _bounded(body.paths)
     good: list[str] = []
     errors: list[ObjectError] = []
-    for path in body.paths:
+    for path in filter(None, body.paths):
         try:
             encode_key(path)
             good.append(path)
