@@ -23,7 +23,7 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-newest check openapi format bench soak lock clean
+.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-newest check openapi format bench soak soak-spark soak-tests soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -104,17 +104,30 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
 	    tests/tree tests/storage tests/history tests/staging tests/lake
 
-soak: setup spark-tools  ## the long campaigns: faults, interleavings, processes, merges, histories; lines that no test would miss
-	@export GRAVELER_SCHEDULES=$${GRAVELER_SCHEDULES:-20000} GRAVELER_SOAK_SECONDS=$${GRAVELER_SOAK_SECONDS:-60} \
-	    GRAVELER_MERGE_CASES=$${GRAVELER_MERGE_CASES:-200000} GRAVELER_MERGES=$${GRAVELER_MERGES:-20000} \
-	    GRAVELER_HISTORIES=$${GRAVELER_HISTORIES:-40000} GRAVELER_EXAMPLES=$${GRAVELER_EXAMPLES:-5000} \
-	    GRAVELER_FAULTS=$${GRAVELER_FAULTS:-1000} GRAVELER_UNIVERSE=$${GRAVELER_UNIVERSE:-9} \
-	    GRAVELER_REQUESTS=$${GRAVELER_REQUESTS:-300} GRAVELER_FUZZ_EXAMPLES=$${GRAVELER_FUZZ_EXAMPLES:-200} \
-	    GRAVELER_PATCH_COMMITS=$${GRAVELER_PATCH_COMMITS:-4000} \
-	    GRAVELER_MEMORY_RECORDS=$${GRAVELER_MEMORY_RECORDS:-3000000} GRAVELER_INGEST_EVENTS=$${GRAVELER_INGEST_EVENTS:-20000}; \
-	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark; \
-	$(MAKE) --no-print-directory test-spark35 TESTS=tests/spark; \
-	$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
+soak: soak-spark soak-tests soak-mutations  ## the long campaigns, an hour: faults, interleavings, processes, merges, histories
+
+soak-spark soak-tests: export GRAVELER_SCHEDULES ?= 20000
+soak-spark soak-tests: export GRAVELER_SOAK_SECONDS ?= 60
+soak-spark soak-tests: export GRAVELER_MERGE_CASES ?= 200000
+soak-spark soak-tests: export GRAVELER_MERGES ?= 20000
+soak-spark soak-tests: export GRAVELER_HISTORIES ?= 40000
+soak-spark soak-tests: export GRAVELER_EXAMPLES ?= 2000
+soak-spark soak-tests: export GRAVELER_FAULTS ?= 400
+soak-spark soak-tests: export GRAVELER_UNIVERSE ?= 9
+soak-spark soak-tests: export GRAVELER_REQUESTS ?= 300
+soak-spark soak-tests: export GRAVELER_FUZZ_EXAMPLES ?= 200
+soak-spark soak-tests: export GRAVELER_PATCH_COMMITS ?= 4000
+soak-spark soak-tests: export GRAVELER_MEMORY_RECORDS ?= 3000000
+soak-spark soak-tests: export GRAVELER_INGEST_EVENTS ?= 20000
+
+soak-spark: setup spark-tools  ## of it, what runs on Spark, and all of that on Spark 3.5 too
+	@$(SPARK_VENV)/bin/python -m pytest -v -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark
+	@$(MAKE) --no-print-directory test-spark35 TESTS=tests/spark
+
+soak-tests: setup  ## of it, all other tests, in their long forms
+	@$(BIN)/python -m pytest -v -n 2 --durations=40 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
+
+soak-mutations: setup  ## of it: lines that keep promises, each removed; a test has to miss it
 	@$(BIN)/python -m tests.mutations
 
 openapi: setup  ## write docs/openapi.json again, from the routes
