@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from graveler.errors import AlreadyExistsError, BusyError, CorruptError, NotFoundError, UnavailableError
+from graveler.errors import AlreadyExistsError, BusyError, BytesGoneError, CorruptError, NotFoundError, UnavailableError
 from graveler.model import ObjectEntry
 from graveler.remote import connection as connections
 from graveler.remote import transfers
@@ -89,6 +89,12 @@ def test_an_object_that_was_replaced_is_not_mixed_with_the_new_one(
     script.will(CONFIG, stat(script, checksum="0" * 32))
     with pytest.raises(BusyError, match="was replaced in 'main'"):
         repository.bytes_in("main", ENTRY)
+
+
+def test_bytes_that_the_store_has_not_any_more_are_told(script: Scripted, repository: RemoteRepository) -> None:
+    script.will(CONFIG, stat(script), Reply(404, b"<?xml version='1.0'?><Error><Code>NoSuchKey</Code></Error>"))
+    with pytest.raises(BytesGoneError, match="the bytes of object 'a' of 'main' are gone: nothing is at "):
+        list(repository.bytes_in("main", ENTRY))
 
 
 def test_an_empty_object_is_no_request(script: Scripted, repository: RemoteRepository) -> None:

@@ -36,6 +36,8 @@ def test_an_object_is_a_plain_file_at_its_address(store: FolderObjects, tmp_path
     assert (tmp_path / "top" / "a b" / "c%20d").read_bytes() == b"x"
     assert FolderObjects(tmp_path, "s3://bucket/lake/").namespace == "s3://bucket/lake"
     assert FolderObjects(Path("/")).namespace + "/etc/x" == "file:///etc/x"
+    with pytest.raises(ObjectMissingError, match=f"^file://{tmp_path}/gone does not exist"):
+        FolderObjects(Path("/")).get(f"{tmp_path}/gone"[1:])
 
 
 def test_the_umask_decides_who_may_read(store: FolderObjects, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, Final
 
-from graveler.errors import BusyError, CorruptError, InvalidError, NotFoundError, UnavailableError
+from graveler.errors import BusyError, BytesGoneError, CorruptError, InvalidError, NotFoundError, UnavailableError
 from graveler.model import ObjectEntry
 from graveler.remote.answers import Config, MultipartUpload, ObjectStats, PartURL, StagingLocation
 from graveler.remote.connection import Connection, OpenFile
@@ -38,12 +38,13 @@ class Transfers:
 
     def read(self, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
         """The bytes of an object that was looked up in ``ref``, in pieces. Cost: one request for a URL, unless there is one from
-        before, and one object read. :class:`BusyError` if the object was replaced meanwhile, and can't be found any more."""
+        before, and one object read. :class:`BusyError` if the object was replaced meanwhile, and can't be found any more;
+        :class:`BytesGoneError` if the store has no bytes of it."""
         if entry.size == 0 or length == 0:
             return iter(())
         if not self._presigned():
             return self._read_through(ref, entry, start, length)
-        return self._connection.bytes_at(self._url(ref, entry), start, length)
+        return self._read_at(self._url(ref, entry), ref, entry, start, length)
 
     def prepare(self, ref: str, entry: ObjectEntry) -> None:
         """See to it that this version of the object can be read for a while, also when ``ref`` has another one. Cost: one
@@ -73,6 +74,12 @@ class Transfers:
             while len(self._urls) > _KEPT_URLS:
                 self._urls.popitem(last=False)
         return found.physical_address
+
+    def _read_at(self, url: str, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
+        try:
+            yield from self._connection.bytes_at(url, start, length)
+        except NotFoundError:
+            raise BytesGoneError(entry.path, ref, entry.address) from None
 
     def _read_through(self, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
         end = entry.size if length is None else min(entry.size, start + length)

@@ -22,7 +22,7 @@ class ObjectMissingError(NotFoundError):
 
     def __init__(self, namespace: str, key: str) -> None:
         self.namespace, self.key = namespace, key
-        super().__init__(f"{namespace.rstrip('/')}/{key} does not exist in the object store")
+        super().__init__(f"{namespace}/{key} does not exist in the object store")
 
 
 class ObjectConditionError(PreconditionError):
@@ -30,7 +30,7 @@ class ObjectConditionError(PreconditionError):
 
     def __init__(self, namespace: str, key: str, condition: str) -> None:
         self.namespace, self.key, self.condition = namespace, key, condition
-        super().__init__(f"{namespace.rstrip('/')}/{key}: not so any more: {condition}")
+        super().__init__(f"{namespace}/{key}: not so any more: {condition}")
 
 
 class UploadMissingError(NotFoundError):
@@ -39,7 +39,7 @@ class UploadMissingError(NotFoundError):
     def __init__(self, namespace: str, key: str, upload_id: str) -> None:
         self.namespace, self.key, self.upload_id = namespace, key, upload_id
         super().__init__(
-            f"{namespace.rstrip('/')}/{key} has no upload {upload_id!r} under way; it was completed or aborted, or begin one"
+            f"{namespace}/{key} has no upload {upload_id!r} under way; it was completed or aborted, or begin one"
         )
 
 
