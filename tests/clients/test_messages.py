@@ -11,7 +11,7 @@ import lakefs_sdk
 import pytest
 from lakefs_spec import LakeFSFileSystem
 
-from tests.clients.support import Served, Wire, new_name
+from tests.clients.support import Query, Served, Wire, new_name
 
 
 @pytest.fixture
@@ -31,16 +31,17 @@ def change(wire: Wire, base: str) -> Callable[..., None]:
 
 def test_what_is_not_there(wire: Wire, base: str) -> None:
     nowhere = f"/repositories/{new_name()}"
-    for method, path, query, message in [
-        ("GET", nowhere, "", "repository not found"),
-        ("DELETE", nowhere, "", "repository not found"),
-        ("GET", f"{nowhere}/refs/main/commits", "", "repository not found"),
-        ("GET", f"{base}/commits/bad_ref", "", "commit not found"),
-        ("GET", f"{base}/branches/bad", "", "branch not found"),
-        ("GET", f"{base}/tags/bad", "", "tag not found"),
+    asked: list[tuple[str, str, Query, str]] = [
+        ("GET", nowhere, {}, "repository not found"),
+        ("DELETE", nowhere, {}, "repository not found"),
+        ("GET", f"{nowhere}/refs/main/commits", {}, "repository not found"),
+        ("GET", f"{base}/commits/bad_ref", {}, "commit not found"),
+        ("GET", f"{base}/branches/bad", {}, "branch not found"),
+        ("GET", f"{base}/tags/bad", {}, "tag not found"),
         ("GET", f"{base}/refs/main/objects/stat", {"path": "none"}, "object not found"),
-        ("DELETE", "/auth/users/nobody", "", "user not found"),
-    ]:
+        ("DELETE", "/auth/users/nobody", {}, "user not found"),
+    ]
+    for method, path, query, message in asked:
         said = wire(method, path, query).expect(404).json()
         assert said["message"] == message
         assert len(said["detail"]) > len("nobody")
