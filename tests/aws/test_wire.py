@@ -13,7 +13,7 @@ from msgspec import structs
 from graveler.storage.aws_requests import Retries
 from tests.aws.conftest import Proxies
 from tests.aws.scene import AwsScene, Servers, servers
-from tests.lake.faults import CASES, Case, Start, _go_on, _run, _settled, client, public, seen, start
+from tests.lake.faults import CASES, Case, Start, attempt, client, go_on, public, seen, settled, start
 from tests.lake.support import NAME
 from tests.support.proxy import (
     Dropped,
@@ -77,13 +77,13 @@ def test_a_verb_whose_every_request_is_troubled_once(
         proxy.begin(every_other(trouble))
     after = deepcopy(begin.model)
     case.effect(after)
-    assert _run(case, client(scene.through(troubled)), scene, again=False, must=True)
+    assert attempt(case, client(scene.through(troubled)), scene, again=False, must=True)
     assert all(proxy.seen for proxy in proxies)
     for proxy in proxies:
         proxy.release()
-    state = _settled(case, scene, begin.model, after, acknowledged=True)
-    assert _run(case, client(scene), scene, again=True, must=True)
-    reached = deepcopy(_settled(case, scene, state, after, acknowledged=True))
-    _go_on(client(scene), scene, reached, "next")
+    state = settled(case, scene, begin.model, after, acknowledged=True)
+    assert attempt(case, client(scene), scene, again=True, must=True)
+    reached = deepcopy(settled(case, scene, state, after, acknowledged=True))
+    go_on(client(scene), scene, reached, "next")
     assert seen(client(scene)) == public(reached)
     assert client(scene).fsck(NAME).remaining == ()
