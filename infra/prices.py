@@ -22,4 +22,32 @@ HTTP_REQUEST: Final = 1.0e-6
 INVOCATION: Final = 0.2e-6
 GB_SECOND: Final = 13.3334e-6
 """Lambda on arm64."""
+SCRATCH_GB_SECOND: Final = 30.9e-9
+"""Lambda: ``/tmp`` beyond the first 512 MiB."""
 LOG_GB: Final = 0.5
+
+TRANSITION: Final = 25e-6
+"""Step Functions, standard: one change of an execution's state."""
+OBJECT_EVENT: Final = 1.0e-6
+"""EventBridge: one event of S3, which a bucket's owner has to ask for. What rules hand on by the clock is free."""
+QUEUE_REQUEST: Final = 0.4e-6
+"""SQS, standard: a message sent, or up to ten received or deleted together."""
+
+ALARM_MONTH: Final = 0.10
+METRIC_MONTH: Final = 0.30
+"""CloudWatch: one figure of one function; by the hour in which it is told."""
+DASHBOARD_MONTH: Final = 3.0
+
+SHARED_GB_MONTH: Final = 0.30
+"""EFS, standard."""
+SHARED_READ_GB: Final = 0.03
+SHARED_WRITE_GB: Final = 0.06
+"""EFS, elastic throughput."""
+GATEWAY_ENDPOINT_MONTH: Final = 0.0
+"""How functions in a network reach S3 and DynamoDB."""
+INTERFACE_ENDPOINT_HOUR: Final = 0.01
+"""In one zone; how functions in a network start executions."""
+
+JOB_CPU_HOUR: Final = 0.042094
+JOB_GB_HOUR: Final = 0.004628
+"""EMR Serverless on arm64: a virtual processor, and memory; by the second, from one minute on."""

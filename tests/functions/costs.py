@@ -1,13 +1,15 @@
-"""``python -m tests.functions.costs --write`` puts the tables of costs into docs/deploy.md, at the prices of infra/prices.py.
+"""``python -m tests.functions.costs --write`` counts what verbs use, writes it down (``costs.json``), and makes the tables of
+docs/deploy.md of it (:mod:`tests.functions.cost_table`).
 
 Each verb is asked of its function, which runs from the built layer by Lambda's runtime client. Requests are counted on their way
-to DynamoDB and S3, units by the sizes of the items in them; what the function computes is measured. How long it waits is not
-known here, so that is an assumption: :data:`TABLE_SECONDS` and :data:`STORE_SECONDS` for each request, one after the other.
+to DynamoDB and S3, units by the sizes of the items in them; what the function computes is measured.
 """
 
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import md5
 from pathlib import Path
 from secrets import token_hex
@@ -16,61 +18,31 @@ from typing import Any, Final
 
 import msgspec
 
-from graveler.model import ObjectEntry, SplitParameters
-from infra import prices
+from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
+from graveler.lake.in_parts.asks import MergeAsk
+from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry, Repository, SplitParameters
+from graveler.operations.dispatch import Dispatcher
+from graveler.operations.parted import MERGE
+from graveler.operations.store import Operation
+from graveler.storage.s3_objects import S3Objects, S3Settings
+from tests.functions.cost_table import COUNTED, Costs, Used, table, transitions, write
 from tests.functions.events import event
 from tests.functions.runtime import Started
 from tests.functions.served import NAME, Served, serving
-from tests.infra.tools import ROOT
 from tests.lake.support import NAMESPACE, World
+from tests.storage.adapters import make_bucket
 from tests.support.capacity import Units, units_of
+from tests.support.servers import REGION, s3proxy
 
-DOCUMENT: Final = ROOT / "docs" / "deploy.md"
-BEGIN: Final = "<!-- costs: made by `python -m tests.functions.costs --write` -->\n"
-END: Final = "<!-- end of costs -->\n"
-
-TABLE_SECONDS: Final = 0.005
-STORE_SECONDS: Final = 0.03
-
-_OBJECTS: Final = 50_000
-_MEMORY_GB: Final = 1769 / 1024
-_LOG_BYTES: Final = 1500
-"""Of a request: its line of the gateway's log, its figures, and what Lambda writes about it."""
+OBJECTS: Final = 50_000
+PART_RECORDS: Final = 20_000
 _ROUNDS: Final = 20
 """How often a verb that changes nothing is asked, for the time that it takes."""
-
-
-class Used(msgspec.Struct, frozen=True):
-    """What one verb uses: DynamoDB's units, requests to it and to S3, seconds of a core in a function."""
-
-    read_units: float
-    write_units: float
-    table_requests: int
-    gets: int
-    puts: int
-    cpu: float
-
-    @property
-    def seconds(self) -> float:
-        """That the function is paid for: what it computes, and what it is assumed to wait."""
-        return self.cpu + self.table_requests * TABLE_SECONDS + (self.gets + self.puts) * STORE_SECONDS
-
-    @property
-    def dollars(self) -> float:
-        """What it costs, the gateway and the log included."""
-        served = (
-            prices.HTTP_REQUEST
-            + prices.INVOCATION
-            + self.seconds * _MEMORY_GB * prices.GB_SECOND
-            + _LOG_BYTES / 1e9 * prices.LOG_GB
-        )
-        return (
-            self.read_units * prices.READ_UNIT
-            + self.write_units * prices.WRITE_UNIT
-            + self.gets * prices.S3_GET
-            + self.puts * prices.S3_PUT
-            + served
-        )
+_BATCH: Final = 480
+"""Events that the function of ingest gets at once: ``infra.ingest.BATCH``."""
+_QUEUE_BATCH: Final = 10
+"""Messages that Lambda takes from a queue, or deletes, in one request."""
 
 
 class Meter:
@@ -85,26 +57,34 @@ class Meter:
         tables.answered, objects.answered = self._of_table, self._of_store
 
     def measure(self, function: Started, asked: dict[str, Any], *, rounds: int = 1) -> Used:
-        """One verb; with ``rounds``, its share of so many."""
+        """One verb; with ``rounds``, its share of so many. (That the key is looked at again now and then is nobody's share.)"""
+        answers, used = self.measure_all(function, [asked] * rounds)
+        assert all(answer["statusCode"] in (200, 201) for answer in answers), answers
+        counts = {name: getattr(used, name) // rounds for name in used.__struct_fields__}
+        return Used(**{**counts, "cpu": used.cpu / rounds})
+
+    def measure_all(self, function: Started, asked: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], Used]:
+        """Several events, one after the other: the answers, and what they used together."""
         with self._lock:
             self._units.clear()
             self._requests.clear()
         before = function.cpu_seconds()
-        for _ in range(rounds):
-            answer = function.invoke(asked)
-            assert answer["statusCode"] in (200, 201), answer
-        cpu = (function.cpu_seconds() - before) / rounds
-        requests = {name: number / rounds for name, number in self._requests.items()}
-        gets = requests.pop("GET", 0) + requests.pop("HEAD", 0)
-        puts = requests.pop("PUT", 0) + requests.pop("LIST", 0)
-        return Used(
-            sum(units.read for units in self._units) / rounds,
-            sum(units.write for units in self._units) / rounds,
-            round(sum(requests.values())),
-            round(gets),
-            round(puts),
-            cpu,
-        )
+        answers = [function.invoke(each) for each in asked]
+        cpu = function.cpu_seconds() - before
+        with self._lock:
+            requests = Counter(self._requests)
+            gets = requests.pop("GET", 0) + requests.pop("HEAD", 0)
+            puts = requests.pop("PUT", 0) + requests.pop("LIST", 0)
+            return answers, Used(
+                read_units=sum(units.read for units in self._units),
+                write_units=sum(units.write for units in self._units),
+                table_requests=sum(requests.values()),
+                gets=gets,
+                puts=puts,
+                cpu=round(cpu, 3),
+                invocations=len(asked),
+                requests=len(asked),
+            )
 
     def _of_table(self, operation: str, request: bytes, answer: bytes) -> None:
         with self._lock:
@@ -116,50 +96,149 @@ class Meter:
             self._requests[operation] += 1
 
 
-class Costs(msgspec.Struct, frozen=True):
-    """Of the verbs, and how many objects a range has."""
-
-    verbs: dict[str, Used]
-    a_range: int
+@contextmanager
+def counting(folder: Path, objects: int) -> Iterator[tuple[Served, Meter, OpenRepository]]:
+    """Functions on a lake of so many objects, all on ``main``, until the end of the block."""
+    with serving(folder) as served:
+        repository = served.lake.repository(NAME)
+        repository.link_many("main", [_imported(number) for number in range(objects)])
+        repository.commit("main", "all")
+        yield served, Meter(served), repository
 
 
 def costs(folder: Path) -> Costs:
     """Ask functions, and count."""
-    with serving(folder) as served:
-        meter = Meter(served)
-        repository = served.lake.repository(NAME)
-        repository.link_many("main", [_imported(number) for number in range(_OBJECTS)])
-        repository.commit("main", "all")
-        found: dict[str, Used] = {}
-        look = served.asked("GET", "/refs/main/objects/stat", query=f"path={_path(7)}")
-        with served.function("read") as read:
-            _warm(served, read)
-            found["stat, nothing in the cache"] = meter.measure(read, look)
-            found["stat, tree in the cache"] = meter.measure(read, look, rounds=_ROUNDS)
-            page = served.asked("GET", "/refs/main/objects/ls", query="amount=1000")
-            read.invoke(page)
-            found["list, a page of 1,000"] = meter.measure(read, page, rounds=_ROUNDS)
-        with served.function("write") as write:
-            body = {"physical_address": "s3://raw/a", "checksum": "0" * 32, "size_bytes": 1}
-            link = served.asked("PUT", "/branches/main/objects", query="path=linked", body=body)
-            _warm(served, write)
-            write.invoke(link)
-            found["link of an object"] = meter.measure(write, link, rounds=_ROUNDS)
-        repository.reset("main")
-        for amount in (1, 1000):
-            repository.link_many("main", [_imported(number, f"changed {amount}") for number in range(amount)])
-            with served.function("commit") as function:
-                _warm(served, function)
-                changes = served.asked("POST", "/branches/main/commits", body={"message": "m"})
-                found[f"commit of {amount:,} change{'s' * (amount > 1)}"] = meter.measure(function, changes)
-        repository.create_branch("dev", "main")
-        repository.link("dev", _imported(3, "on dev"))
-        repository.commit("dev", "on dev")
-        with served.function("merge") as function:
-            _warm(served, function)
-            merge = served.asked("POST", "/refs/dev/merge/main", body={"message": "merged"})
-            found["merge of a branch with 1 change"] = meter.measure(function, merge)
-        return Costs(found, _OBJECTS // len(repository.tree("main")))
+    with counting(folder, OBJECTS) as (served, meter, repository):
+        found = {
+            **of_requests(served, meter, repository),
+            **_of_commits(served, meter, repository),
+            "ingest of an object that lands": _of_ingest(served, meter, repository),
+        }
+        parts, long_merge = _of_a_long_merge(served, meter, repository)
+        return Costs(
+            verbs=found,
+            objects=OBJECTS,
+            a_range=OBJECTS // len(repository.tree("main")),
+            long_merge=long_merge,
+            parts=parts,
+            part_records=PART_RECORDS,
+            imported_bytes=_bytes_per_object(uploaded=False),
+            uploaded_bytes=_bytes_per_object(uploaded=True),
+        )
+
+
+def of_requests(served: Served, meter: Meter, repository: OpenRepository) -> dict[str, Used]:
+    """Verbs that are as dear in any lake, however large: looking, linking, a commit and a merge of one change."""
+    found: dict[str, Used] = {}
+    look = served.asked("GET", "/refs/main/objects/stat", query=f"path={_path(7)}")
+    with served.function("read") as read:
+        _warm(served, read)
+        found["stat, nothing in the cache"] = meter.measure(read, look)
+        found["stat, tree in the cache"] = meter.measure(read, look, rounds=_ROUNDS)
+        page = served.asked("GET", "/refs/main/objects/ls", query="amount=1000")
+        read.invoke(page)
+        found["list, a page of 1,000"] = meter.measure(read, page, rounds=_ROUNDS)
+    with served.function("write") as write_:
+        body = {"physical_address": "s3://raw/a", "checksum": "0" * 32, "size_bytes": 1}
+        link = served.asked("PUT", "/branches/main/objects", query="path=linked", body=body)
+        _warm(served, write_)
+        write_.invoke(link)
+        found["link of an object"] = meter.measure(write_, link, rounds=_ROUNDS)
+    repository.reset("main")
+    found["commit of 1 change"] = _of_commit(served, meter, repository, 1)
+    repository.create_branch("dev", "main")
+    repository.link("dev", _imported(3, "on dev"))
+    repository.commit("dev", "on dev")
+    with served.function("merge") as function:
+        _warm(served, function)
+        merge = served.asked("POST", "/refs/dev/merge/main", body={"message": "merged"})
+        found["merge of a branch with 1 change"] = meter.measure(function, merge)
+    return found
+
+
+def _of_commits(served: Served, meter: Meter, repository: OpenRepository) -> dict[str, Used]:
+    return {"commit of 1,000 changes": _of_commit(served, meter, repository, 1000)}
+
+
+def _of_commit(served: Served, meter: Meter, repository: OpenRepository, amount: int) -> Used:
+    repository.link_many("main", [_imported(number, f"changed {amount}") for number in range(amount)])
+    with served.function("commit") as function:
+        _warm(served, function)
+        return meter.measure(function, served.asked("POST", "/branches/main/commits", body={"message": "m"}))
+
+
+def _of_ingest(served: Served, meter: Meter, repository: OpenRepository) -> Used:
+    """Of one object's event, in a full batch."""
+    settings = S3Settings(REGION, s3proxy())
+    bucket = f"landing-{token_hex(6)}"
+    make_bucket(bucket, settings)
+    rules = RuleStore(served.lake.tables)
+    policy = CommitPolicy(objects=1_000_000)
+    rules.add(served.lake, NAME, Rule("landing", f"s3://{bucket}/", "main", "landed/", commit=policy))
+    store = S3Objects(bucket, "", settings)
+
+    def batch(first: int) -> dict[str, Any]:
+        records = []
+        for number in range(first, first + _BATCH):
+            etag = store.put(_path(number), b"x").etag
+            landed = {"key": _path(number), "size": 1, "etag": etag, "sequencer": f"{number:016X}"}
+            detail = {"bucket": {"name": bucket}, "object": landed}
+            body = {"detail-type": "Object Created", "time": "2026-01-31T14:05:06Z", "detail": detail}
+            records.append({"messageId": str(number), "body": msgspec.json.encode(body).decode()})
+        return {"Records": records}
+
+    with served.function("ingest") as function:
+        function.invoke(batch(0))
+        asked = batch(_BATCH)
+        answers, used = meter.measure_all(function, [asked])
+    assert answers == [{"batchItemFailures": []}]
+    repository.reset("main")
+    share = used * (1 / _BATCH)
+    return msgspec.structs.replace(share, requests=0, events=1, queue_requests=1 + 2 / _QUEUE_BATCH)
+
+
+class _Nobody:
+    """Its steps are taken here."""
+
+    def begin(self, repository: str, operation: Operation) -> None:
+        """Nothing."""
+
+
+def _of_a_long_merge(served: Served, meter: Meter, repository: OpenRepository) -> tuple[int, Used]:
+    """Of two branches of which each has changed a tenth of the objects, all over: how many parts it had, and what it used."""
+    repository.create_branch("left", "main")
+    repository.create_branch("right", "main")
+    for first, branch in ((0, "left"), (5, "right")):
+        repository.link_many(branch, [_imported(number, branch) for number in range(first, OBJECTS, 10)])
+        repository.commit(branch, branch)
+    small = served.lake.create_repository("small", f"{served.environment['GRAVELER_OBJECTS']}/small")
+    for branch in ("right", "left"):
+        small.create_branch(branch, "main")
+        small.link(branch, _imported(0 if branch == "left" else 1))
+        small.commit(branch, branch)
+    smaller = msgspec.structs.replace(
+        served, environment={**served.environment, "GRAVELER_PART_RECORDS": str(PART_RECORDS)}
+    )
+    with smaller.function("operate") as function:
+        _merged_in_parts(served, meter, function, small)
+        parts, used = _merged_in_parts(served, meter, function, repository)
+    assert repository.stat("right@", _path(10)).checksum == _imported(10, "left").checksum
+    return parts, msgspec.structs.replace(used, requests=1, transitions=transitions(parts))
+
+
+def _merged_in_parts(served: Served, meter: Meter, function: Started, repository: OpenRepository) -> tuple[int, Used]:
+    source = repository.branch("left").commit_id
+    ask = MergeAsk(source="left", source_id=source, destination="right", message="merged")
+    starter = Dispatcher(served.lake.tables, {MERGE: _Nobody()})
+    operation = starter.start(repository, MERGE, msgspec.json.encode(ask))
+    named: Repository = repository.repository
+    ids = {"repository": named.name, "operation": operation.id, "attempt": operation.attempt, "round": 0}
+    (planned,), used = meter.measure_all(function, [{"step": "plan", **ids}])
+    assert planned["state"] == "parts", planned
+    steps = [{"step": "part", "number": number, **ids} for number in planned["numbers"]]
+    answers, more = meter.measure_all(function, [*steps, {"step": "publish", **ids}])
+    assert answers[-1]["state"] == "ended", answers
+    return len(steps), used + more
 
 
 def _warm(served: Served, function: Started) -> None:
@@ -181,51 +260,6 @@ def _warm(served: Served, function: Started) -> None:
         assert function.invoke(asked)["statusCode"] in (200, 201)
 
 
-def table(measured: Costs) -> str:
-    """The tables of the document, in Markdown."""
-    one = measured.verbs["commit of 1 change"]
-    touched = 1_000_000 // measured.a_range
-    thousand = measured.verbs["commit of 1,000 changes"]
-    each = (thousand.read_units - one.read_units) / 999
-    million = Used(
-        round(one.read_units + 1e6 * each),
-        one.write_units,
-        round(one.table_requests + 1e6 * each * 4096 / (1 << 20)),
-        one.gets + touched,
-        one.puts + touched,
-        (thousand.cpu - one.cpu) * 1000,
-    )
-    rows = [
-        *((f"1,000,000 × {name}", measured.verbs[name], 1e6) for name in measured.verbs if name[0] in "sl"),
-        *((name, used, 1.0) for name, used in measured.verbs.items() if name[0] in "cm"),
-        ("commit of 1,000,000 neighbours (estimate)", million, 1.0),
-    ]
-    lines = [
-        f"Prices of {prices.DATE}.",
-        "",
-        "| what | read units | write units | S3 reads | S3 writes | of a core | US dollars |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {what} | {round(used.read_units, 1):g} | {round(used.write_units, 1):g} | {used.gets} | {used.puts} "
-        f"| {_time(used.cpu)} | {_money(used.dollars * times)} |"
-        for what, used, times in rows
-    ]
-    clean = 1_000_000 * (each * prices.READ_UNIT + prices.WRITE_UNIT)
-    lines += [
-        "",
-        f"All but the dollars are of one verb. The clean-up of 1,000,000 staged changes: {_money(clean)}.",
-        "",
-    ]
-    lines += ["| at rest | in ranges | US dollars a month |", "|---|---|---|"]
-    for kind, size in (("imported", _bytes_per_object(uploaded=False)), ("uploaded", _bytes_per_object(uploaded=True))):
-        for amount in (1_000_000, 1_000_000_000):
-            gigabytes = amount * size / 1e9
-            what = f"{amount:,} {kind} objects, {size:.0f} B each"
-            lines.append(f"| {what} | {gigabytes:.2f} GB | {_money(gigabytes * prices.S3_GB_MONTH)} |")
-    return "\n".join(lines) + "\n"
-
-
 def _bytes_per_object(*, uploaded: bool) -> float:
     world = World(SplitParameters())
 
@@ -236,9 +270,9 @@ def _bytes_per_object(*, uploaded: bool) -> float:
         name = world.main._names.new("main", made.path, world.clock.now() + number / 100)
         return msgspec.structs.replace(made, address=f"{NAMESPACE}/{name}")
 
-    world.main.link_many("main", [entry(number) for number in range(_OBJECTS)])
+    world.main.link_many("main", [entry(number) for number in range(OBJECTS)])
     world.main.commit("main", "all")
-    return sum(stored.size for stored in world.objects().list("_graveler/ranges/")) / _OBJECTS
+    return sum(stored.size for stored in world.objects().list("_graveler/ranges/")) / OBJECTS
 
 
 def _path(number: int) -> str:
@@ -253,20 +287,11 @@ def _imported(number: int, version: str = "1") -> ObjectEntry:
     return ObjectEntry(path, f"s3://raw/{path}", size, digest.hexdigest(), 1_700_000_000 + number)
 
 
-def _money(dollars: float) -> str:
-    return f"{dollars:.2f}" if dollars >= 0.1 else f"{dollars:.2g}" if dollars >= 1e-4 else f"{dollars:.6f}"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.0f} s"
-
-
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
-        made = table(costs(Path(temporary)))
+        made = costs(Path(temporary))
     if "--write" in sys.argv[1:]:
-        text = DOCUMENT.read_text()
-        head, rest = text.split(BEGIN)
-        DOCUMENT.write_text(head + BEGIN + made + END + rest.split(END)[1])
+        COUNTED.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
+        write(made)
     else:
-        sys.stdout.write(made)
+        sys.stdout.write(table(made))

@@ -15,6 +15,7 @@ from graveler.functions.traffic import Tier, Traffic
 from graveler.model import ObjectEntry
 from tests.functions.conftest import Handler
 from tests.functions.events import event
+from tests.infra.test_deploy_docs import FIGURES
 
 REPOSITORIES = "/api/v1/repositories"
 
@@ -117,6 +118,7 @@ def test_figures_have_one_dimension(write: Handler, capsys: pytest.CaptureFixtur
     write(event("GET", "/api/v1/healthcheck"), None)
     (line,) = figures(capsys.readouterr().out)
     assert line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
+    assert len(line["_aws"]["CloudWatchMetrics"][0]["Metrics"]) == FIGURES
     assert line["ColdStarts"] == [1.0]
     write(event("GET", "/api/v1/healthcheck"), None)
     (line,) = figures(capsys.readouterr().out)

@@ -7,10 +7,12 @@ import pytest
 
 from infra import prices
 from infra.settings import Settings
-from tests.functions.costs import BEGIN, DOCUMENT, END
+from tests.functions.cost_table import BEGIN, DOCUMENT, END, counted, table
 from tests.infra.tools import resources
 
 TEXT = DOCUMENT.read_text()
+FIGURES = 8
+"""Of a function, in an hour without trouble: tests/functions/test_entry.py counts them."""
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -42,9 +44,17 @@ def test_every_alarm_is_described(default: dict[str, dict[str, Any]]) -> None:
         assert kinds & set(described), name
 
 
-def test_the_costs_are_of_the_prices_that_are_there() -> None:
-    costs = TEXT.split(BEGIN)[1].split(END)[0]
-    assert costs.startswith(f"Prices of {prices.DATE}."), "python -m tests.functions.costs --write"
+def test_the_costs_are_those_that_were_counted_at_the_prices_that_are_there() -> None:
+    assert TEXT.split(BEGIN)[1].split(END)[0] == table(counted()), "python -m tests.functions.cost_table"
+
+
+def test_what_watching_costs_is_said(default: dict[str, dict[str, Any]]) -> None:
+    alarms = len(resources(default["observability"], "AWS::CloudWatch::Alarm"))
+    said = " ".join(TEXT.split())
+    assert f"{alarms} alarms {alarms * prices.ALARM_MONTH:.2f}" in said
+    assert f"the dashboard {prices.DASHBOARD_MONTH:.2f}" in said
+    for figures in (FIGURES, FIGURES + 1):
+        assert f"{figures * prices.METRIC_MONTH:.2f}" in said
 
 
 @pytest.mark.parametrize("command", re.findall(r"^make ([a-z-]+)$", TEXT, re.MULTILINE))
