@@ -1,0 +1,15 @@
+"""What the page says of an import of a billion objects is what the code counts, at the prices that are there."""
+
+from pathlib import Path
+
+from bench.spark_paper import count, paper
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+
+
+def test_the_page_has_the_table() -> None:
+    counted = count()
+    assert 8_000 < counted.objects / counted.ranges < 16_000
+    assert 1 <= counted.seam_gets <= 4, "two ranges on average"
+    assert counted.notes == 1
+    assert "\n".join(paper(1_000_000_000, 32, 4, counted)) in PAGE.read_text()
