@@ -14,6 +14,11 @@ from typing import Any, Final
 JOB_SECONDS: Final = 12 * 3600
 """Half the grace: what a job publishes later is refused."""
 
+ARCHIVE: Final = "environment.tar.gz"
+"""What the package's archive is called in the bucket of artifacts."""
+JOBS: Final = "jobs"
+"""The folder of the jobs' entry points there."""
+
 _PYTHON: Final = "./environment/bin/python"
 
 
@@ -27,10 +32,10 @@ def flow(
     connection: str = "",
     partition: str = "aws",
 ) -> dict[str, Any]:
-    """The definition. ``artifacts`` is the URL of the bucket with ``environment.tar.gz`` and ``jobs/<job>.py``; ``environment``
+    """The definition. ``artifacts`` is the URL of the bucket with :data:`ARCHIVE` and ``jobs/<job>.py``; ``environment``
     is what the jobs' drivers find in their environment. With an ``endpoint`` of the API, it is called by the ``connection``."""
     driver = {
-        "spark.archives": f"{artifacts}/environment.tar.gz#environment",
+        "spark.archives": f"{artifacts}/{ARCHIVE}#environment",
         "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON": _PYTHON,
         "spark.emr-serverless.driverEnv.PYSPARK_PYTHON": _PYTHON,
         "spark.executorEnv.PYSPARK_PYTHON": _PYTHON,
@@ -47,7 +52,7 @@ def flow(
                 "ExecutionTimeoutMinutes": JOB_SECONDS // 60,
                 "JobDriver": {
                     "SparkSubmit": {
-                        "EntryPoint.$": f"States.Format('{artifacts}/jobs/{{}}.py', $.job)",
+                        "EntryPoint.$": f"States.Format('{artifacts}/{JOBS}/{{}}.py', $.job)",
                         "EntryPointArguments.$": "$.arguments",
                         "SparkSubmitParameters": " ".join(f"--conf {name}={value}" for name, value in driver.items()),
                     }

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from infra.job_flow import ARCHIVE, JOBS
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCES: Final = ROOT / "layers" / "graveler" / "python" / "graveler"
 LOCK: Final = ROOT / "requirements-spark.lock"
@@ -52,11 +54,9 @@ def build(architecture: str = "arm64", into: Path = BUILD) -> Path:
     if architecture not in PLATFORMS:
         raise PackageError(f"architecture {architecture!r} is unknown; choose one of {', '.join(PLATFORMS)}")
     into.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(into / "jobs", ignore_errors=True)
-    shutil.copytree(
-        SOURCES / "spark" / "jobs", into / "jobs", ignore=lambda _, names: [n for n in names if n[0] == "_"]
-    )
-    (into / "jobs" / "frame.py").unlink()
+    shutil.rmtree(into / JOBS, ignore_errors=True)
+    shutil.copytree(SOURCES / "spark" / "jobs", into / JOBS, ignore=lambda _, names: [n for n in names if n[0] == "_"])
+    (into / JOBS / "frame.py").unlink()
     target = into / f"graveler-{architecture}-{_content_key(architecture)}.tar.gz"
     if target.exists():
         return target
@@ -143,7 +143,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PackageError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{archive} ({archive.stat().st_size / 2**20:.1f} MiB), jobs in {chosen.into / 'jobs'}\n")
+    sys.stdout.write(
+        f"{archive} ({archive.stat().st_size / 2**20:.1f} MiB), jobs in {chosen.into / JOBS}\n"
+        f"For the flow of graveler-spark, with the bucket that its output SparkArtifacts names:\n"
+        f"  aws s3 cp {archive} s3://BUCKET/{ARCHIVE}\n"
+        f"  aws s3 cp --recursive {chosen.into / JOBS} s3://BUCKET/{JOBS}\n"
+    )
     return 0
 
 

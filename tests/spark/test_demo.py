@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from graveler.lake.folder import create_folder_lake
 from graveler.spark.demo import tell_story
 from infra import spark_package
+from tests.infra.conftest import SPARK_JOBS
 from tests.test_docs import formed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +37,7 @@ def test_the_package_for_clusters_runs_the_jobs(tmp_path: Path) -> None:
         packed.extractall(tmp_path / "environment", filter="data")
     jobs = sorted(path.stem for path in (tmp_path / "jobs").iterdir())
     assert jobs[-1] == "import_"
+    assert set(jobs) >= {job["job"] for job in SPARK_JOBS.values()}, "what the deployment's schedules name"
     python = tmp_path / "environment" / "bin" / "python"
     environment = {"PATH": os.environ["PATH"], "GRAVELER_PYTHON": f"{sys.base_prefix}/bin/python3"}
     for arguments in (
