@@ -5,9 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from graveler.errors import GravelerError, InvalidError, NotFoundError
+from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError
 from graveler.lake.place import AwsLake, FolderLake
-from graveler.places import LAKE, OBJECTS, TABLES, Named, find_place
+from graveler.places import (
+    ENDPOINT,
+    KEY_ID,
+    LAKE,
+    OBJECTS,
+    SECRET,
+    TABLES,
+    Named,
+    Network,
+    ServedLake,
+    find_lake,
+    find_place,
+)
 
 S3 = "s3://bucket/lake"
 TABLE = "dynamodb://lake"
@@ -16,8 +28,11 @@ TABLE = "dynamodb://lake"
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
-        if name.startswith(("GRAVELER_", "AWS_")):
+        if name.startswith(("GRAVELER_", "AWS_", "LAKECTL_")) or name.lower().endswith(
+            ("_proxy", "_bundle", "cert_file")
+        ):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
     monkeypatch.chdir(tmp_path)
 
@@ -110,3 +125,82 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Path, "home", none)
     with pytest.raises(GravelerError, match="XDG_CACHE_HOME"):
         on_aws()
+
+
+URL = "https://lake.test"
+LAKECTL = f"""# of lakectl
+credentials:
+    access_key_id: "file's"   # not quoted by everybody
+    secret_access_key: file-secret
+server:
+    endpoint_url: {URL}/api/v1
+"""
+
+
+def served(named: Named | None = None) -> ServedLake:
+    found = find_lake(named or Named(endpoint=URL))
+    assert isinstance(found, ServedLake)
+    return found
+
+
+def test_a_server_is_named_by_options_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_ID, "id")
+    monkeypatch.setenv(SECRET, "secret")
+    monkeypatch.setenv(ENDPOINT, "https://other.test")
+    assert served(Named()).url == "https://other.test"
+    assert served(Named(endpoint=URL)).url == served(Named(lake=URL)).url == URL
+    monkeypatch.delenv(ENDPOINT)
+    monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", URL)
+    with pytest.raises(NotFoundError):  # lakectl's server is named to lakectl
+        find_lake()
+
+
+def test_keys_are_gravelers_then_lakectls_then_those_in_lakectls_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def key() -> tuple[str, str]:
+        found = served()
+        return found.key_id, found.secret
+
+    with pytest.raises(
+        ForbiddenError, match=r"set GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY, or.*lakectl.yaml"
+    ):
+        key()
+    (tmp_path / ".lakectl.yaml").write_text(LAKECTL)
+    assert key() == ("file's", "file-secret")
+    monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", f"{URL}/")
+    monkeypatch.setenv("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", "variable")
+    assert key()[0] == "file's", "half a key is none"
+    monkeypatch.setenv("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", "variable-secret")
+    assert key() == ("variable", "variable-secret")
+    monkeypatch.setenv(KEY_ID, "own")
+    monkeypatch.setenv(SECRET, "own-secret")
+    assert key() == ("own", "own-secret")
+
+
+@pytest.mark.parametrize("other", ["https://other.test", "http://lake.test", "https://lake.test:8443", "nonsense"])
+def test_lakectls_keys_go_to_no_other_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, other: str) -> None:
+    (tmp_path / ".lakectl.yaml").write_text(LAKECTL.replace(URL, other))
+    monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", other)
+    monkeypatch.setenv("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", "variable")
+    monkeypatch.setenv("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", "variable-secret")
+    with pytest.raises(ForbiddenError):
+        served()
+
+
+def test_proxies_and_certificates_are_taken_from_where_other_tools_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_ID, "id")
+    monkeypatch.setenv(SECRET, "secret")
+    assert served().network == Network()
+    monkeypatch.setenv("https_proxy", "http://lower:1")
+    monkeypatch.setenv("ALL_PROXY", "http://all:1")
+    monkeypatch.setenv("NO_PROXY", "lake.test,.local")
+    monkeypatch.setenv("SSL_CERT_FILE", "/certificates.pem")
+    wanted = Network(
+        proxies={"http": "http://all:1", "https": "http://lower:1"},
+        no_proxy="lake.test,.local",
+        certificates="/certificates.pem",
+    )
+    assert served().network == wanted
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/aws.pem")
+    assert served().network.certificates == "/aws.pem"

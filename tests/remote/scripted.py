@@ -1,6 +1,6 @@
 """A real HTTP server that answers what a test has written down, in order, and notes what it was asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,8 +42,8 @@ class Scripted:
 
 
 @contextmanager
-def scripted() -> Iterator[Scripted]:
-    """Such a server, on a port of its own."""
+def scripted(prepare: Callable[[ThreadingHTTPServer], None] = lambda _: None) -> Iterator[Scripted]:
+    """Such a server, on a port of its own. ``prepare`` sees it before its first request."""
     script = Scripted()
 
     class Handler(BaseHTTPRequestHandler):
@@ -73,6 +73,7 @@ def scripted() -> Iterator[Scripted]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
+        prepare(server)
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         script.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -5,7 +5,7 @@ Faces that run in a user's own process ask here; a server does not.
 
 import getpass
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -40,10 +40,22 @@ USER: Final = "GRAVELER_USER"
 HIDDEN: Final = ".graveler"
 """Folder that `graveler init` makes in a working folder."""
 
+_CERTIFICATES: Final = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 _MARKER: Final = "graveler.json"
 _LAKECTL: Final = "~/.lakectl.yaml"
 _TABLE: Final = "dynamodb://"
 _ON_AWS: Final = f"--tables {_TABLE}TABLE and --objects s3://BUCKET/PREFIX (or {TABLES} and {OBJECTS})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """How servers are reached. ``proxies`` are URLs by the scheme of what is asked for, without those hosts that ``no_proxy``
+    lists, as curl has it (``*``, or names and their endings); what is on this machine is always asked straight. ``certificates``
+    is a file with those of the authorities that are believed; without one, the system's are."""
+
+    proxies: Mapping[str, str] = field(default_factory=dict)
+    no_proxy: str = ""
+    certificates: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +67,7 @@ class ServedLake:
     key_id: str
     secret: str = field(repr=False)
     host: str | None = None
+    network: Network = Network()
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -102,7 +115,7 @@ def find_place(named: Named | None = None) -> LakePlace:
     found = _named(named)
     if found is not None and _is_served(*found):
         raise InvalidError(
-            f"this is not in the HTTP API, and {found[0]} {found[1]!r} names a server; do it where the lake is kept: in its "
+            f"this needs the lake itself, and {found[0]} {found[1]!r} names a server; do it where the lake is kept: in its "
             f"folder, or with {_ON_AWS}"
         )
     return _own(named, found)
@@ -140,11 +153,22 @@ def _served(by: str, url: str) -> ServedLake:
     host = os.environ.get(HOST) or None
     for key_id, secret in _access_keys(url):
         if key_id and secret:
-            return ServedLake(url=url, key_id=key_id, secret=secret, host=host)
+            return ServedLake(url=url, key_id=key_id, secret=secret, host=host, network=_network())
     raise ForbiddenError(
         f"{by} {url!r} names a server, and there is no access key for it; set {KEY_ID} and {SECRET}, or have this server in "
         f"{_LAKECTL}"
     )
+
+
+def _network() -> Network:
+    """How servers are reached: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY in either case, as other tools take them."""
+    from urllib.request import getproxies_environment  # 20 ms: not for a lake of one's own
+
+    said = getproxies_environment()
+    fallback = said.get("all")
+    proxies = {scheme: url for scheme in ("http", "https") if (url := said.get(scheme) or fallback)}
+    certificates = next(filter(None, map(os.environ.get, _CERTIFICATES)), "")
+    return Network(proxies=proxies, no_proxy=said.get("no", ""), certificates=certificates)
 
 
 def _access_keys(url: str) -> Iterator[tuple[str | None, str | None]]:

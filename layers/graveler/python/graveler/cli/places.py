@@ -38,7 +38,7 @@ def open_repository(named: Named | None, repository: str) -> "RepositoryVerbs":
 
 
 def open_own_lake(named: Named | None) -> "Lake":
-    """The lake itself, for verbs that are not in the HTTP API. :class:`InvalidError` where a server is named."""
+    """The lake itself, for what is about a lake of one's own. :class:`InvalidError` where a server is named."""
     return open_at(find_place(named))
 
 

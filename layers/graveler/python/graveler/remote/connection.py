@@ -16,16 +16,17 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 import urllib3
-from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSLError
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, ProxyError, SSLError
 from urllib3.util import Timeout, make_headers
 
 from graveler import __version__
 from graveler.errors import InvalidError, UnavailableError
+from graveler.places import Network
 from graveler.remote.answers import Said
 from graveler.remote.errors import refusal
+from graveler.remote.pools import Pools
 
 _BASE: Final = "/api/v1"
-_CONNECTIONS: Final = 32
 _REPEATED: Final = frozenset((429, 502, 503, 504))
 _LONGEST_WAIT: Final = 60.0
 _PIECE: Final = 1 << 20
@@ -71,10 +72,18 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Connection:
     """A server and an access key. ``host`` is sent instead of the URL's own host name, for servers that tell their APIs apart by
-    it. Shared by threads. No request is sent before one is asked for. :class:`InvalidError` for a URL that is none."""
+    it; ``network`` is how servers are reached. Shared by threads. No request is sent before one is asked for.
+    :class:`InvalidError` for a URL that is none."""
 
     def __init__(
-        self, url: str, key_id: str, secret: str, *, host: str | None = None, retries: Retries | None = None
+        self,
+        url: str,
+        key_id: str,
+        secret: str,
+        *,
+        host: str | None = None,
+        retries: Retries | None = None,
+        network: Network | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
@@ -86,9 +95,7 @@ class Connection:
             **({"host": host} if host else {}),
         }
         self._retries = retries or Retries()
-        self._pool = urllib3.PoolManager(
-            maxsize=_CONNECTIONS, retries=False, timeout=Timeout(connect=10, read=120), block=True
-        )
+        self._pool = Pools(network or Network())
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -299,7 +306,9 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _never_arrived(error: HTTPError) -> bool:
-    inner = error.reason if isinstance(error, MaxRetryError) else error
+    inner: object = error.reason if isinstance(error, MaxRetryError) else error
+    if isinstance(inner, ProxyError):  # it did not let us through
+        inner = inner.original_error
     return isinstance(inner, NewConnectionError | SSLError)
 
 

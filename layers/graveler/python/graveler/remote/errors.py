@@ -66,13 +66,6 @@ def refusal(status: int, said: Said, what: str) -> GravelerError:
     return InvalidError(f"{text} (status {status})")
 
 
-def not_offered(what: str) -> InvalidError:
-    """The error to raise for what the HTTP API has no operation for."""
-    return InvalidError(
-        f"{what} is not in the HTTP API; do it where the lake is kept: in its folder, or with --tables and --objects"
-    )
-
-
 def _split(status: int, message: str) -> tuple[str, str]:
     for words in _WORDS.get(status, ()):
         if message.startswith(words):

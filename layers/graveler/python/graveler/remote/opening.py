@@ -27,4 +27,4 @@ def connect(place: ServedLake) -> "Connection":
         raise UnavailableError(
             f"a lake behind a server needs the package {error.name!r}, which is not installed; pip install 'graveler[remote]'"
         ) from None
-    return Connection(place.url, place.key_id, place.secret, host=place.host)
+    return Connection(place.url, place.key_id, place.secret, host=place.host, network=place.network)

@@ -1,0 +1,87 @@
+"""Connections to servers, straight or through a proxy, as the environment says (:class:`graveler.places.Network`)."""
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import urllib3
+from urllib3.util import Timeout, make_headers
+
+from graveler.errors import InvalidError
+from graveler.places import Network
+
+_CONNECTIONS: Final = 32
+_TIMEOUT: Final = Timeout(connect=10, read=120)
+
+
+class Pools:
+    """Sends requests; keeps connections open, 32 to a host. Shared by threads. :class:`InvalidError` for a proxy that is no URL,
+    or a file of certificates that is not there."""
+
+    def __init__(self, network: Network) -> None:
+        if network.certificates and not Path(network.certificates).is_file():
+            raise InvalidError(
+                f"the certificates of authorities are to be in {network.certificates!r}, which is no file; see AWS_CA_BUNDLE, "
+                "REQUESTS_CA_BUNDLE and SSL_CERT_FILE"
+            )
+        self._options: dict[str, Any] = {
+            "maxsize": _CONNECTIONS,
+            "retries": False,
+            "timeout": _TIMEOUT,
+            "block": True,
+            "ca_certs": network.certificates or None,
+        }
+        self._straight = urllib3.PoolManager(**self._options)
+        self._no_proxy = tuple(name.strip().lower() for name in network.no_proxy.split(",") if name.strip())
+        self._by_scheme = {scheme: self._through(url) for scheme, url in network.proxies.items()}
+
+    def request(self, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
+        """Send a request; options and errors as of :meth:`urllib3.PoolManager.request`."""
+        return self._pool(url).request(method, url, **options)
+
+    def clear(self) -> None:
+        """Let go of the connections."""
+        for pool in (self._straight, *self._by_scheme.values()):
+            pool.clear()
+
+    def _pool(self, url: str) -> urllib3.PoolManager:
+        parts = urlsplit(url)
+        proxy = self._by_scheme.get(parts.scheme)
+        host = parts.hostname or ""
+        if proxy is None or _is_loopback(host) or self._bypasses(host, parts.port):
+            return self._straight
+        return proxy
+
+    def _bypasses(self, host: str, port: int | None) -> bool:
+        """Whether a host is to be asked straight: NO_PROXY has ``*``, its name, or an ending of it, perhaps with a port."""
+        for name in self._no_proxy:
+            wanted, colon, number = name.rpartition(":")
+            if not colon or not number.isdecimal():
+                wanted, number = name, ""
+            ending = wanted.lstrip(".")
+            is_meant = wanted == "*" or host == ending or host.endswith(f".{ending}")
+            if is_meant and (not number or int(number) == port):
+                return True
+        return False
+
+    def _through(self, url: str) -> urllib3.PoolManager:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidError(f"proxy {url!r} is no URL; write http://HOST:PORT in HTTPS_PROXY and HTTP_PROXY")
+        headers = None
+        if parts.username is not None:
+            said = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            headers = make_headers(proxy_basic_auth=said)
+        where = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return urllib3.ProxyManager(where, proxy_headers=headers, **self._options)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine, which no proxy can reach for us."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
