@@ -8,12 +8,16 @@ from pyspark.sql import SparkSession
 
 import graveler
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "spark.md"
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```py\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_works(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= 7
+    assert len(blocks(PAGE)) >= 7
     with graveler.create(tmp_path / ".graveler") as lake:
         lake.repository("sales").create()
     monkeypatch.chdir(tmp_path)
@@ -23,6 +27,14 @@ def test_the_page_works(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
         "published": f"file://{tmp_path}/published",
         "folder": str(tmp_path / ".graveler"),
     }
-    for number, block in enumerate(blocks, 1):
+    for number, block in enumerate(blocks(PAGE), 1):
         exec(compile(block, f"{PAGE.name}, block {number}", "exec"), names)
     assert "report" in names
+    # What the README shows, which says the same in short.
+    (short,) = blocks(ROOT / "README.md")
+    lines = [line for line in short.splitlines() if line]
+    assert lines[-2].startswith("graveler.spark.read(")
+    assert lines[-1].startswith("graveler.spark.diff(")
+    exec(compile("\n".join(lines[:-2]), "README.md", "exec"), names)
+    assert eval(lines[-2], names).count() == 900, "as it was before"
+    assert {row.type for row in eval(lines[-1], names).collect()} == {"added", "removed"}
