@@ -33,6 +33,10 @@ SPARK_JOBS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+DATA_BUCKET: Final = "graveler-data"
+"""From which objects may be imported."""
+
+
 class Deployed(msgspec.Struct, frozen=True):
     """A deployment: the emulator that it is in, what its stacks told of it, and an admin's key."""
 
@@ -123,6 +127,7 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 architecture=machine,
                 monthly_budget=0,
                 alarm_email="on-call@example.org",
+                data_buckets=[DATA_BUCKET],
                 request_records=60,
                 part_records=40,
                 parts_at_once=3,

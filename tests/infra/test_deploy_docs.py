@@ -4,6 +4,8 @@ import re
 from typing import Any
 
 import pytest
+from botocore import xform_name
+from botocore.session import get_session
 
 from infra import prices
 from infra.settings import Settings
@@ -11,8 +13,14 @@ from tests.functions.cost_table import BEGIN, DOCUMENT, END, counted, table
 from tests.infra.tools import resources
 
 TEXT = DOCUMENT.read_text()
+OF_THE_TOOL = {"--max-items", "--page-size", "--query", "--output", "--region"}
+"""Options that each command of AWS's command line has."""
 FIGURES = 8
 """Of a function, in an hour without trouble: tests/functions/test_entry.py counts them."""
+
+
+def _pascal(words: str) -> str:
+    return "".join(word.title() for word in words.split("-"))
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -60,3 +68,24 @@ def test_what_watching_costs_is_said(default: dict[str, dict[str, Any]]) -> None
 @pytest.mark.parametrize("command", re.findall(r"^make ([a-z-]+)$", TEXT, re.MULTILINE))
 def test_targets_exist(command: str) -> None:
     assert re.search(rf"^{command}:", (DOCUMENT.parents[1] / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", ["deploy.md", "operations.md", "ingest.md", "spark.md", "retention.md"])
+def test_commands_of_aws_exist_with_their_options(document: str) -> None:
+    text = (DOCUMENT.parent / document).read_text().replace("\\\n", " ")
+    session = get_session()
+    for service, verb, rest in re.findall(r"\baws ([a-z]\w+) ([a-z][a-z-]+)([^`]*?)(?=`|$)", text, re.MULTILINE):
+        if service == "s3":
+            continue  # which the tool speaks in verbs of its own
+        model = session.get_service_model(service.removesuffix("api"))
+        if verb == "wait":
+            waiter, options = rest.split(maxsplit=1)
+            name = session.get_waiter_model(service).get_waiter(_pascal(waiter)).operation
+        else:
+            name, options = _pascal(verb), rest
+        operation = {each.lower(): each for each in model.operation_names}[name.lower()]
+        shape = model.operation_model(operation).input_shape
+        assert shape is not None
+        known = {f"--{xform_name(member, '-')}" for member in shape.members} | OF_THE_TOOL
+        for option in re.findall(r"(?<!\S)--[a-z-]+", options):
+            assert {option, option.replace("--no-", "--")} & known, f"aws {service} {verb} has no {option}"

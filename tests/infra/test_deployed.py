@@ -1,12 +1,15 @@
 """The whole, deployed: the stacks by `cdk deploy`, the functions from the built layer, called by the field's own client."""
 
+from contextlib import closing
+
+import boto3
 import lakefs
 import pytest
 import urllib3
 from lakefs.client import Client
 from lakefs.exceptions import ConflictException, NotAuthorizedException
 
-from tests.infra.conftest import Deployed
+from tests.infra.conftest import DATA_BUCKET, Deployed
 
 
 def test_the_story_of_a_lake(deployed: Deployed, client: Client) -> None:
@@ -57,3 +60,56 @@ def test_wrong_keys_and_unknown_paths_are_answered_as_clients_know_it(deployed: 
             assert http.request(method, deployed.url + path).status == status, path
         basic = urllib3.make_headers(basic_auth=f"{deployed.key_id}:{deployed.secret}")
         assert http.request("GET", f"{deployed.url}/api/v1/auth/groups", headers=basic).status == 501
+
+
+def test_what_else_a_lake_is_asked(deployed: Deployed, client: Client) -> None:
+    repo = lakefs.Repository("more", client=client).create(storage_namespace=f"s3://{deployed.bucket}/more")
+    main = repo.branch("main")
+    for path in ("a/1", "a/2", "b/1", "c"):
+        main.object(path).upload(data=path.encode(), pre_sign=True)
+    base = main.commit(message="base").get_commit()
+    tag = repo.tag("v1").create("main")
+    assert tag.get_commit().id == base.id
+
+    listed = list(main.objects(delimiter="/"))
+    assert [entry.path for entry in listed] == ["a/", "b/", "c"]
+    assert [type(entry).__name__ for entry in listed] == ["CommonPrefix", "CommonPrefix", "ObjectInfo"]
+    assert [entry.path for entry in main.objects(prefix="a/", delimiter="/")] == ["a/1", "a/2"]
+
+    side = repo.branch("side").create("main")
+    side.object("a/2").upload(data=b"of the side", pre_sign=True)
+    side.commit(message="on the side")
+    main.cherry_pick(reference=side)
+    assert main.object("a/2").reader(pre_sign=True).read() == b"of the side"
+    main.revert(main.head)
+    assert main.object("a/2").reader(pre_sign=True).read() == b"a/2"
+    assert [change.path for change in repo.ref("v1").diff(other_ref=main)] == []
+    assert tag.object("a/2").reader(pre_sign=True).read() == b"a/2"
+
+    side.object("c").delete()
+    assert [(change.type, change.path) for change in side.uncommitted()] == [("removed", "c")]
+    side.reset_changes()
+    assert list(side.uncommitted()) == []
+
+
+def test_objects_of_another_bucket_are_imported(deployed: Deployed, client: Client) -> None:
+    """The work goes to the state machine; nothing is copied."""
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=deployed.emulator.url,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+    with closing(s3):
+        s3.create_bucket(Bucket=DATA_BUCKET)
+        for number in range(5):
+            s3.put_object(Bucket=DATA_BUCKET, Key=f"tables/{number}", Body=f"row {number}".encode())
+    repo = lakefs.Repository("taken-over", client=client).create(storage_namespace=f"s3://{deployed.bucket}/taken-over")
+    main = repo.branch("main")
+    status = main.import_data("tables").prefix(f"s3://{DATA_BUCKET}/tables/", destination="in/").run()
+    assert status.completed
+    assert status.error is None
+    assert [entry.path for entry in main.objects(prefix="in/")] == [f"in/{number}" for number in range(5)]
+    assert main.object("in/3").reader(pre_sign=True).read() == b"row 3"
+    assert main.object("in/3").stat().physical_address == f"s3://{DATA_BUCKET}/tables/3"

@@ -13,7 +13,7 @@ from lakefs.client import Client
 from lakefs.exceptions import LakeFSException
 
 from graveler.storage.s3_objects import S3Settings
-from tests.cli.support import run
+from tests.cli.support import done, run, write_tree
 from tests.server.support import KEY_ID, SECRET, Running, started
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.servers import REGION, dynamodb_local, s3proxy
@@ -131,3 +131,29 @@ def test_options_that_do_not_go_together_are_refused(given: list[str], told: str
     refused = run("serve", *given, "--port", "0")
     assert refused.code != 0
     assert told in " ".join(refused.err.split())
+
+
+def test_the_command_line_on_the_servers_address(
+    server: Running, client: Client, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs the address and a key, and nothing of AWS; bytes go by URLs of S3."""
+    for variable in CREDENTIALS:
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in (("ENDPOINT", server.url), ("ACCESS_KEY_ID", KEY_ID), ("SECRET_ACCESS_KEY", SECRET)):
+        monkeypatch.setenv(f"GRAVELER_{variable}", value)
+    shown = done("repo", "create", "told", "--json").json
+    assert shown["namespace"].startswith(f"s3://{name}/lake/")
+    folder = write_tree(tmp_path / "in", {"a": "1", "b/c": "two"})
+    done("put", "-r", folder, "lakefs://told/main/")
+    first = done("commit", "lakefs://told/main", "-m", "First", "--json").json["id"]
+    done("branch", "create", "lakefs://told/dev")
+    done("put", "-", "lakefs://told/dev/a", stdin=b"dev's")
+    done("commit", "lakefs://told/dev", "-m", "On dev")
+    done("merge", "lakefs://told/dev", "main")
+    assert done("cat", "lakefs://told/main/a").out == "dev's"
+    assert done("cat", f"lakefs://told/{first}/a").out == "1"
+    assert [change["path"] for change in done("diff", f"lakefs://told/{first}", "main", "--json").lines] == ["a"]
+    assert lakefs.Repository("told", client=client).branch("main").object("b/c").reader().read() == b"two"
+    missing = run("cat", "lakefs://told/main/none")
+    assert missing.code != 0
+    assert "'none'" in missing.err
