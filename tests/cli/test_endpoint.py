@@ -13,6 +13,7 @@ import pytest
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
+from graveler.cli.exits import ExitCode
 from graveler.lake.folder import create_folder_lake
 from tests.cli import (
     test_changes_and_history,
@@ -35,7 +36,6 @@ from tests.cli.support import commit, done, put, run
 from tests.server.support import Running, running
 from tests.support.retold import tell_again
 
-NOT_OFFERED: Final = "the HTTP API has no such operation"
 OF_FOLDERS: Final = "it is about lakes in folders"
 HELP: Final = "it is about the help, whatever the lake"
 
@@ -100,18 +100,107 @@ def lake(server: tuple[Running, str, str], monkeypatch: pytest.MonkeyPatch) -> P
     return running_server.lake
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("init",),
-        ("serve", "--port", "0"),
-    ],
-)
-def test_what_the_api_has_no_operation_for_says_so_and_where_to_do_it(lake: Path, arguments: tuple[str, ...]) -> None:
+LOCAL: Final[Mapping[tuple[str, ...], str]] = {
+    ("init",): "makes a lake, in a folder or on AWS",
+    ("serve",): "is the server",
+    ("demo",): "makes a lake of its own",
+}
+"""Commands that are about a lake of one's own, and why."""
+
+ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
+    ("bench",): "lakefs://lake/main/ --repeat 1",
+    ("blame",): "lakefs://lake/main/a",
+    ("branch", "create"): "lakefs://lake/new",
+    ("branch", "delete"): "lakefs://lake/dev --yes",
+    ("branch", "list"): "lake",
+    ("branch", "rename"): "lakefs://lake/dev other",
+    ("cat",): "lakefs://lake/main/a",
+    ("cherry-pick",): "lakefs://lake/main dev -m m",
+    ("commit",): "lakefs://lake/main -m m",
+    ("cp",): "lakefs://lake/main/a lakefs://lake/main/b",
+    ("diff",): "lakefs://lake/main..dev",
+    ("du",): "--physical lake",
+    ("dump",): "lake",
+    ("dumps",): "lake",
+    ("export",): "lakefs://lake/main/ out",
+    ("fsck",): "lake --repair --objects --outside --no-reflog",
+    ("gc", "deleted"): "",
+    ("gc", "hold"): "lakefs://lake/main",
+    ("gc", "holds"): "lake",
+    ("gc", "plan"): "lake",
+    ("gc", "purge"): "nobody --yes",
+    ("gc", "release"): "lakefs://lake/main",
+    ("gc", "report"): "lake",
+    ("gc", "restore"): "lake none",
+    ("gc", "rules"): "lake --default-days 9 --preview",
+    ("gc", "run"): "lake",
+    ("get",): "lakefs://lake/main/a a.out",
+    ("import",): "in lakefs://lake/main/in/",
+    ("ingest", "reconcile"): "lake",
+    ("ingest", "replay"): "events",
+    ("ingest", "rules", "add"): "drop in lakefs://lake/main/drop/",
+    ("ingest", "rules", "list"): "lake",
+    ("ingest", "rules", "remove"): "lake none",
+    ("ingest", "watch"): "in --once",
+    ("keys", "create"): "ann",
+    ("keys", "list"): "",
+    ("keys", "revoke"): "AKIANOBODY --yes",
+    ("log",): "lakefs://lake/main",
+    ("ls",): "lakefs://lake/main/",
+    ("merge",): "lakefs://lake/dev main",
+    ("mv",): "lakefs://lake/main/a lakefs://lake/main/b",
+    ("operations", "cancel"): "lake none",
+    ("operations", "list"): "lake",
+    ("operations", "show"): "lake none",
+    ("put",): "events lakefs://lake/main/events",
+    ("reflog",): "lakefs://lake/main",
+    ("repo", "create"): "lake",
+    ("repo", "delete"): "lake --yes",
+    ("repo", "import-sources"): "lake",
+    ("repo", "list"): "",
+    ("repo", "metadata"): "lake --set a=b --force",
+    ("repo", "protect"): "lake dev --force",
+    ("repo", "read-only"): "lake off",
+    ("repo", "show"): "lake",
+    ("repo", "unprotect"): "lake none --force",
+    ("reset",): "lakefs://lake/main --yes",
+    ("restore",): "local://none none lakefs://other",
+    ("revert",): "lakefs://lake/main main",
+    ("rm",): "lakefs://lake/main/a",
+    ("show",): "lakefs://lake/main",
+    ("stat",): "lakefs://lake/main/a",
+    ("status",): "lakefs://lake/main",
+    ("tag", "create"): "lakefs://lake/v2 main",
+    ("tag", "delete"): "lakefs://lake/none",
+    ("tag", "list"): "lake",
+    ("undo",): "lakefs://lake/main",
+}
+"""What each command is asked for: something that the lake has an answer to, perhaps that it is not there."""
+
+
+def test_the_list_of_commands_is_complete() -> None:
+    assert set(ARGUMENTS) | set(LOCAL) == set(test_every_command.COMMANDS)
+
+
+@pytest.mark.parametrize("words", ARGUMENTS, ids=" ".join)
+def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working_folder: Path) -> None:
+    put("main", "a", "1")
+    commit("main", "One")
     done("branch", "create", "lakefs://lake/dev")
-    refused = run(*arguments)
+    (working_folder / "in").mkdir()
+    (working_folder / "in/x").write_text("x")
+    (working_folder / "events").write_text("")
+    result = run(*words, *ARGUMENTS[words].split())
+    assert "HTTP API" not in result.err, result
+    assert "not implemented" not in result.err, result
+    assert result.code not in (ExitCode.UNEXPECTED, ExitCode.INVALID, ExitCode.UNAVAILABLE), result
+
+
+@pytest.mark.parametrize("words", [words for words in LOCAL if words != ("demo",)], ids=" ".join)
+def test_what_is_about_a_lake_of_ones_own_says_so(lake: Path, words: tuple[str, ...]) -> None:
+    refused = run(*words)
     assert (refused.code, refused.out) == (2, ""), refused
-    assert "not in the HTTP API" in refused.err
+    assert "needs the lake itself" in refused.err
     assert "in its folder, or with --tables" in refused.err
 
 

@@ -47,7 +47,11 @@ Environment:
   GRAVELER_TABLES   a lake on AWS, as --tables
   GRAVELER_OBJECTS  where its repositories lie, as --objects
   GRAVELER_ENDPOINT, GRAVELER_ACCESS_KEY_ID, GRAVELER_SECRET_ACCESS_KEY
-                    a lake behind a server, as --endpoint; the key may be in ~/.lakectl.yaml, too
+                    a lake behind a server, as --endpoint; without them the key
+                    is LAKECTL_CREDENTIALS_…, else in ~/.lakectl.yaml, if these
+                    are for this server
+  HTTPS_PROXY, HTTP_PROXY, NO_PROXY, AWS_CA_BUNDLE, SSL_CERT_FILE
+                    how a server is reached, and who vouches for it
   AWS_…             region, credentials and AWS_ENDPOINT_URL_S3, …_DYNAMODB, as AWS's own tools take them
   GRAVELER_USER     who commits; the login name otherwise
   GRAVELER_PAGER    what log and diff are read with on a terminal, else PAGER, else less; empty: nothing
