@@ -51,7 +51,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
         ),
     ),
     ("commit", "commit restoreSubmit replayIngest"),
-    ("merge", "mergeIntoBranch revertBranch cherryPick"),
+    ("merge", "mergeIntoBranch revertBranch cherryPick rewriteBranch"),
     (
         "diff",
         (

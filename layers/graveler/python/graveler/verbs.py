@@ -23,6 +23,7 @@ from graveler.model import (
     Page,
     Repository,
     RetentionRules,
+    SplitParameters,
     Tag,
 )
 
@@ -212,6 +213,17 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
         committer: str = "",
         metadata: Mapping[str, str] | None = None,
         allow_empty: bool = False,
+        request_id: str = "",
+        force: bool = False,
+    ) -> Commit: ...
+    def rewrite(
+        self,
+        branch: str,
+        split: SplitParameters,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
         request_id: str = "",
         force: bool = False,
     ) -> Commit: ...

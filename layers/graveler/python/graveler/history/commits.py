@@ -29,6 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from graveler.errors import CorruptError, InvalidError, RefNotFoundError
+from graveler.history.cuts import inherited
 from graveler.model import Commit, CommitID, MetarangeID, MetarangeName, RepositoryUID
 from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables
 
@@ -125,13 +126,16 @@ def new_commit(
     created: int,
     metadata: Mapping[str, str],
     operation: str,
+    cuts: str | None = None,
 ) -> Commit:
     """A commit on top of ``parents`` (none for the first one), its generation one more than the highest of theirs.
 
     ``created`` in Unix seconds; ``operation`` names the one run that makes this commit, so that equal contents still are two
-    commits. No request. Raises :class:`InvalidError` as :func:`commit_id` does, for a parent named twice, and for message
+    commits. ``cuts`` says how its tree is cut, if not as that of its first parent (:mod:`graveler.history.cuts`). No request.
+    Raises :class:`InvalidError` as :func:`commit_id` does, for a parent named twice, and for message
     and metadata that do not fit an item of the table.
     """
+    metadata = inherited(metadata, parents, cuts)
     ids = tuple(parent.id for parent in parents)
     if len(set(ids)) != len(ids):
         raise InvalidError(f"commit {ids[0][:16]} is given as a parent twice")

@@ -10,6 +10,7 @@ import msgspec
 
 from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
 from graveler.history.commits import CommitStore, new_commit
+from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
@@ -219,18 +220,20 @@ class _Attempt:
         self._tokens: tuple[Token, ...] = ()
         self._head: Tree | None = None
         self._result: Tree | None = None
+        self._cut: SplitParameters | None = None
 
-    def build(self, _: Commit, head: Tree, tokens: tuple[Token, ...]) -> Tree:
+    def build(self, commit: Commit, head: Tree, tokens: tuple[Token, ...]) -> Tree:
         """``head`` with what is staged under ``tokens`` (the oldest first). :class:`TooMuchWorkError`."""
         changes = staged_changes(self._staged, tokens)
-        if self._head is None or self._result is None or tokens != self._tokens:
+        split = split_of(commit, self._split)
+        if self._head is None or self._result is None or tokens != self._tokens or split != self._cut:
             everything = changes((None, None))
             if self._limit is not None:
                 everything = _within(self._limit, head, everything, self._operation)
-            result = apply(head, everything, self._split)
+            result = apply(head, everything, split)
         else:
-            result = reapply(self._head, self._result, head, changes, self._split)
-        self._head, self._result, self._tokens = head, result, tokens
+            result = reapply(self._head, self._result, head, changes, split)
+        self._head, self._result, self._tokens, self._cut = head, result, tokens, split
         return result
 
 

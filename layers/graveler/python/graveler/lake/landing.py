@@ -37,11 +37,12 @@ class Landing(msgspec.Struct, frozen=True):
 
 class Draft(msgspec.Struct, frozen=True):
     """A tree built on a head. ``merged`` are parents besides the head; ``alive`` are commits that were built on and that no
-    branch is known to hold, so that they must not have expired."""
+    branch is known to hold, so that they must not have expired. ``cuts``: the tree is not cut as the head's, but so."""
 
     tree: Tree
     merged: Sequence[Commit] = ()
     alive: Sequence[CommitID] = ()
+    cuts: str | None = None
 
 
 Build = Callable[[Commit, Tree], Draft]
@@ -92,7 +93,7 @@ class Lander:
                 draft = build(head, before)
                 name = self._trees.save(draft.tree)
                 when = int(self._clock.now()) if landing.created is None else landing.created
-                commit = new_commit([head, *draft.merged], name, *said, when, landing.metadata, operation)
+                commit = new_commit([head, *draft.merged], name, *said, when, landing.metadata, operation, draft.cuts)
                 try:
                     self._publisher.publish(
                         state, commit, landing.verb, until, sources=draft.alive, request_id=landing.request_id

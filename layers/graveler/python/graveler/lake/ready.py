@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from graveler.errors import InvalidError, MovedError, NoChangesError, NotFoundError, PreconditionError
+from graveler.history.cuts import split_of
 from graveler.lake.clock import Clock
 from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.recut import as_cut
 from graveler.lake.rules import Intent
-from graveler.model import Commit, CommitID, MetarangeName
+from graveler.model import Commit, CommitID, MetarangeName, SplitParameters
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.files import METARANGES
@@ -20,7 +22,10 @@ _NAME: Final = re.compile("[0-9a-f]{64}-[0-9a-f]{32}")
 class ReadyCommitter:
     """Commits ready metaranges of one repository."""
 
-    def __init__(self, objects: Objects, lander: Lander, trees: Trees, clock: Clock, grace: float) -> None:
+    def __init__(
+        self, split: SplitParameters, objects: Objects, lander: Lander, trees: Trees, clock: Clock, grace: float
+    ) -> None:
+        self._split = split
         self._objects = objects
         self._lander = lander
         self._trees = trees
@@ -74,7 +79,8 @@ class ReadyCommitter:
                 expect_parent(head)
                 if ready.id() == before.id() and not allow_empty:
                     raise NoChangesError(f"nothing to commit: branch {branch!r} has the contents of metarange {name!r}")
-                return Draft(ready)
+                split = split_of(head, self._split)
+                return Draft(as_cut(ready, split if name == head.metarange else self._split, split))
 
             return build
 

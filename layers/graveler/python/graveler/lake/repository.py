@@ -37,6 +37,7 @@ from graveler.lake.ready import ReadyCommitter
 from graveler.lake.replay import Replayer
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.reset import Resetter
+from graveler.lake.rewrite import Rewriter, rewrite_landing
 from graveler.lake.rules import Intent, etag
 from graveler.lake.sealing import Sealer
 from graveler.lake.settings import SettingsKeeper
@@ -56,6 +57,7 @@ from graveler.model import (
     MetarangeName,
     ObjectEntry,
     RetentionRules,
+    SplitParameters,
     Tag,
 )
 from graveler.staging.changes import StagedRecord
@@ -142,7 +144,8 @@ class OpenRepository(RepositoryReader):
         self._replayer = Replayer(sides)
         self._three_way = ThreeWayLander(split, sides, lander)
         self._importer = Importer(split, lander, self._trees)
-        self._ready = ReadyCommitter(objects, lander, self._trees, clock, grace)
+        self._rewriter = Rewriter(split, lander)
+        self._ready = ReadyCommitter(split, objects, lander, self._trees, clock, grace)
         self._copier = Copier(
             tables,
             self._refs,
@@ -778,6 +781,33 @@ class OpenRepository(RepositoryReader):
             limit,
         )
 
+    def rewrite(
+        self,
+        branch: str,
+        split: SplitParameters,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
+        limit: int | None = None,
+    ) -> Commit:
+        """Cut the branch's tree anew by other split parameters, as a commit that changes no object. The branch stays cut so:
+        whoever commits to it or merges into it goes on with these parameters, and those of other branches stay as they are.
+        ``limit`` as for :meth:`commit`.
+
+        Cost: the tree is read and written once, 3 µs a record and processor; one transaction. A merge or an import that brings a
+        tree that is cut otherwise cuts that anew each time, so rewrite both branches of a pair.
+        :class:`InvalidError` for parameters that cannot be, :class:`NoChangesError` if the branch is cut so already,
+        :class:`DirtyBranchError`, :class:`BusyError`.
+        """
+        landing = rewrite_landing(
+            branch, split, message, committer, metadata or {}, request_id=request_id, created=created, force=force
+        )
+        return self._rewriter.run(landing, split, limit)
+
     def in_parts(
         self, operation_id: str, ask: "Ask", *, request_id: str = "", began: float, sizes: "Sizes | None" = None
     ) -> "PartedOperation":
@@ -806,6 +836,7 @@ class OpenRepository(RepositoryReader):
             self._merger,
             self._replayer,
             self._importer,
+            self._rewriter,
             self._trees,
             self._clock,
             source,

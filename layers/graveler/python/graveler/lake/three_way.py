@@ -5,8 +5,10 @@ from collections.abc import Callable
 import msgspec
 
 from graveler.errors import MergeConflictError, NoChangesError, TooMuchWorkError
+from graveler.history.cuts import split_of
 from graveler.lake.deadline import Deadline
 from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.recut import as_cut
 from graveler.lake.sides import Sides
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
 from graveler.tree.merge import TreeConflict, merge
@@ -67,7 +69,9 @@ class ThreeWayLander:
                 base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
                 if limit is not None and (load := total_load(merge_points(base, source, before))).records > limit:
                     raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", load.records, limit)
-                result = merge(base, source, before, self._split, strategy_by_key(chosen.strategies))
+                split = split_of(head, self._split)
+                source = as_cut(source, self.split_of(chosen.source), split)
+                result = merge(base, source, before, split, strategy_by_key(chosen.strategies))
                 if result.tree is None:
                     raise self.conflicts(undertaking, result.conflicts)
                 return draft(undertaking, chosen, result.tree, before)
@@ -75,6 +79,10 @@ class ThreeWayLander:
             return build
 
         return self._lander.land(undertaking.landing, prepare)
+
+    def split_of(self, commit: Commit | None) -> SplitParameters:
+        """By what the tree of a commit is cut; that of none by anything."""
+        return self._split if commit is None else split_of(commit, self._split)
 
     def conflicts(self, undertaking: Undertaking, found: tuple[TreeConflict, ...]) -> MergeConflictError:
         """The error that lists these conflicts."""

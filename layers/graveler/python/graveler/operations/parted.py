@@ -1,4 +1,4 @@
-"""Operations in parts: merge, commit, revert, cherry-pick and import, by the steps of :mod:`graveler.lake.in_parts`.
+"""Operations in parts: merge, commit, revert, cherry-pick, import and rewriting, by the steps of :mod:`graveler.lake.in_parts`.
 
 :class:`Steps` are the steps of one operation, each of which may be repeated and run anywhere: *plan*, *run a part*, *publish*.
 Beside what they leave in the object store for each other, they note in the table how far the operation is. :func:`do_in_parts`
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, GravelerError, UnavailableError
 from graveler.lake.importing.folder_listing import Progress, no_progress
-from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk
+from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk, RewriteAsk
 from graveler.lake.in_parts.parted import PartDone, Planned
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
@@ -32,6 +32,7 @@ REVERT: Final = "revert"
 CHERRY_PICK: Final = "cherry-pick"
 COMMIT: Final = "commit"
 IMPORT: Final = "import"
+REWRITE: Final = "rewrite"
 
 ASKS: Final[Mapping[str, type[Ask]]] = {
     MERGE: MergeAsk,
@@ -39,6 +40,7 @@ ASKS: Final[Mapping[str, type[Ask]]] = {
     CHERRY_PICK: CherryPickAsk,
     COMMIT: CommitAsk,
     IMPORT: ImportAsk,
+    REWRITE: RewriteAsk,
 }
 """What operations of each kind in parts are asked for."""
 

@@ -16,6 +16,7 @@ from graveler.model import (
     MergeStrategies,
     MergeStrategy,
     ObjectEntry,
+    SplitParameters,
     Tag,
 )
 from graveler.remote import answers
@@ -306,6 +307,29 @@ class RemoteRepository(RemoteSettings):
             refused = refusal(409, answer.read(answers.Said), f"picking {ref!r} onto {branch!r}")
             raise self._conflicts(ref, branch, parent, commit, refused)
         return answer.read(answers.Commit).value()
+
+    def rewrite(
+        self,
+        branch: str,
+        split: SplitParameters,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        force: bool = False,
+    ) -> Commit:
+        """Cut a branch's tree anew by other split parameters, as a commit. One request, repeated while the server works on it."""
+        document = {
+            "min_size": split.min_size,
+            "max_size": split.max_size,
+            "raggedness": split.raggedness,
+            "message": message,
+            "metadata": dict(metadata or {}),
+            "force": force,
+        }
+        path = (*self._base, "branches", branch, "rewrite")
+        return self._connection.call("POST", path, None, document, key=request_id).read(answers.Commit).value()
 
     def _replayed(self, ref: str, parent_number: int) -> tuple[CommitID, CommitID]:
         """A commit, and the parent that it is replayed against."""

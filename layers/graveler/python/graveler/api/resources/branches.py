@@ -28,8 +28,10 @@ from graveler.api.queries import DEFAULT_AMOUNT, Amount, ForceQuery, PageQuery, 
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import InvalidError, MergeConflictError
-from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk
-from graveler.operations.parted import CHERRY_PICK, REVERT
+from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk, RewriteAsk
+from graveler.model import SplitParameters
+from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
+from graveler.tree.split import validate_split
 
 routes = Routes("branches")
 
@@ -120,6 +122,18 @@ class Reflog(Struct, frozen=True):
     """Entries of a reference log, the newest first."""
 
     results: list[ReflogEntry]
+
+
+class RewriteCreation(Struct, frozen=True):
+    """By what the tree is to be cut: a range ends once it has ``max_size`` bytes of keys (32 added to each), or ``min_size`` and
+    a key whose hash ``raggedness`` divides."""
+
+    min_size: int
+    max_size: int
+    raggedness: int
+    message: str | None = None
+    metadata: dict[str, str] | None = None
+    force: bool | None = None
 
 
 class DiffQuery(PageQuery, frozen=True, kw_only=True):
@@ -377,6 +391,47 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
         return answer(call, opened, LongVerb(CHERRY_PICK, branch, at_once, ask, known_by), render)
     except MergeConflictError as error:
         raise _in_conflict(error) from None
+
+
+@routes.post(
+    "/repositories/{repository}/branches/{branch}/rewrite",
+    "rewriteBranch",
+    Permission.WRITE,
+    answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+)
+def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreation) -> Response:
+    """Cut a branch's tree into ranges by other parameters, as a commit that changes no object."""
+    opened = call.lake.repository(repository)
+    split = SplitParameters(body.min_size, body.max_size, body.raggedness)
+    validate_split(split)
+    known_by = request_id(call)
+
+    def at_once(limit: int) -> model.Commit:
+        return opened.rewrite(
+            branch,
+            split,
+            message=body.message or "",
+            metadata=body.metadata,
+            committer=call.committer,
+            force=bool(body.force),
+            request_id=known_by,
+            limit=limit,
+        )
+
+    def ask(_: str) -> RewriteAsk:
+        return RewriteAsk(
+            branch=branch,
+            split=split,
+            message=body.message or "",
+            metadata=body.metadata or {},
+            committer=call.committer,
+            force=bool(body.force),
+        )
+
+    def render(commit: model.Commit) -> Response:
+        return json_response(commit_document(commit), 201)
+
+    return answer(call, opened, LongVerb(REWRITE, branch, at_once, ask, known_by), render)
 
 
 @routes.get(

@@ -108,7 +108,7 @@ class CommitCheck:
                 )
             settled = number not in self._unsettled
             metarange = commit.metarange if settled and not (expired and number in logged) else None
-            self._history.describe(number, commit.parents, commit.generation, metarange)
+            self._history.describe(number, commit.parents, commit.generation, metarange, commit)
 
     def _fetch(self, ids: list[CommitID]) -> list[_Fetched]:
         """Both copies of commits; and in the same request, for later, of those that their lines say come next."""
@@ -224,7 +224,7 @@ class CommitCheck:
             and (not copy.metarange or self._store.has(f"{FOLDER}/metaranges/{copy.metarange}"))
         ]
         chosen = right[0] if right else table
-        self._history.describe(number, chosen.parents, chosen.generation, chosen.metarange)
+        self._history.describe(number, chosen.parents, chosen.generation, chosen.metarange, chosen)
         if len(right) != 1:
             damage.remedy = "Nothing shows which one is right; restore one of them from a copy"
             return

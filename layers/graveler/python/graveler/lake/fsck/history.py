@@ -9,8 +9,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from graveler.history.cuts import KEY
 from graveler.lake.fsck.findings import SHOWN_COMMITS, AffectedRef, Finding, FindingKind, RefKind
-from graveler.model import CommitID, MetarangeName
+from graveler.model import Commit, CommitID, MetarangeName
 
 _TOGETHER: Final = 256
 """Damages that one pass attributes."""
@@ -54,6 +55,8 @@ class History:
         self.metarange: list[int] = []
         self.heads: list[Head] = []
         self.metaranges: list[MetarangeName] = []
+        self.cuts: dict[int, Commit] = {}
+        """Of metaranges that are not cut as the repository says: a commit that says how."""
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -85,9 +88,14 @@ class History:
         return name in self._metarange_numbers
 
     def describe(
-        self, number: int, parents: Sequence[CommitID], generation: int, metarange: MetarangeName | None
+        self,
+        number: int,
+        parents: Sequence[CommitID],
+        generation: int,
+        metarange: MetarangeName | None,
+        commit: Commit | None = None,
     ) -> None:
-        """What the commit says; ``metarange`` is None if its tree is not to be looked at."""
+        """What a commit says; ``metarange`` is None if its tree is not to be looked at, ``commit`` if nobody will."""
         self.parents[number] = tuple(map(self.number, parents))
         self.generation[number] = generation
         if metarange:
@@ -95,6 +103,8 @@ class History:
             if known == len(self.metaranges):
                 self.metaranges.append(metarange)
             self.metarange[number] = known
+            if commit is not None and KEY in commit.metadata:
+                self.cuts.setdefault(known, commit)
 
     def parents_first(self) -> list[int]:
         """All commits, each after its parents."""

@@ -12,10 +12,12 @@ import msgspec
 
 from graveler.errors import GravelerError, NotFoundError
 from graveler.history.commits import CommitStore
+from graveler.history.cuts import split_of
 from graveler.history.graph import merge_base
 from graveler.lake.fsck.files import names_of, open_file
 from graveler.lake.fsck.history import History
 from graveler.lake.merge import STRATEGY_KEY
+from graveler.lake.recut import as_cut
 from graveler.model import Commit, MergeStrategy, MetarangeName, SplitParameters
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects
@@ -151,7 +153,8 @@ class Rebuilder:
             Tree.load(store, each.metarange) for each in (self._commits.get(base), source, destination)
         )
         strategy = MergeStrategy(commit.metadata.get(STRATEGY_KEY, ""))
-        return merge(before, theirs, ours, self._split, strategy).tree
+        split = split_of(destination, self._split)
+        return merge(before, as_cut(theirs, split_of(source, self._split), split), ours, split, strategy).tree
 
 
 class _Sound:

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from graveler.history.cuts import split_of
 from graveler.lake.fsck.files import (
     Problem,
     decode_all,
@@ -107,13 +108,17 @@ class TreeCheck:
         believed = [info for info in infos if self._check_described(metarange, info)]
         for problem in problems:
             self._add(f"metarange {name}", problem, _ANEW, metarange)
-        for problem in seams(believed, self._split):
+        for problem in seams(believed, self._split_of(metarange)):
             again = self._seams.get(problem.why)
             if again is not None:  # metaranges that follow each other share most of their seams
                 again.metaranges.add(metarange)
                 continue
             remedy = _UNCANONICAL if problem.kind is FindingKind.CUT else _ANEW
             self._seams[problem.why] = self._add(f"metarange {name}", problem, remedy, metarange)
+
+    def _split_of(self, metarange: int) -> SplitParameters:
+        commit = self._history.cuts.get(metarange)
+        return self._split if commit is None else split_of(commit, self._split)
 
     def _check_described(self, metarange: int, info: RangeInfo) -> bool:
         """Look at a range unless that was done; False if the description is known to be false."""
@@ -159,7 +164,7 @@ class TreeCheck:
         if problem is not None:
             remedy = "Write these paths again and commit, or restore the branch to an earlier commit"
             found.append(self._add(f"range {info.name}", problem, remedy, metarange))
-        problem = missing_cut(self._split, keys)
+        problem = missing_cut(self._split_of(metarange), keys)
         if problem is not None:
             found.append(self._add(f"range {info.name}", problem, _UNCANONICAL, metarange))
         found += self._check_objects(metarange, entries)

@@ -11,9 +11,11 @@ from itertools import chain, islice, pairwise
 from msgspec import Struct
 
 from graveler.errors import InvalidError
+from graveler.history.cuts import split_of
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.folder_listing import Progress, no_progress
 from graveler.lake.landing import Build, Draft, Lander, Landing
+from graveler.lake.recut import as_cut
 from graveler.lake.rules import Intent
 from graveler.model import Commit, SplitParameters
 from graveler.tree.apply import Interval
@@ -73,10 +75,10 @@ class Importer:
         def prepare() -> Build:
             imported: list[tuple[ImportSource, Tree]] = []
 
-            def make(_: Commit, before: Tree) -> Draft:
+            def make(head: Commit, before: Tree) -> Draft:
                 if not imported:  # once, however often the head moves
                     imported.extend([(source, self.build(source)) for source in ordered])
-                return Draft(replaced(before, self._split, imported))
+                return self._replacing(head, before, imported)
 
             return make
 
@@ -84,9 +86,12 @@ class Importer:
 
     def land(self, landing: Landing, imported: Sequence[tuple[ImportSource, Tree]], until: Deadline) -> Commit:
         """As :meth:`run`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
-        return self._lander.land(
-            landing, lambda: lambda _, before: Draft(replaced(before, self._split, imported)), until
-        )
+        return self._lander.land(landing, lambda: lambda head, before: self._replacing(head, before, imported), until)
+
+    def _replacing(self, head: Commit, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> Draft:
+        split = split_of(head, self._split)
+        cut = [(source, as_cut(tree, self._split, split)) for source, tree in imported]
+        return Draft(replaced(before, split, cut))
 
     def build(self, source: ImportSource) -> Tree:
         """The tree of a source. Its listing read, its ranges written. :class:`InvalidError` for what lies outside of its

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from graveler.lake.importing.prefix_listing import ImportAddress
-from graveler.model import CommitID, MergeStrategies
+from graveler.model import CommitID, MergeStrategies, SplitParameters
 
 
 class MergeAsk(Struct, frozen=True, kw_only=True):
@@ -73,4 +73,16 @@ class ImportAsk(Struct, frozen=True):
     force: bool = False
 
 
-Ask: TypeAlias = MergeAsk | RevertAsk | CherryPickAsk | CommitAsk | ImportAsk
+class RewriteAsk(Struct, frozen=True, kw_only=True):
+    """See :meth:`graveler.lake.repository.OpenRepository.rewrite`."""
+
+    branch: str
+    split: SplitParameters
+    message: str = ""
+    committer: str = ""
+    metadata: Mapping[str, str] = {}
+    created: int | None = None
+    force: bool = False
+
+
+Ask: TypeAlias = MergeAsk | RevertAsk | CherryPickAsk | CommitAsk | ImportAsk | RewriteAsk

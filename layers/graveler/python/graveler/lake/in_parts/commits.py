@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import NoChangesError
+from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
@@ -85,7 +86,7 @@ class CommitWork:
                 return self._taken(sealed.own, earlier)
             head = self._sides.commit(state.commit_id)
             tree = self._sides.tree(head)
-            what = b"commit\0" + msgspec.msgpack.encode((tokens, self._split))
+            what = b"commit\0" + msgspec.msgpack.encode((tokens, split_of(head, self._split)))
             points = apply_points(tree, sample(self._staged, tokens, tree))
             parts = planned(what, (tree,), points, sizes, before)
             return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, sealed.rest, earlier)
@@ -127,7 +128,8 @@ class CommitWork:
                 yield change
 
         with self._holding(plan.own):
-            tree = apply_part(self._trees.load(plan.trees[0]), changes, part.interval, self._split)
+            split = split_of(self._sides.commit(plan.head), self._split)
+            tree = apply_part(self._trees.load(plan.trees[0]), changes, part.interval, split)
         progress(count % _TELL, part.load.bytes)
         return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)
 
@@ -138,7 +140,7 @@ class CommitWork:
             if head.id != plan.head or tokens != plan.tokens:
                 raise AnotherRoundError
             parts = (Tree(before.store, result.lasts, result.packed) for result in results())
-            return join_parts(before.store, self._split, parts, [before])
+            return join_parts(before.store, split_of(head, self._split), parts, [before])
 
         try:
             commit = self._publish(plan, build, request_id if plan.rest else self._request_id)

@@ -37,7 +37,8 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     """Where work is cut. ``head`` is the commit of the branch that it builds on, ``trees`` are the metaranges that parts read.
     Of a commit, ``tokens`` are those whose changes it takes, the oldest first, ``own`` the one that it has sealed itself;
     ``rest``: there were more, so another round follows; ``earlier`` is what the commit of the round before is known by, if that
-    was so then. ``done`` is a commit that has been made already, if nothing is left to do."""
+    was so then. ``done`` is a commit that has been made already, if nothing is left to do. Of a merge, ``recut``: the source is
+    cut by other parameters than the head."""
 
     parts: tuple[PlannedPart, ...]
     head: CommitID = CommitID("")
@@ -47,6 +48,7 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     rest: bool = False
     earlier: str = ""
     done: CommitID | None = None
+    recut: bool = False
 
     @property
     def load(self) -> Load:

@@ -11,15 +11,17 @@ from graveler.lake.deadline import Deadline
 from graveler.lake.importing.folder_listing import Progress
 from graveler.lake.importing.importer import Importer, ImportSource, import_landing
 from graveler.lake.importing.prefix_listing import ImportAddress
-from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk
+from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RewriteAsk
 from graveler.lake.in_parts.commits import CommitWork
 from graveler.lake.in_parts.imports import ImportWork
+from graveler.lake.in_parts.rewrites import RewriteWork
 from graveler.lake.in_parts.three_ways import ThreeWayWork
 from graveler.lake.in_parts.work import Work
 from graveler.lake.landing import Lander
 from graveler.lake.merge import Merger
 from graveler.lake.publish import Publisher
 from graveler.lake.replay import Replayer
+from graveler.lake.rewrite import Rewriter, rewrite_landing
 from graveler.lake.sealing import Sealer
 from graveler.lake.sides import Sides
 from graveler.lake.three_way import ThreeWayLander, Undertaking
@@ -43,6 +45,7 @@ class Tools(msgspec.Struct, frozen=True):
     merger: Merger
     replayer: Replayer
     importer: Importer
+    rewriter: Rewriter
     trees: Trees
     clock: Clock
     source_at: Callable[[ImportAddress, Progress], ImportSource]
@@ -74,11 +77,22 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline) -> Work:
             return [tools.source_at(source, progress) for source in ask.sources]
 
         return ImportWork(tools.importer, tools.lander, landing, sources, tools.trees, until)
+    if isinstance(ask, RewriteAsk):
+        said = rewrite_landing(
+            ask.branch,
+            ask.split,
+            ask.message,
+            ask.committer,
+            ask.metadata,
+            request_id=request_id,
+            created=ask.created,
+            force=ask.force,
+        )
+        return RewriteWork(said, ask.split, tools.rewriter, tools.lander, tools.trees, until)
     strategies = ask.strategies if isinstance(ask, MergeAsk) else MergeStrategies()
     return ThreeWayWork(
         _undertaking(tools, ask, request_id),
         strategies,
-        tools.split,
         tools.sides,
         tools.trees,
         tools.lander,
@@ -103,7 +117,7 @@ def _undertaking(tools: Tools, ask: Ask, request_id: str) -> Undertaking:
             force=ask.force,
             source_id=ask.source_id,
         )
-    assert not isinstance(ask, CommitAsk | ImportAsk)
+    assert not isinstance(ask, CommitAsk | ImportAsk | RewriteAsk)
     undertake = tools.replayer.cherry_pick if isinstance(ask, CherryPickAsk) else tools.replayer.revert
     return undertake(
         ask.branch,

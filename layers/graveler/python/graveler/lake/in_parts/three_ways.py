@@ -7,10 +7,11 @@ from graveler.lake.importing.folder_listing import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.work import AnotherRoundError, Before, Results, Sizes, planned
 from graveler.lake.landing import Draft, Lander
+from graveler.lake.recut import recut
 from graveler.lake.sides import Sides
 from graveler.lake.three_way import ThreeWayLander, Undertaking, draft, strategy_by_key
-from graveler.model import Commit, MergeStrategies, SplitParameters
-from graveler.tree.parts import join_parts, merge_part, merge_points
+from graveler.model import Commit, MergeStrategies
+from graveler.tree.parts import clip, join_parts, merge_part, merge_points
 from graveler.tree.tree import Tree, Trees
 
 
@@ -21,7 +22,6 @@ class ThreeWayWork:
         self,
         undertaking: Undertaking,
         strategies: MergeStrategies,
-        split: SplitParameters,
         sides: Sides,
         trees: Trees,
         lander: Lander,
@@ -30,7 +30,6 @@ class ThreeWayWork:
     ) -> None:
         self._undertaking = undertaking
         self._strategies = strategies
-        self._split = split
         self._sides = sides
         self._trees = trees
         self._lander = lander
@@ -43,16 +42,20 @@ class ThreeWayWork:
         head, destination = self._lander.look(self._undertaking.landing)
         chosen = choose(head)
         base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
-        what = b"merge\0" + msgspec.msgpack.encode((self._strategies, self._split))
+        split = self._three_way.split_of(head)
+        what = b"merge\0" + msgspec.msgpack.encode((self._strategies, split))
         parts = planned(what, (base, source, destination), merge_points(base, source, destination), sizes, before)
-        return Plan(parts, head.id, (base.name(), source.name(), destination.name()))
+        names = base.name(), source.name(), destination.name()
+        return Plan(parts, head.id, names, recut=self._three_way.split_of(chosen.source) != split)
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written."""
         part = plan.parts[number]
         base, source, destination = map(self._trees.load, plan.trees)
-        strategy = strategy_by_key(self._strategies)
-        merged = merge_part(base, source, destination, part.interval, self._split, strategy)
+        split = self._three_way.split_of(self._sides.commit(plan.head))
+        if plan.recut:
+            source = recut(clip(source, part.interval, split), split)
+        merged = merge_part(base, source, destination, part.interval, split, strategy_by_key(self._strategies))
         progress(part.load.records, part.load.bytes)
         done = merged.tree or self._trees.empty()
         return PartResult(done.lasts, done.packed, merged.conflicts, part.load.records, part.load.bytes)
@@ -68,9 +71,10 @@ class ThreeWayWork:
             conflicts = tuple(conflict for result in found for conflict in result.conflicts)
             if conflicts:
                 raise self._three_way.conflicts(self._undertaking, conflicts)
-            known = [before, self._trees.load(plan.trees[1])]
+            split = self._three_way.split_of(head)
+            known = [before] if plan.recut else [before, self._trees.load(plan.trees[1])]
             parts = (Tree(before.store, result.lasts, result.packed) for result in found)
-            joined = join_parts(before.store, self._split, parts, known)
+            joined = join_parts(before.store, split, parts, known)
             return draft(self._undertaking, self._undertaking.begin()(head), joined, before)
 
         return self._three_way.land_built(self._undertaking, build, self._until)

@@ -1,0 +1,83 @@
+"""Rewriting in parts: each cuts an interval of the head's ranges anew, by other split parameters."""
+
+from bisect import bisect_right
+
+import msgspec
+
+from graveler.lake.deadline import Deadline
+from graveler.lake.importing.folder_listing import Progress
+from graveler.lake.in_parts.files import PartResult, Plan
+from graveler.lake.in_parts.work import AnotherRoundError, Before, Results, Sizes, planned
+from graveler.lake.landing import Draft, Lander, Landing
+from graveler.lake.recut import recut
+from graveler.lake.rewrite import Rewriter
+from graveler.model import Commit, SplitParameters
+from graveler.tree.apply import Interval
+from graveler.tree.parts import Load, Point, join_parts
+from graveler.tree.split import validate_split
+from graveler.tree.tree import Tree, Trees
+
+
+class RewriteWork:
+    """One rewriting by the parameters ``split``. ``until`` is the deadline of the operation."""
+
+    def __init__(
+        self,
+        landing: Landing,
+        split: SplitParameters,
+        rewriter: Rewriter,
+        lander: Lander,
+        trees: Trees,
+        until: Deadline,
+    ) -> None:
+        self._landing = landing
+        self._split = split
+        self._rewriter = rewriter
+        self._lander = lander
+        self._trees = trees
+        self._until = until
+
+    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+        """See :class:`Work`. The head's metarange read. Parts end where ranges do, and their union has to be all of them: so they
+        are cut anew each round, and have the name of an earlier one where nothing moved."""
+        validate_split(self._split)
+        done = self._lander.done_before(self._landing.request_id)
+        if done is not None:
+            return Plan((), done=done.id)
+        head, tree = self._lander.look(self._landing)
+        self._rewriter.expect_other(self._landing.branch, head, self._split)
+        infos = (tree.info(number) for number in range(len(tree)))
+        points = [Point(info.last, Load(info.count, 1, info.size)) for info in infos]
+        what = b"rewrite\0" + msgspec.msgpack.encode(self._split)
+        return Plan(planned(what, (tree,), points, sizes, before), head.id, (tree.name(),))
+
+    def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
+        """See :class:`Work`. The metarange, and the ranges of the interval; as much written."""
+        part = plan.parts[number]
+        done = recut(_ranges(self._trees.load(plan.trees[0]), part.interval), self._split)
+        progress(part.load.records, part.load.bytes)
+        return PartResult(done.lasts, done.packed, (), part.load.records, part.load.bytes)
+
+    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
+        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on."""
+        del request_id
+
+        def build(head: Commit, before: Tree) -> Draft:
+            if head.id != plan.head:
+                raise AnotherRoundError
+            parts = (Tree(before.store, result.lasts, result.packed) for result in results())
+            return self._rewriter.draft(join_parts(before.store, self._split, parts), self._split)
+
+        return self._lander.land(self._landing, lambda: build, self._until)
+
+    def give_up(self) -> None:
+        """See :class:`Work`. Nobody waits for a rewriting."""
+
+
+def _ranges(tree: Tree, interval: Interval) -> Tree:
+    """The ranges whose last key lies in an interval: of intervals that follow each other each range is in one. (A bound of an
+    earlier round may lie inside of a range by now; the parts' trees are adjacent all the same.)"""
+    after, upto = interval
+    first = 0 if after is None else bisect_right(tree.lasts, after)
+    stop = len(tree) if upto is None else bisect_right(tree.lasts, upto)
+    return Tree(tree.store, tree.lasts[first:stop], tree.packed[first:stop])

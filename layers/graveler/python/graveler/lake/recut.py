@@ -1,0 +1,35 @@
+"""Trees cut anew, by other split parameters: each record read and written, as if the tree were built of them."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+from graveler.model import SplitParameters
+from graveler.tree.files import TreeStore
+from graveler.tree.parallel import build_parallel
+from graveler.tree.tree import Tree
+
+_SHARES: Final = 4
+"""For each worker: so that all end at about the same time."""
+
+
+def recut(tree: Tree, split: SplitParameters) -> Tree:
+    """The canonical tree of the same records by these parameters, whatever cut the one that is given. Reads all of its ranges and
+    writes as much, by the store's workers; 3 µs a record. Memory: one range for each worker."""
+    shares = min(len(tree), _SHARES * tree.store.workers if tree.store.workers > 1 else 1)
+    bounds = [len(tree) * share // max(shares, 1) for share in range(shares + 1)]
+    parts = [
+        partial(_records, tree.store, tree.lasts[start:stop], tree.packed[start:stop])
+        for start, stop in pairwise(bounds)
+    ]
+    return build_parallel(tree.store, split, parts)
+
+
+def as_cut(tree: Tree, by: SplitParameters, split: SplitParameters) -> Tree:
+    """A tree that is cut ``by`` some parameters as ``split`` cuts it: itself if these are the same."""
+    return tree if by == split else recut(tree, split)
+
+
+def _records(store: TreeStore, lasts: Sequence[bytes], packed: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    return Tree(store, lasts, packed).records()
