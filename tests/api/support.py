@@ -169,7 +169,8 @@ def check_documented(method: str, raw_path: str, answer: Answer) -> None:
     elif kind is not bytes:
         assert answer.headers["content-type"] == "application/json"
         read = msgspec.json.decode(answer.body, type=kind)
-        assert msgspec.to_builtins(read) == json.loads(answer.body), f"{route.operation} answers fields that it hides"
+        again = json.loads(msgspec.json.encode(read))  # with lists where there are tuples
+        assert again == json.loads(answer.body), f"{route.operation} answers fields that it hides"
 
 
 def make_event(

@@ -394,7 +394,7 @@ class RemoteRepository(RemoteSettings):
         with TemporaryDirectory(prefix="graveler-listing-") as folder:
             file = Path(folder) / "listing"
             write_listing(listing, namespace, options, file, progress)
-            address = self._transfers.send(branch, _LISTING, file)
+            address = self._transfers.send(branch, _LISTING, file, force=force)
         document = {
             "path": _LISTING,
             "physical_address": address,

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 from graveler.errors import BusyError, BytesGoneError, CorruptError, InvalidError, NotFoundError, UnavailableError
 from graveler.model import ObjectEntry
 from graveler.remote.answers import Config, MultipartUpload, ObjectStats, PartURL, StagingLocation
-from graveler.remote.connection import Connection, OpenFile
+from graveler.remote.connection import Connection, OpenFile, Query
 
 MAX_WHOLE: Final = 4 << 30
 """A file up to this size (bytes) is put as a whole: S3 takes 5 GiB."""
@@ -152,7 +152,7 @@ class Transfers:
         if_absent: bool,
         force: bool,
     ) -> ObjectEntry:
-        address = self._send(branch, path, data, checksum)
+        address = self._send(branch, path, data, checksum, force=force)
         answer = self._connection.call(
             "PUT",
             self._backing(branch),
@@ -169,7 +169,7 @@ class Transfers:
         )
         return answer.read(ObjectStats).entry()
 
-    def send(self, branch: str, path: str, file: Path) -> str:
+    def send(self, branch: str, path: str, file: Path, *, force: bool = False) -> str:
         """Write a file's bytes to where an object of this path could be, and stage nothing: the physical address. Nobody keeps
         what is there beyond a grace. Cost: one request and one object write. :class:`InvalidError` for a file over 4 GiB."""
         with file.open("rb") as opened:
@@ -178,10 +178,11 @@ class Transfers:
                 raise InvalidError(
                     f"{size:,} bytes are more than can be sent at once ({MAX_WHOLE:,}); send it in several parts"
                 )
-            return self._send(branch, path, OpenFile(opened, size), checksum)
+            return self._send(branch, path, OpenFile(opened, size), checksum, force=force)
 
-    def _send(self, branch: str, path: str, data: bytes | OpenFile, checksum: str) -> str:
-        place = self._connection.get(self._backing(branch), StagingLocation, {"path": path, "presign": True})
+    def _send(self, branch: str, path: str, data: bytes | OpenFile, checksum: str, *, force: bool) -> str:
+        query: Query = {"path": path, "presign": True, "force": force}
+        place = self._connection.get(self._backing(branch), StagingLocation, query)
         if place.presigned_url is None:
             raise UnavailableError(
                 f"the server gives no URLs to upload to, so {path!r} cannot be uploaded; see the settings of its store"

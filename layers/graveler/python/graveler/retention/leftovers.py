@@ -118,7 +118,8 @@ class Leftovers:
         rows = 0
         for removed in self._remove_rows(uid):
             rows += removed
-            progress("removing rows", rows, rows)
+            if removed:  # so that whoever stops here, and comes again, gets on
+                progress("removing rows", rows, rows)
         self._repositories.end_purge(uid, objects)
         return Purged(files, rows, unknown.tally)
 

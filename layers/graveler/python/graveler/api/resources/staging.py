@@ -29,6 +29,7 @@ class BackingQuery(Query, frozen=True, kw_only=True):
 
     path: RequiredText
     presign: bool = False
+    force: bool = False
 
 
 class LinkQuery(Query, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
     """Get an address to write an object's bytes to, for linking them afterwards."""
     call.identity.require(Permission.WRITE, repository, branch)
     found = call.lake.repository(repository)
-    address = found.new_address(branch, query.path)
+    address = found.new_address(branch, query.path, force=query.force)
     if not query.presign:
         return json_response(StagingLocation(address))
     presigner = Presigner(call, found, branch)
