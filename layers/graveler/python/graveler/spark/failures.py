@@ -14,7 +14,10 @@ from graveler.errors import GravelerError, InvalidError, NotFoundError, Unavaila
 _OURS: Final = re.compile(r"^graveler(?:\.\w+)*\.(\w+Error): (.*)$", re.MULTILINE)
 """The last line of a task's traceback, if it was ours."""
 _CONDITIONS: Final = {"PATH_NOT_FOUND": NotFoundError, "TABLE_OR_VIEW_NOT_FOUND": NotFoundError}
+_ADVICE: Final = "See whether s3a's credentials are those that are meant, still valid, and have the right to it"
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.*)$", re.MULTILINE)
+_S3A: Final = re.compile(r"(\w[\w ]* on \S+): software\.amazon\.awssdk\S+Exception: (.*?) \(Service: [^\n]*\):(\w+)")
+"""How s3a tells what it did and to what, S3's words, and S3's code."""
 
 
 @contextmanager
@@ -40,6 +43,10 @@ def explained(doing: str, error: Exception) -> GravelerError:
             return _CONDITIONS[condition](f"{doing}: {_sentence(text)}")
         if type(error).__name__ in ("AnalysisException", "ParseException", "IllegalArgumentException"):
             return InvalidError(f"{doing}: {_sentence(text)}")
+    refused = _S3A.search(text)
+    if refused:
+        did, said, code = refused.groups()
+        return UnavailableError(f"{doing}: Spark's job failed: {did}: S3 refused it ({code}: {said}). {_ADVICE}")
     causes = [cause for cause in _CAUSE.findall(text) if cause]
     return UnavailableError(f"{doing}: Spark's job failed: {_sentence(causes[-1] if causes else text)}")
 
