@@ -1,4 +1,5 @@
-"""What Lambda and API Gateway do not carry: answered with a sentence that says what to do, or led to S3.
+"""What Lambda and API Gateway do not carry, and what DynamoDB and S3 refuse: answered with a sentence that says what to do, or
+led to S3.
 
 By functions as Lambda starts them, on DynamoDB's own engine and a real S3 server.
 """
@@ -15,6 +16,7 @@ import urllib3
 from graveler.functions.entry import MAX_ANSWER, MAX_BODY
 from tests.functions.runtime import Started
 from tests.functions.served import NAME, Served, serving
+from tests.support.proxy import Trouble, dynamodb_reply, s3_reply
 
 EVENT_BYTES = 6_291_456
 """Of an event: Lambda's limit, above which the gateway answers 413 by itself."""
@@ -91,3 +93,27 @@ def test_a_larger_object_is_led_to_s3(served: Served, read: Started, data: bytes
             assert answer["statusCode"] == 206
             start, end = (int(part or MAX_BODY) for part in wanted.removeprefix("bytes=").split("-"))
             assert base64.b64decode(answer["body"]) == data[start : end + 1]
+
+
+@pytest.mark.parametrize(
+    ("server", "operation", "trouble", "said"),
+    [
+        (0, "BatchGetItem", dynamodb_reply("ExpiredTokenException"), "the credentials have expired"),
+        (0, "BatchGetItem", dynamodb_reply("ResourceNotFoundException"), "see whether name and region are right"),
+        (0, "PutItem", dynamodb_reply("AccessDeniedException"), "give their user or role the right"),
+        (1, "PUT", s3_reply("NoSuchBucket", 404), "there is no such bucket"),
+        (1, "PUT", s3_reply("PermanentRedirect", 301), "lies in another region"),
+        (1, "PUT", s3_reply("RequestTimeTooSkewed", 403), "this machine's clock is wrong"),
+    ],
+)
+def test_what_aws_refuses_is_told_to_the_client_and_the_next_request_goes_on(
+    server: int, operation: str, trouble: Trouble, said: str, served: Served, write: Started
+) -> None:
+    asked = upload(served, "refused", b"x")
+    served.proxies[server].begin(lambda made, _: trouble if made == operation else None)
+    try:
+        answer = write.invoke(asked)
+    finally:
+        served.proxies[server].begin(lambda *_: None)
+    assert (answer["statusCode"], said in json.loads(answer["body"])["message"]) == (503, True), answer
+    assert write.invoke(asked)["statusCode"] == 201
