@@ -1,0 +1,246 @@
+"""Each way in which the state machine tries again or gives up: its own definition, by an interpreter, with the real handler, in
+which DynamoDB and S3 refuse requests by their own errors."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+
+from graveler.errors import CorruptError
+from graveler.functions.configuration import read_configuration
+from graveler.functions.opening import open_deployed_lake
+from graveler.functions.operating import operate_handler
+from graveler.functions.traffic import Traffic
+from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.lake import Lake
+from graveler.operations.dispatch import Dispatcher
+from graveler.operations.parted import COMMIT
+from graveler.operations.store import Operation, OperationState
+from graveler.storage import dynamodb_tables
+from infra.state_machine import definition
+from tests.functions.test_maintenance import Context
+
+NAME: Final = "retried"
+THROTTLED, BUSY, OTHER = "Lambda.TooManyRequestsException", "BusyError", "States.ALL"
+"""The first name of each rule for what is tried again."""
+
+
+class Refused(Exception):  # noqa: N818 - the service's word for it
+    """The service did not call the function, or it ended without an answer; by the name that Step Functions has for that."""
+
+
+class Interpreter:
+    """Runs a definition as Step Functions does, as far as this one goes. Waits nowhere; notes what it did."""
+
+    def __init__(self, take: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._take = take
+        self.again: Counter[tuple[str, str]] = Counter()
+        self.caught: list[str] = []
+
+    def run(self, data: dict[str, Any]) -> str:
+        """The name of the state in which it ends."""
+        states: dict[str, Any] = definition("operate", at_once=3)["States"]
+        name = "Plan"
+        while True:
+            state = states[name]
+            if state["Type"] in ("Succeed", "Fail"):
+                return name
+            if state["Type"] == "Choice":
+                name = next((c["Next"] for c in state["Choices"] if _holds(c, data)), state["Default"])
+                continue
+            try:
+                if state["Type"] == "Map":
+                    data = {**data, "done": list(self._parts(state, data))}
+                else:
+                    answer = self._task(name, state, data)
+                    data = data if "ResultPath" in state else answer
+            except Exception as error:
+                if "Catch" not in state:
+                    raise
+                (rule,) = state["Catch"]
+                assert rule["ErrorEquals"] == [OTHER]
+                self.caught.append(name)
+                cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
+                data, name = {**data, "error": {"Error": _name(error), "Cause": cause}}, rule["Next"]
+                continue
+            name = state["Next"]
+
+    def _parts(self, state: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:
+        inner = state["ItemProcessor"]["States"]["Part"]
+        for number in data["numbers"]:
+            item = {
+                name.removesuffix(".$"): number
+                if path == "$$.Map.Item.Value"
+                else data[path[2:]]
+                if name[-1] == "$"
+                else path
+                for name, path in state["ItemSelector"].items()
+            }
+            yield str(self._task("Part", inner, item)["state"])
+
+    def _task(self, name: str, state: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+        parameters = state["Parameters"]
+        described = parameters.get("Payload")
+        payload = (
+            dict(data)
+            if described is None
+            else {
+                key.removesuffix(".$"): data[value[2:]] if key.endswith(".$") else value
+                for key, value in described.items()
+            }
+        )
+        tries: Counter[int] = Counter()
+        while True:
+            try:
+                return self._take(json.loads(json.dumps(payload)))
+            except Exception as error:
+                rules = state["Retry"]
+                names = {_name(error), OTHER}
+                at = next(at for at, rule in enumerate(rules) if names & set(rule["ErrorEquals"]))
+                if tries[at] >= rules[at]["MaxAttempts"]:
+                    raise
+                tries[at] += 1
+                self.again[name, rules[at]["ErrorEquals"][0]] += 1
+
+
+def _name(error: Exception) -> str:
+    return str(error) if isinstance(error, Refused) else type(error).__name__
+
+
+def _holds(choice: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+    field, _, index = choice["Variable"].removeprefix("$.").partition("[")
+    value = data.get(field)
+    if "IsPresent" in choice:
+        return value is not None and len(value) > int(index.rstrip("]"))
+    if "StringEquals" in choice:
+        return bool(value == choice["StringEquals"])
+    return isinstance(value, int) and value >= choice["NumericGreaterThanEquals"]
+
+
+def refusal(code: str, status: int, operation: str) -> ClientError:
+    """The service's own, as botocore makes it of an answer."""
+    answer: Any = {"Error": {"Code": code, "Message": "slower"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, operation)
+
+
+class Trouble:
+    """What goes wrong: for each step, one after the other."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tables = self.objects = False
+        dispatch, call = dynamodb_tables._dispatch, BaseClient._make_api_call  # type: ignore[attr-defined]
+
+        def from_tables(connection: Any, name: str, request: dict[str, Any]) -> dict[str, Any]:
+            if self.tables:
+                raise refusal("ThrottlingException", 400, name)
+            return dispatch(connection, name, request)
+
+        def from_objects(client: Any, name: str, request: Any) -> Any:
+            if self.objects and client.meta.service_model.service_name == "s3":
+                raise refusal("SlowDown", 503, name)
+            return call(client, name, request)
+
+        monkeypatch.setattr(dynamodb_tables, "_dispatch", from_tables)
+        monkeypatch.setattr(BaseClient, "_make_api_call", from_objects)
+        monkeypatch.setattr("graveler.storage.aws_requests.time.sleep", lambda _: None)
+
+    def taking(self, acts: Mapping[str, list[str]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        """A function whose calls go wrong as ``acts`` say: by step, in order."""
+        take, left = operate_handler(), {step: list(words) for step, words in acts.items()}
+
+        def taken(event: dict[str, Any]) -> dict[str, Any]:
+            words = left.get(event["step"], [])
+            act = (words if words[:1] != ["always"] else words[1:2] * 2)[0] if words else ""
+            if words and words[0] != "always":
+                words.pop(0)
+            if "." in act:
+                raise Refused(act)
+            self.tables, self.objects = act == "tables", act == "objects"
+            try:
+                return take(event, Context())
+            finally:
+                self.tables = self.objects = False
+
+        return taken
+
+
+@pytest.fixture
+def lake(deployment: None) -> Lake:
+    return open_deployed_lake(read_configuration(os.environ), Traffic())
+
+
+class Nobody:
+    """Begins nothing."""
+
+    def begin(self, repository: str, operation: Operation) -> None: ...
+
+
+def begun(lake: Lake) -> tuple[Dispatcher, Operation]:
+    repository = lake.create_repository(NAME, f"s3://lake/{NAME}")
+    for path in ("a", "b"):
+        repository.upload("main", path, b"1")
+    operator = Dispatcher(lake.tables, {COMMIT: Nobody()})
+    request = msgspec.json.encode(CommitAsk(branch="main", message="all"))
+    return operator, operator.start(repository, COMMIT, request, branch="main")
+
+
+def first(operation: Operation) -> dict[str, Any]:
+    return {"repository": NAME, "operation": operation.id, "attempt": 1, "round": 0}
+
+
+def test_whatever_may_pass_is_tried_again_by_its_own_rule(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    trouble = Trouble(monkeypatch)
+    operator, operation = begun(lake)
+    ways = [THROTTLED, "tables", "objects", "Sandbox.Timedout", "Runtime.ExitError"]
+    # No step but these reads objects of which it has no copy near; a plan writes one.
+    machine = Interpreter(trouble.taking({"plan": ways, "part": ways, "publish": ways}))
+    assert machine.run(first(operation)) == "Ended"
+    for step in ("Plan", "Part", "Publish"):
+        told = {rule: count for (name, rule), count in machine.again.items() if name == step}
+        assert told == {THROTTLED: 1, BUSY: 2, OTHER: 2}, (step, told)
+    assert machine.caught == []
+    done = operator.look(lake.repository(NAME), operation.id)
+    assert (done.state, done.result) == (OperationState.COMPLETED, lake.repository(NAME).branch("main").commit_id)
+
+
+@pytest.mark.parametrize("step", ["plan", "part", "publish"])
+@pytest.mark.parametrize(
+    ("act", "rule", "times"),
+    [("tables", BUSY, 12), ("objects", BUSY, 12), (THROTTLED, THROTTLED, 60), ("Sandbox.Timedout", OTHER, 4)],
+)
+def test_what_does_not_pass_is_noted_and_nothing_was_changed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str, act: str, rule: str, times: int
+) -> None:
+    trouble = Trouble(monkeypatch)
+    operator, operation = begun(lake)
+    head = lake.repository(NAME).branch("main").commit_id
+    machine = Interpreter(trouble.taking({step: ["always", act], "fail": ["tables", "Runtime.ExitError", THROTTLED]}))
+    assert machine.run(first(operation)) == "GivenUp"
+    assert machine.again[step.title(), rule] == times
+    assert machine.caught == ["Parts" if step == "part" else step.title()]
+    assert {name for name, _ in machine.again} == {step.title(), "NoteFailure"}
+    failed = operator.look(lake.repository(NAME), operation.id)
+    assert failed.state is OperationState.FAILED
+    assert "it was tried again and again" in failed.error
+    assert lake.repository(NAME).branch("main").commit_id == head
+    lake.repository(NAME).commit("main", "by hand")  # what was sealed is free
+
+
+def test_what_is_for_good_is_an_answer_and_nothing_is_tried_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator, operation = begun(lake)
+
+    def damaged(*_: object) -> None:
+        raise CorruptError("a range is damaged")
+
+    monkeypatch.setattr("graveler.operations.parted.Steps.run_part", damaged)
+    machine = Interpreter(Trouble(monkeypatch).taking({}))
+    assert machine.run(first(operation)) == "Ended"
+    assert (machine.again, machine.caught) == (Counter(), [])
+    found = operator.look(lake.repository(NAME), operation.id)
+    assert (found.state, found.error) == (OperationState.FAILED, "a range is damaged")
