@@ -23,8 +23,9 @@ from graveler.server.worker import build_gateway
 STOP_SECONDS: Final = 30
 """How long requests under way may take after the server was told to stop."""
 
-_HEAD_SECONDS: Final = 30
-"""How long a client may take for a request's head, or between two requests."""
+_HEAD_SECONDS: Final = 120
+"""How long a client may take for a request's head, or between two requests: longer than clients keep idle connections (Go 90), so
+that it is them who close, and not we just when the next request is on its way."""
 
 _CONNECTIONS: Final = 8192
 """Connections that a worker keeps; idle ones cost little. Those beyond wait until others are closed."""
