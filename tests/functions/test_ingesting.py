@@ -2,20 +2,27 @@
 
 import json
 import os
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from moto.sqs.models import sqs_backends
 
 from graveler.functions.configuration import read_configuration
-from graveler.functions.ingesting import LONGEST_WAIT, ingest_handler, wait
+from graveler.functions.ingesting import LONGEST_WAIT, TRIES, ingest_handler, wait
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Traffic
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.lake import Lake
 from tests.functions.test_maintenance import Context
+
+ROOT = Path(__file__).parents[2]
+FORBIDDEN: Any = {"Error": {"Code": "403", "Message": "Forbidden"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
 
 
 @pytest.fixture
@@ -104,3 +111,43 @@ def test_poison_ends_among_the_dead_letters_with_its_reason(lake: Lake, monkeypa
     monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", queue + "-gone")
     answer = ingest_handler()({"Records": [poison]}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
+
+
+def test_the_queue_gives_up_after_as_many_tries() -> None:
+    said = re.search(r"^TRIES: Final = (\d+)$", (ROOT / "infra" / "ingest.py").read_text(), re.MULTILINE)
+    assert said is not None
+    assert int(said[1]) == TRIES
+
+
+def test_a_source_that_may_not_be_read_is_named_and_what_it_sent_can_be_replayed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    RuleStore(lake.tables).add(lake, "quick", Rule("shut", "s3://raw/shut/", "main", "shut/", verify=True))
+    sqs = boto3.client("sqs")
+    queue = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", queue)
+    handler = ingest_handler()
+    shut, open_ = record("1", "shut/a", "1"), record("2", "in/b", "1")
+    call = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def refused(client: Any, operation: str, request: Any) -> Any:
+        if operation == "HeadObject" and request["Key"].startswith("shut/"):
+            raise ClientError(FORBIDDEN, operation)
+        return call(client, operation, request)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BaseClient, "_make_api_call", refused)
+        # Somebody may mend that: it comes again, until the queue would give it up without a word.
+        assert handler({"Records": [shut, open_]}, Context()) == {"batchItemFailures": [{"itemIdentifier": "1"}]}
+        last = {**shut, "attributes": {"ApproximateReceiveCount": str(TRIES)}}
+        assert handler({"Records": [last]}, Context()) == {"batchItemFailures": []}
+    repository = lake.repository("quick")
+    assert [entry.path for entry in repository.objects("main")] == ["data/b"]
+    (dead,) = sqs.receive_message(QueueUrl=queue, MessageAttributeNames=["All"])["Messages"]
+    reason = dead["MessageAttributes"]["reason"]["StringValue"]
+    assert "s3://raw" in reason
+    assert "not allow" in reason or "permission" in reason or "forbid" in reason.lower(), reason
+    lines = [vars(line) for line in caplog.records if line.message == "not ingested"]
+    assert [(line["outcome"], line["message_id"], line["reason"]) for line in lines] == [("retry", "1", reason)] * 2
+    assert handler({"Records": [{**shut, "body": dead["Body"]}]}, Context()) == {"batchItemFailures": []}
+    assert [entry.path for entry in repository.objects("main")] == ["data/b", "shut/a"]

@@ -1,8 +1,9 @@
 """Ingest in a function: messages of a queue in, the IDs of those that are to come again out; and the clock, for commits.
 
-What cannot succeed goes to the queue of dead letters at once, with its reason as the attribute ``reason``: so a person sees why,
-and nothing is tried in vain. Where that queue is not named, or cannot be reached, the message comes again, and ends there by
-itself. What may succeed later comes again after a while, each time a longer one.
+What cannot succeed goes to the queue of dead letters at once, and what failed too often when it comes for the last time, with
+its reason as the attribute ``reason``: so a person sees why, and nothing is tried in vain. Where that queue is not named, or
+cannot be reached, the message comes again, and ends there by itself. What may succeed later comes again after a while, each time
+a longer one.
 """
 
 import random
@@ -25,6 +26,10 @@ OVERDUE: Final = "a commit is due and cannot be made"
 
 LONGEST_WAIT: Final = 900
 """Seconds after which a message that failed comes again, at the latest."""
+
+TRIES: Final = 20
+"""How often the queue brings a message, before it gives it up by itself: as infra.ingest.TRIES. The last time, what failed is
+given up here, since the queue would not say why."""
 
 _FIRST_WAIT: Final = 5
 _AT_ONCE: Final = 10
@@ -69,7 +74,8 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
                 results, batch = ingester.process_messages(messages)
                 for record, message, result in zip(records, messages, results, strict=True):
                     counts[result.outcome.value] = counts.get(result.outcome.value, 0) + 1
-                    if not result.outcome.is_done and not _buried(function, message, result):
+                    last = int(record.attributes.received) >= TRIES
+                    if not result.outcome.is_done and not _buried(function, message, result, last=last):
                         failed.append(record)
                 _put_off(function, failed)
             else:
@@ -83,14 +89,15 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
     return handler
 
 
-def _buried(function: Function, message: Message, result: Result) -> bool:
-    """Whether a message that did not succeed need not come again. Its fate is in the log in any case."""
+def _buried(function: Function, message: Message, result: Result, *, last: bool) -> bool:
+    """Whether a message that did not succeed need not come again: it cannot succeed, or it was its ``last`` time. Its fate is in
+    the log in any case."""
     log = function.telemetry.logger
     log.warning(
         "not ingested", extra={"message_id": message.id, "outcome": result.outcome.value, "reason": result.reason}
     )
     queue = function.configuration.ingest_dead_letters
-    if result.outcome is not Outcome.POISON or queue is None:
+    if not (last or result.outcome is Outcome.POISON) or queue is None:
         return False
     import boto3  # where nothing is poison, nobody needs it
     from botocore.exceptions import BotoCoreError, ClientError

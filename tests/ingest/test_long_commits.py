@@ -1,0 +1,120 @@
+"""Commits of ingest that are too much for one call: operations, whoever looks at the rule when they end."""
+
+import pytest
+from msgspec.structs import replace
+
+from graveler.api.ingest_commits import OperationCommits
+from graveler.ingest.autocommit import AutoCommitter
+from graveler.ingest.ingester import Ingester
+from graveler.ingest.rules import CommitPolicy
+from graveler.lake.in_parts.work import Sizes
+from graveler.operations.dispatch import Dispatcher
+from graveler.operations.machine import Machine, Next, Task
+from graveler.operations.parted import COMMIT
+from graveler.operations.store import Operation, Operations, OperationState
+from tests.ingest.support import RULE, Shore
+
+
+class Begun:
+    """A starter that notes what it is told to begin, as a state machine would."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+
+    def begin(self, repository: str, operation: Operation) -> None:
+        self.tasks.append(Task(repository, operation.id, operation.attempt))
+
+
+class Tide:
+    """A shore whose commits of more than ten records are worked on by a state machine."""
+
+    def __init__(self) -> None:
+        self.shore = Shore()
+        self.rule = self.shore.add(replace(RULE, commit=CommitPolicy(objects=20), message="{objects}"))
+        self.begun = Begun()
+
+    def long(self) -> OperationCommits:
+        return OperationCommits(Dispatcher(self.shore.tables, {COMMIT: self.begun}, clock=self.shore.clock), 10)
+
+    def ingester(self) -> Ingester:
+        return Ingester(self.shore.lake(), self.shore.clock, self.long())
+
+    def land(self, *numbers: int) -> list[str]:
+        """Objects land; the messages of commits that are told of."""
+        events = [self.shore.bucket.put(f"in/{number:03}") for number in numbers]
+        batch = self.ingester().process(events)
+        assert all(result.outcome.is_done for result in batch.results)
+        return [made.commit.message for made in batch.commits]
+
+    def machine(self) -> Machine:
+        return Machine(self.shore.lake(), clock=self.shore.clock, sizes=Sizes(10, 3))
+
+    def work(self) -> None:
+        """The newest operation, to its end."""
+        task = self.begun.tasks[-1]
+        planned = self.machine().plan(task)
+        for number in planned.numbers:
+            self.machine().part(task, number)
+        assert self.machine().publish(task).state is Next.ENDED
+
+    def operations(self) -> list[Operation]:
+        return list(Operations(self.shore.tables, self.shore.repository().repository.uid).all())
+
+
+def test_it_is_handed_over_once_and_told_when_it_is_made() -> None:
+    tide = Tide()
+    assert tide.land(*range(25)) == []
+    assert tide.land(30) == [], "events are staged all the while"
+    assert [(one.kind, one.branch) for one in tide.operations()] == [(COMMIT, "main")]
+    tide.work()
+    due = tide.ingester().commit_due()
+    assert [made.commit.message for made in due.commits] == ["25"]
+    assert due.commits_failed == ()
+    assert tide.shore.log() == ["25"]
+    assert tide.shore.branch("main@").keys() == {f"data/{number:03}" for number in range(25)}
+    assert tide.shore.branch().keys() == tide.shore.bucket.held().keys()
+    assert tide.ingester().commit_due().commits == ()
+    assert len(tide.begun.tasks) == 1
+
+
+def test_one_that_fails_is_told_and_begins_anew() -> None:
+    tide = Tide()
+    tide.land(*range(25))
+    tide.machine().fail(tide.begun.tasks[0], "nobody knows why")
+    batch = tide.ingester().commit_due()
+    assert [(failed.rule, failed.reason) for failed in batch.commits_failed] == [("r", "nobody knows why")]
+    assert tide.ingester().commit_due().commits == ()
+    first, second = sorted(tide.operations(), key=lambda one: one.state is OperationState.RUNNING)
+    assert (first.state, second.state) == (OperationState.FAILED, OperationState.RUNNING)
+    tide.work()
+    assert [made.commit.message for made in tide.ingester().commit_due().commits] == ["25"]
+    assert tide.shore.log() == ["25"]
+
+
+def test_whoever_dies_before_it_is_noted_leaves_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    tide = Tide()
+
+    def dies(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AutoCommitter, "_note", dies)
+        with pytest.raises(KeyboardInterrupt):
+            tide.land(*range(25))
+    tide.shore.clock.time += 60
+    tide.ingester().commit_due()
+    assert len(tide.operations()) == 1
+    tide.work()
+    tide.ingester().commit_due()
+    tide.shore.clock.time += 60
+    tide.ingester().commit_due()
+    assert tide.shore.log() == ["25"]
+    assert tide.shore.branch("main@") == tide.shore.bucket.held()
+
+
+def test_who_knows_of_no_operations_leaves_them_alone() -> None:
+    tide = Tide()
+    tide.land(*range(25))
+    assert Ingester(tide.shore.lake(), tide.shore.clock).commit_due().commits == ()
+    tide.work()
+    assert [made.commit.message for made in tide.ingester().commit_due().commits] == ["25"]
