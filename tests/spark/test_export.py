@@ -8,14 +8,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import graveler.spark
-from graveler.errors import ForbiddenError, InvalidError, NotFoundError, PreconditionError, UnavailableError
-from graveler.lake.exporting.export_folder import MARKER, ExportFolderError
+from graveler.errors import BusyError, ForbiddenError, InvalidError, NotFoundError, PreconditionError, UnavailableError
+from graveler.lake.exporting.export_folder import MARKER, ExportFolder, ExportFolderError
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.spark.exports import LEASE
 from graveler.spark.jobs.export import JOB
 from graveler.spark.jobs.frame import run_job
+from graveler.spark.leases import held
 from graveler.storage.objects import Objects
 from tests.spark.listings import TINY
 
@@ -45,7 +47,7 @@ def contents(repository: OpenRepository, ref: str, prefix: str = "") -> dict[str
     return {e.path[len(prefix) :]: repository.read(commit, e.path) for e in repository.objects(commit, prefix)}
 
 
-def held(folder: Path) -> dict[str, bytes]:
+def held_in(folder: Path) -> dict[str, bytes]:
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != MARKER)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -56,16 +58,16 @@ def test_an_export_follows_the_ref_by_what_differs(
     out = tmp_path / "out"
     url = f"file://{out}"
     first = graveler.spark.export(spark, repository, "v1", url, objects_per_task=7)
-    assert held(out) == contents(repository, "v1")
+    assert held_in(out) == contents(repository, "v1")
     size = sum(map(len, contents(repository, "v1").values()))
     assert (first.written, first.removed, first.kept, first.size) == (40, 0, 0, size)
     second = graveler.spark.export(spark, repository, "v2", url)
-    assert held(out) == contents(repository, "v2")
+    assert held_in(out) == contents(repository, "v2")
     assert (second.written, second.removed, second.size) == (2, 1, len(b"changedadded"))
     assert second.commit_id == repository.commit_of("v2").id
     assert graveler.spark.export(spark, repository, "v2", url).written == 0
     assert repository.export("v1", out).written == 2, "the library goes on with what Spark made"
-    assert held(out) == contents(repository, "v1")
+    assert held_in(out) == contents(repository, "v1")
 
 
 def test_what_was_interrupted_is_finished_and_what_is_there_is_not_written_again(
@@ -79,29 +81,37 @@ def test_what_was_interrupted_is_finished_and_what_is_there_is_not_written_again
     with pytest.raises(UnavailableError, match=r"1 objects failed: 'b/39': .*does not exist.*only what is missing"):
         graveler.spark.export(spark, repository, "v1", f"file://{out}", objects_per_task=5)
     assert '"started"' in (out / MARKER).read_text()
-    assert len(held(out)) == 39
+    assert len(held_in(out)) == 39
     repository.namespace.put(lost, b"something else")
     with pytest.raises(UnavailableError, match=r"'b/39': the bytes at .* are not those that commit"):
         graveler.spark.export(spark, repository, "v2", f"file://{out}")
     repository.namespace.put(lost, data)
     (out / "a/04").write_bytes(b"damaged by somebody")
     report = graveler.spark.export(spark, repository, "v2", f"file://{out}")
-    assert held(out) == contents(repository, "v2")
+    assert held_in(out) == contents(repository, "v2")
     assert (report.written, report.removed) == (2, 0)
     assert report.kept >= 38
+
+
+def test_two_exports_at_once_to_one_place(spark: SparkSession, repository: OpenRepository, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/out"
+    with ExportFolder(tmp_path / "out").claimed(), pytest.raises(BusyError, match=r"another export to .* is going on"):
+        graveler.spark.export(spark, repository, "v1", url)
+    assert held_in(tmp_path / "out") == {}
+    assert graveler.spark.export(spark, repository, "v1", url).written == 40
 
 
 def test_verify_mends_what_was_changed_there(spark: SparkSession, repository: OpenRepository, tmp_path: Path) -> None:
     out = tmp_path / "out"
     graveler.spark.export(spark, repository, "v1", f"file://{out}", prefix="a/")
-    assert held(out) == contents(repository, "v1", "a/")
+    assert held_in(out) == contents(repository, "v1", "a/")
     (out / "04").write_bytes(b"damaged!")
     (out / "06").unlink()
     (out / "not of the export").write_bytes(b"mine")
     assert graveler.spark.export(spark, repository, "v1", f"file://{out}", prefix="a/").written == 0
     report = graveler.spark.export(spark, repository, "v1", f"file://{out}", prefix="a/", verify=True)
     assert (report.written, report.kept) == (2, 18)
-    assert held(out) == contents(repository, "v1", "a/") | {"not of the export": b"mine"}
+    assert held_in(out) == contents(repository, "v1", "a/") | {"not of the export": b"mine"}
 
 
 def test_places_that_are_something_else_are_refused(
@@ -152,6 +162,14 @@ def test_an_export_to_a_bucket(spark: SparkSession, aws: AwsLake) -> None:
         assert there() == contents(repository, "v2")
         report = graveler.spark.export(spark, repository, "v2", url, verify=True)
         assert (report.written, report.kept) == (0, 40), "ETags tell"
+        store = repository.store_at(f"{url}/x")[0]
+        with (
+            held(store, f"exported/here/{LEASE}", repository.clock, "test"),
+            pytest.raises(BusyError, match=f"another export to '{url}' is going on"),
+        ):
+            graveler.spark.export(spark, repository, "v1", url)
+        assert there() == contents(repository, "v2"), "nothing was changed"
+        assert graveler.spark.export(spark, repository, "v1", url).written == 2
 
 
 def test_manifests_name_the_files_where_they_lie(
@@ -162,14 +180,14 @@ def test_manifests_name_the_files_where_they_lie(
         tx.write(frame, "t", partition_by="p")
     out = tmp_path / "manifest"
     made = graveler.spark.manifest(spark, repository, "main", "t", f"file://{out}")
-    assert sorted(held(out)) == sorted(made.keys) == ["p=0/symlink.txt", "p=1/symlink.txt"]
+    assert sorted(held_in(out)) == sorted(made.keys) == ["p=0/symlink.txt", "p=1/symlink.txt"]
     urls = (out / "p=0" / "symlink.txt").read_text().splitlines()
     assert len(urls) == sum(e.path.startswith("t/p=0/") for e in repository.objects("main"))
     assert spark.read.parquet(*urls).count() == 5
     with graveler.spark.transaction(repository, "main") as tx:
         tx.delete("t/p=1")
     assert graveler.spark.manifest(spark, repository, "main", "t", f"file://{out}").keys == ("p=0/symlink.txt",)
-    assert sorted(held(out)) == ["p=0/symlink.txt"]
+    assert sorted(held_in(out)) == ["p=0/symlink.txt"]
     table = graveler.spark.manifest(spark, repository, "main~1", "t/", f"file://{out}/table", format="parquet")
     rows = spark.read.parquet(f"{out}/table/manifest.parquet").collect()
     assert {row.path: row["size"] for row in rows} == {e.path: e.size for e in repository.objects("main~1", "t/")}
@@ -187,7 +205,7 @@ def test_the_job(
     out = tmp_path / "out"
     where = ["--lake", str(tmp_path / "lake"), "--repository", "repo", "--destination", f"file://{out}"]
     assert run_job(JOB, [*where, "--ref", "v1", "--prefix", "a/"], spark) == 0
-    assert held(out) == contents(repository, "v1", "a/")
+    assert held_in(out) == contents(repository, "v1", "a/")
     told = capfd.readouterr()
     assert "export: wrote 20 objects (" in told.err
     figures = json.loads(told.out.splitlines()[-1])
