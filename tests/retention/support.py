@@ -57,13 +57,17 @@ def check_live(world: World) -> dict[str, dict[str, str]]:
 
 
 def needed_objects(world: World) -> set[str]:
+    """As :func:`objects_of`, seen by a fresh client."""
+    return objects_of(world.repository())
+
+
+def objects_of(repository: OpenRepository) -> set[str]:
     """Keys of the objects that some reachable commit, or an uncommitted change, names."""
-    fresh = world.repository()
-    inside = f"{fresh.repository.namespace}/"
+    inside = f"{repository.repository.namespace}/"
     found: set[str] = set()
-    branches = [branch.name for branch in fresh.branches(amount=1000, show_hidden=True).results]
-    tags = [tag.name for tag in fresh.tags(amount=1000).results]
-    commits = {commit.id for ref in [*branches, *tags] for commit in fresh.log(ref, amount=10_000).results}
+    branches = [branch.name for branch in repository.branches(amount=1000, show_hidden=True).results]
+    tags = [tag.name for tag in repository.tags(amount=1000).results]
+    commits = {commit.id for ref in [*branches, *tags] for commit in repository.log(ref, amount=10_000).results}
     for ref in [*branches, *commits]:
-        found.update(entry.address.removeprefix(inside) for entry in fresh.objects(ref))
+        found.update(entry.address.removeprefix(inside) for entry in repository.objects(ref))
     return found

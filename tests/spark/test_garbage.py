@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from graveler.errors import CorruptError, GravelerError, NoChangesError
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.place import AwsLake, open_at
 from graveler.model import RetentionRules
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
@@ -26,7 +27,7 @@ from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.tree.record import data_path
-from tests.retention.support import AGE, OffClock
+from tests.retention.support import AGE, OffClock, contents, objects_of, write
 from tests.spark.listings import TINY
 
 NAME = "repo"
@@ -127,6 +128,47 @@ def test_both_engines_say_and_leave_the_same(
     assert made
     with open_later(there, seconds + 3 * AGE) as lake:
         assert lake.fsck(NAME, committed_objects=False).garbage.ranges == 0
+
+
+def told_later(place: AwsLake, name: str, mode: Mode, seconds: float, engine: SparkEngine | None) -> object:
+    with open_at(place) as lake:
+        repository = Lake(lake.tables, lake.store_of, clock=OffClock(seconds)).repository(name)
+        garbage = Garbage(repository, Options(mode), engine)
+        summary = garbage.plan() if mode is Mode.DRY_RUN else garbage.run()
+        return told(garbage, summary)
+
+
+def test_on_s3_and_dynamodb_both_engines_say_the_same_and_leave_what_is_needed(
+    spark: SparkSession, aws: AwsLake
+) -> None:
+    """By a dry run each, of the same lake; then Spark removes what they have found, and a process finds nothing more."""
+    with open_at(aws) as lake:
+        repository = lake.create_repository("garbage", f"{lake.home}garbage", split=TINY)
+        write(repository, "main", **{f"k{number}": f"{number}" for number in range(12)})
+        repository.create_branch("gone", "main")
+        write(repository, "gone", **{f"g{number}": f"gone {number}" for number in range(8)})
+        repository.upload("main", "dropped", b"dropped")
+        repository.reset("main")
+        repository.upload("main", "staged", b"staged")
+        repository.begin_upload("main", "unfinished")
+        repository.namespace.put("zzz", b"theirs")
+        repository.delete_branch("gone")
+    engine = SparkEngine(spark, ranges=3, parts=3)
+    told_later(aws, "garbage", Mode.DELETE, AGE, None)
+    one, other = (told_later(aws, "garbage", Mode.DRY_RUN, 2 * AGE, which) for which in (None, engine))
+    assert one == other
+    assert "object" in str(one)
+    assert "range" in str(one)
+    told_later(aws, "garbage", Mode.DELETE, 2 * AGE, engine)
+    with open_at(aws) as lake:
+        fresh = lake.repository("garbage")
+        assert len(contents(fresh, "main")) == 13
+        assert {stored.key for stored in fresh.namespace.list("data/")} == objects_of(fresh)
+        report = lake.fsck("garbage", committed_objects=True)
+        assert (report.findings, report.garbage.ranges, report.garbage.commit_items) == ((), 0, 0)
+    with open_at(aws) as lake:
+        later = Lake(lake.tables, lake.store_of, clock=OffClock(3 * AGE)).repository("garbage")
+        assert not Garbage(later, Options(Mode.DELETE)).run().plan.found
 
 
 def test_a_tree_that_cannot_be_read_stops_it(spark: SparkSession, tmp_path: Path) -> None:
