@@ -24,6 +24,7 @@ PUBLIC = frozenset(
 READING_POSTS = frozenset(
     (
         "postStatsEvents",
+        "previewGCRules",
         "statObjects",
     )
 )

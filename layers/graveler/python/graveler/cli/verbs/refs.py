@@ -11,7 +11,6 @@ from graveler.cli.terminal import confirm, output
 from graveler.cli.uris import parse_branch, parse_ref_of, parse_repository, parse_tag
 from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, ref_json
 from graveler.errors import PreconditionError
-from graveler.model import SplitParameters
 from graveler.paging import items
 
 branches = typer.Typer(help="Create, list and delete branches.")
@@ -118,6 +117,8 @@ def rewrite_branch(
 
     JSON: one document, the commit.
     """
+    from graveler.model import SplitParameters  # not for --help
+
     uri = parse_branch(branch)
     split = SplitParameters(min_size, max_size, raggedness)
     repository = open_repository(lake, uri.repository)
