@@ -85,12 +85,14 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted: of each verb; how many objects the lake had and a range has; of a long merge of all of them, with how
+    """What was counted: of each verb; how many objects the lake had and a range has; seconds of a core for each
+    further change of a large commit; of a long merge of all of them, with how
     many parts of how many records; bytes of an object at rest, imported and uploaded."""
 
     verbs: dict[str, Used]
     objects: int
     a_range: int
+    change_cpu: float
     long_merge: Used
     parts: int
     part_records: int
@@ -119,7 +121,7 @@ def table(costs: Costs) -> str:
         table_requests=one.table_requests + 1e6 * each * 4096 / (1 << 20),
         gets=one.gets + touched,
         puts=one.puts + touched,
-        cpu=(thousand.cpu - one.cpu) * 1000,
+        cpu=one.cpu + 1e6 * costs.change_cpu,
     )
     scale = LONG / costs.objects
     parts = ceil(costs.parts * costs.part_records * scale / DEFAULTS.part_records)

@@ -37,6 +37,8 @@ from tests.support.servers import REGION, s3proxy
 
 OBJECTS: Final = 50_000
 PART_RECORDS: Final = 20_000
+LARGE: Final = 20_000
+"""Changes of a commit that tells what each further one costs."""
 _ROUNDS: Final = 20
 """How often a verb that changes nothing is asked, for the time that it takes."""
 _BATCH: Final = 480
@@ -114,11 +116,14 @@ def costs(folder: Path) -> Costs:
             **_of_commits(served, meter, repository),
             "ingest of an object that lands": _of_ingest(served, meter, repository),
         }
+        large = _of_commit(served, meter, repository, LARGE)
+        thousand = found["commit of 1,000 changes"]
         parts, long_merge = _of_a_long_merge(served, meter, repository)
         return Costs(
             verbs=found,
             objects=OBJECTS,
             a_range=OBJECTS // len(repository.tree("main")),
+            change_cpu=(large.cpu - thousand.cpu) / (LARGE - 1000),
             long_merge=long_merge,
             parts=parts,
             part_records=PART_RECORDS,
