@@ -86,10 +86,11 @@ class CommitWork:
                 return self._taken(sealed.own, earlier)
             head = self._sides.commit(state.commit_id)
             tree = self._sides.tree(head)
-            what = b"commit\0" + msgspec.msgpack.encode((tokens, split_of(head, self._split)))
+            split = split_of(head, self._split)
+            what = b"commit\0" + msgspec.msgpack.encode((tokens, split))
             points = apply_points(tree, sample(self._staged, tokens, tree))
             parts = planned(what, (tree,), points, sizes, before)
-            return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, sealed.rest, earlier)
+            return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, sealed.rest, earlier, split=split)
 
     def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
         """The branch when no older token is somebody else's, and the tokens to take; None if the own one is gone."""
@@ -128,7 +129,7 @@ class CommitWork:
                 yield change
 
         with self._holding(plan.own):
-            split = split_of(self._sides.commit(plan.head), self._split)
+            split = plan.split or split_of(self._sides.commit(plan.head), self._split)
             tree = apply_part(self._trees.load(plan.trees[0]), changes, part.interval, split)
         progress(count % _TELL, part.load.bytes)
         return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from graveler.errors import CorruptError, InvalidError, NotFoundError
-from graveler.model import CommitID, MetarangeName, Token
+from graveler.model import CommitID, MetarangeName, SplitParameters, Token
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
 from graveler.tree.apply import Interval
@@ -38,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     Of a commit, ``tokens`` are those whose changes it takes, the oldest first, ``own`` the one that it has sealed itself;
     ``rest``: there were more, so another round follows; ``earlier`` is what the commit of the round before is known by, if that
     was so then. ``done`` is a commit that has been made already, if nothing is left to do. Of a merge, ``recut``: the source is
-    cut by other parameters than the head."""
+    cut by other parameters than the head. ``split`` is how the head is cut (None: see its commit)."""
 
     parts: tuple[PlannedPart, ...]
     head: CommitID = CommitID("")
@@ -49,6 +49,7 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     earlier: str = ""
     done: CommitID | None = None
     recut: bool = False
+    split: SplitParameters | None = None
 
     @property
     def load(self) -> Load:

@@ -46,13 +46,13 @@ class ThreeWayWork:
         what = b"merge\0" + msgspec.msgpack.encode((self._strategies, split))
         parts = planned(what, (base, source, destination), merge_points(base, source, destination), sizes, before)
         names = base.name(), source.name(), destination.name()
-        return Plan(parts, head.id, names, recut=self._three_way.split_of(chosen.source) != split)
+        return Plan(parts, head.id, names, recut=self._three_way.split_of(chosen.source) != split, split=split)
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written."""
         part = plan.parts[number]
         base, source, destination = map(self._trees.load, plan.trees)
-        split = self._three_way.split_of(self._sides.commit(plan.head))
+        split = plan.split or self._three_way.split_of(self._sides.commit(plan.head))
         if plan.recut:
             source = recut(clip(source, part.interval, split), split)
         merged = merge_part(base, source, destination, part.interval, split, strategy_by_key(self._strategies))
