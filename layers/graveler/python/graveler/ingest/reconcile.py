@@ -19,7 +19,7 @@ from graveler.ingest.pending import NO_WINDOW, Pending, decode_pending, pending_
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, everything, find
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
 from graveler.storage.tables import ConditionFailedError, Tables, Write

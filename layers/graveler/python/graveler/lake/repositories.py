@@ -235,7 +235,7 @@ class Repositories:
         self._tables.delete(Key(DELETED_PARTITION, uid.encode()))
 
     def owns(self, uid: RepositoryUID, objects: Objects) -> bool:
-        """Does the namespace say that it is that of this repository, in this lake? (A dump that is restored elsewhere takes uid and
+        """Does the namespace say that it is that of this repository, in this lake? (A dump restored elsewhere takes uid and
         namespace along.) One object read, one table read. :class:`CorruptError`."""
         try:
             owner = self._owner(objects)

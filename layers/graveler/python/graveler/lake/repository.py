@@ -4,6 +4,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,30 +22,21 @@ from graveler.lake.addresses import DataNames
 from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.commit import Committer
-from graveler.lake.copying import Copier
 from graveler.lake.create import Creator
 from graveler.lake.deadline import SKEW, Deadline, Deadlines
-from graveler.lake.importing.folder_listing import FolderListing, Progress, no_progress
-from graveler.lake.importing.importer import Importer, ImportSource
-from graveler.lake.importing.prefix_listing import ImportAddress, source_at
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.joint import JointStager
 from graveler.lake.landing import Lander
-from graveler.lake.merge import Merger
-from graveler.lake.move import Mover
 from graveler.lake.publish import Publisher
 from graveler.lake.reading import RepositoryReader
-from graveler.lake.ready import ReadyCommitter
-from graveler.lake.replay import Replayer
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.reset import Resetter
-from graveler.lake.rewrite import Rewriter, rewrite_landing
 from graveler.lake.rules import Intent, etag
 from graveler.lake.sealing import Sealer
 from graveler.lake.settings import SettingsKeeper
 from graveler.lake.sides import Sides
 from graveler.lake.stage import Stager
 from graveler.lake.text import utf8
-from graveler.lake.three_way import ThreeWayLander
 from graveler.lake.uploads import PartedUpload, Uploads, checksum_of_parts
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
@@ -68,14 +60,23 @@ from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
 
 if TYPE_CHECKING:
+    from graveler.lake.copying import Copier
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.exporting.export import ExportReport
     from graveler.lake.fsck.findings import Progress as Phases
     from graveler.lake.fsck.findings import Report as FsckReport
+    from graveler.lake.importing.importer import Importer, ImportSource
     from graveler.lake.importing.object_listing import ListingOptions
+    from graveler.lake.importing.prefix_listing import ImportAddress
     from graveler.lake.in_parts.asks import Ask
     from graveler.lake.in_parts.parted import PartedOperation
     from graveler.lake.in_parts.work import Sizes
+    from graveler.lake.merge import Merger
+    from graveler.lake.move import Mover
+    from graveler.lake.ready import ReadyCommitter
+    from graveler.lake.replay import Replayer
+    from graveler.lake.rewrite import Rewriter
+    from graveler.lake.three_way import ThreeWayLander
 
 _PIECE: Final = 1 << 20
 _SHARED_PART: Final = 4_000_000
@@ -123,7 +124,6 @@ class OpenRepository(RepositoryReader):
         self._resetter = Resetter(tables, self._refs, self._branches, self._staged, sealer, clock)
         publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
         heads = CleanHeads(self._branches, self._staged, sealer, publisher, self._trees, clock)
-        self._mover = Mover(self._refs, self._reflog, self._commits, self._branches, heads, clock)
         self._committer = Committer(
             split,
             self._commits,
@@ -138,16 +138,63 @@ class OpenRepository(RepositoryReader):
         )
         lander = Lander(heads, publisher, self._trees, clock, self._deadlines)
         sides = Sides(self._refs, self._commits, self._branches, self._codec, self._trees)
-        self._sealer, self._publisher, self._sides = sealer, publisher, sides
-        self._lander = lander
-        self._merger = Merger(self._commits, sides)
-        self._replayer = Replayer(sides)
-        self._three_way = ThreeWayLander(split, sides, lander)
-        self._importer = Importer(split, lander, self._trees)
-        self._rewriter = Rewriter(split, lander)
-        self._ready = ReadyCommitter(split, objects, lander, self._trees, clock, grace)
-        self._copier = Copier(
-            tables,
+        self._heads, self._sealer, self._publisher = heads, sealer, publisher
+        self._sides, self._lander = sides, lander
+        self._settings = SettingsKeeper(
+            known.repository, tables, self._refs, self._branches, self._staged, self._outcomes, publisher, clock
+        )
+
+    # Who does what most readers never ask for: its modules are loaded when it is first needed.
+
+    @cached_property
+    def _mover(self) -> "Mover":
+        from graveler.lake.move import Mover
+
+        return Mover(self._refs, self._reflog, self._commits, self._branches, self._heads, self._clock)
+
+    @cached_property
+    def _merger(self) -> "Merger":
+        from graveler.lake.merge import Merger
+
+        return Merger(self._commits, self._sides)
+
+    @cached_property
+    def _replayer(self) -> "Replayer":
+        from graveler.lake.replay import Replayer
+
+        return Replayer(self._sides)
+
+    @cached_property
+    def _three_way(self) -> "ThreeWayLander":
+        from graveler.lake.three_way import ThreeWayLander
+
+        return ThreeWayLander(self._known.repository.split, self._sides, self._lander)
+
+    @cached_property
+    def _importer(self) -> "Importer":
+        from graveler.lake.importing.importer import Importer
+
+        return Importer(self._known.repository.split, self._lander, self._trees)
+
+    @cached_property
+    def _rewriter(self) -> "Rewriter":
+        from graveler.lake.rewrite import Rewriter
+
+        return Rewriter(self._known.repository.split, self._lander)
+
+    @cached_property
+    def _ready(self) -> "ReadyCommitter":
+        from graveler.lake.ready import ReadyCommitter
+
+        split = self._known.repository.split
+        return ReadyCommitter(split, self._objects, self._lander, self._trees, self._clock, self.grace)
+
+    @cached_property
+    def _copier(self) -> "Copier":
+        from graveler.lake.copying import Copier
+
+        return Copier(
+            self._tables,
             self._refs,
             self._branches,
             self._staged,
@@ -157,11 +204,8 @@ class OpenRepository(RepositoryReader):
             self._stager,
             self,
             self._traces,
-            clock,
+            self._clock,
             self._deadlines,
-        )
-        self._settings = SettingsKeeper(
-            known.repository, tables, self._refs, self._branches, self._staged, self._outcomes, publisher, clock
         )
 
     def is_of(self, known: KnownRepository) -> bool:
@@ -803,6 +847,8 @@ class OpenRepository(RepositoryReader):
         :class:`InvalidError` for parameters that cannot be, :class:`NoChangesError` if the branch is cut so already,
         :class:`DirtyBranchError`, :class:`BusyError`.
         """
+        from graveler.lake.rewrite import rewrite_landing
+
         landing = rewrite_landing(
             branch, split, message, committer, metadata or {}, request_id=request_id, created=created, force=force
         )
@@ -815,12 +861,13 @@ class OpenRepository(RepositoryReader):
         ``operation_id``; its commit is known by ``request_id``, or else by that. ``began`` (Unix seconds) is when the operation
         was first worked on: it has to be published within half the grace. A cherry-pick reads its commit; otherwise no
         request."""
+        from graveler.lake.importing.prefix_listing import source_at
         from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
         from graveler.lake.in_parts.opening import Tools, open_work
         from graveler.lake.in_parts.parted import PartedOperation
         from graveler.lake.in_parts.work import Sizes
 
-        def source(address: ImportAddress, progress: Progress) -> ImportSource:
+        def source(address: "ImportAddress", progress: Progress) -> "ImportSource":
             return source_at(address, self._codec, self._outside, progress)
 
         tools = Tools(
@@ -872,6 +919,9 @@ class OpenRepository(RepositoryReader):
         prefix = utf8("destination", destination)
         if prefix and not prefix.endswith(b"/"):
             raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
+        from graveler.lake.importing.folder_listing import FolderListing
+        from graveler.lake.importing.importer import ImportSource
+
         listing = FolderListing(folder, destination, self._codec, progress)
         return self.import_sources(
             branch,
@@ -905,10 +955,8 @@ class OpenRepository(RepositoryReader):
         row groups of Parquet) in order are shared among worker processes, where the lake has some. Cost: as
         :meth:`import_folder`, and two passes over the listing. :class:`InvalidError` names file, row and column.
         """
-        from graveler.lake.importing.object_listing import (  # not on the path of a cold start
-            ListingOptions,
-            ObjectListing,
-        )
+        from graveler.lake.importing.importer import ImportSource
+        from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
 
         options = options or ListingOptions()
         source = ObjectListing(listing, self.repository.namespace, options, progress)
@@ -948,7 +996,7 @@ class OpenRepository(RepositoryReader):
     def import_addresses(
         self,
         branch: str,
-        addresses: Sequence[ImportAddress],
+        addresses: "Sequence[ImportAddress]",
         *,
         message: str = "",
         committer: str = "",
@@ -960,6 +1008,8 @@ class OpenRepository(RepositoryReader):
     ) -> Commit:
         """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap.
         Without any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there."""
+        from graveler.lake.importing.prefix_listing import source_at
+
         return self.import_sources(
             branch,
             [source_at(address, self._codec, self._outside, progress) for address in addresses],
@@ -974,7 +1024,7 @@ class OpenRepository(RepositoryReader):
     def import_sources(
         self,
         branch: str,
-        sources: Sequence[ImportSource],
+        sources: "Sequence[ImportSource]",
         message: str,
         *,
         committer: str = "",

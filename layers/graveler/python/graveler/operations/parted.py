@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, GravelerError, UnavailableError
-from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk, RewriteAsk
 from graveler.lake.in_parts.parted import PartDone, Planned
 from graveler.lake.in_parts.work import Sizes

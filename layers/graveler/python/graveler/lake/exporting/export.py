@@ -30,7 +30,7 @@ from graveler.errors import (
 )
 from graveler.lake.exporting.export_folder import OWN_NAMES, ExportFolder, ExportFolderError, ExportMarker
 from graveler.lake.exporting.export_names import FileNames, UnwritableKeysError, files_that_are_folders
-from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.model import Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository
 
 _PAGE: Final = 1000

@@ -4,13 +4,14 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from hashlib import md5
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.model import ObjectEntry
 from graveler.tree.record import RecordCodec, encode_key
 
@@ -23,13 +24,6 @@ _IN_FLIGHT: Final = 256
 
 _OF_A_LAKE: Final = ("graveler.json", "tables.sqlite")
 """Files that the folder of a lake has."""
-
-Progress = Callable[[int, int], None]
-"""Called with the number of objects and of bytes that were added since the last call."""
-
-
-def no_progress(objects: int, size: int) -> None:
-    """Tells nobody."""
 
 
 class FolderListing:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from graveler.errors import InvalidError
 from graveler.history.cuts import split_of
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.recut import as_cut
 from graveler.lake.rules import Intent

@@ -15,10 +15,10 @@ import msgspec
 
 from graveler.errors import InvalidError
 from graveler.lake.importing.external_sort import Block, sort_blocks
-from graveler.lake.importing.folder_listing import Progress, no_progress
 from graveler.lake.importing.listing_files import ListingError, ListingFile, find_files
 from graveler.lake.importing.listing_rows import RowReader, RowRules
 from graveler.lake.importing.listing_tables import Table, open_table
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.tree.parallel import Part
 from graveler.tree.record import RecordCodec
 

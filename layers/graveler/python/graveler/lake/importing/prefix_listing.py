@@ -12,9 +12,10 @@ from typing import Final
 import msgspec
 
 from graveler.errors import InvalidError, NotFoundError
-from graveler.lake.importing.folder_listing import FolderListing, Progress, file_record, no_progress
+from graveler.lake.importing.folder_listing import FolderListing, file_record
 from graveler.lake.importing.importer import ImportSource, Listing
 from graveler.lake.importing.own import refuse_own
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
 from graveler.storage.objects import ObjectMissingError, Objects, StoredObject

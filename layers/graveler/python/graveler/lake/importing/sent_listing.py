@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from graveler.errors import InvalidError
-from graveler.lake.importing.folder_listing import Progress, no_progress
 from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.tree.record import RecordCodec
 
 SENT_OPTIONS: Final = ListingOptions(url_encoded=False, folders=True)

@@ -18,7 +18,7 @@ from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.commit import Build, Committer, Said, no_changes, staged_changes
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.folder_listing import Progress
+from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.work import AnotherRoundError, Before, Results, Sizes, planned

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.folder_listing import Progress, no_progress
 from graveler.lake.importing.importer import Importer, ImportSource, sorted_sources
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Before, Results, Sizes
 from graveler.lake.landing import Lander, Landing

@@ -8,9 +8,9 @@ from graveler.lake.branches import Branches
 from graveler.lake.clock import Clock
 from graveler.lake.commit import Committer
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.folder_listing import Progress
 from graveler.lake.importing.importer import Importer, ImportSource, import_landing
 from graveler.lake.importing.prefix_listing import ImportAddress
+from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RewriteAsk
 from graveler.lake.in_parts.commits import CommitWork
 from graveler.lake.in_parts.imports import ImportWork

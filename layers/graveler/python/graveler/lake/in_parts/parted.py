@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from graveler.lake.importing.folder_listing import Progress, no_progress
+from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartFiles, PartResult
 from graveler.lake.in_parts.work import AnotherRoundError, Before, Sizes, Work
 from graveler.model import Commit, CommitID

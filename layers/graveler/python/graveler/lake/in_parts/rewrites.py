@@ -5,7 +5,7 @@ from bisect import bisect_right
 import msgspec
 
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.folder_listing import Progress
+from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.work import AnotherRoundError, Before, Results, Sizes, planned
 from graveler.lake.landing import Draft, Lander, Landing

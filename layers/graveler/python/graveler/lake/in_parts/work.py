@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from graveler.lake.importing.folder_listing import Progress
+from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.model import Commit
 from graveler.tree.parts import Piece, Point, cut, cut_at, digest
