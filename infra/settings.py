@@ -47,7 +47,7 @@ class Settings:
     """How long a presigned URL lives; a role's credentials may end it earlier."""
     cors_origins: tuple[str, ...] = ()
     """Web pages that may call the API, such as ``https://example.org``."""
-    request_records: int = 2_000_000
+    request_records: int = 1_000_000
     """How many records a commit or merge may read in its request; more make it a long operation."""
     part_records: int = 500_000
     """How many records a part of a long operation reads; more take longer, and more memory."""
