@@ -219,7 +219,15 @@ def test_a_copy_is_the_same_object_under_another_path(call: Client) -> None:
     from_ref = {"src_path": "a", "src_ref": "main"}
     assert call("POST", BRANCH + "/objects/copy", {"dest_path": "c"}, from_ref).status == 201
     assert call("POST", BRANCH + "/objects/copy", {"dest_path": "c"}, {"src_path": "none"}).status == 404
-    assert call("POST", BRANCH + "/objects/copy", {"dest_path": "c"}, {"src_path": "a", "shallow": True}).status == 501
+    shallow = call("POST", BRANCH + "/objects/copy", {"dest_path": "c"}, {"src_path": "a", "shallow": True})
+    assert (shallow.status, shallow.json()["physical_address"]) == (201, answer.json()["physical_address"])
+    own = call("POST", BRANCH + "/objects/copy", {"dest_path": "d"}, {"src_path": "a", "shallow": False})
+    assert own.status == 201
+    assert own.json()["physical_address"] != answer.json()["physical_address"]
+    assert [own.json()[name] for name in same] == [stats[name] for name in same]
+    assert get(call, "d").body == b"bytes"
+    gone = {"src_path": "none", "shallow": False}
+    assert call("POST", BRANCH + "/objects/copy", {"dest_path": "e"}, gone).status == 404
 
 
 def test_user_metadata_is_replaced_as_a_whole(call: Client) -> None:

@@ -92,8 +92,8 @@ def test_a_verb_makes_the_requests_that_it_makes_in_memory(case: Case, story: St
         assert Counter(made) == Counter(expected)
     else:
         assert made == expected
-    # The size of an object that was put together is asked for.
-    assert WIRE.requests == len(expected) + expected.count("complete_multipart")
+    # The size of an object that was put together is asked for, and of one that is copied.
+    assert WIRE.requests == len(expected) + expected.count("complete_multipart") + expected.count("copy")
     assert WIRE.repeated == 0
 
 

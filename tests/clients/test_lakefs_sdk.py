@@ -268,13 +268,14 @@ def test_user_metadata_is_replaced(sdk: Any, main: lakefs.Branch) -> None:
     assert main.object("o").stat().metadata == {"new": "2"}
 
 
-def test_shallow_copies_are_not_implemented(sdk: Any, main: lakefs.Branch) -> None:
-    main.object("o").upload(b"0")
-    with pytest.raises(ApiException) as caught:
-        sdk.objects_api.copy_object(
-            main.repo_id, "main", "to", ObjectCopyCreation(src_path="o", src_ref="main", shallow=True)
-        )
-    assert status_of(caught) == 501
+@pytest.mark.parametrize("shallow", [True, False])
+def test_a_shallow_copy_shares_the_bytes_and_another_has_its_own(sdk: Any, main: lakefs.Branch, shallow: bool) -> None:
+    source = main.object("o").upload(b"0").stat()
+    copied = sdk.objects_api.copy_object(
+        main.repo_id, "main", "to", ObjectCopyCreation(src_path="o", src_ref="main", shallow=shallow)
+    )
+    assert (copied.physical_address == source.physical_address) is shallow
+    assert main.object("to").reader(mode="rb").read() == b"0"
 
 
 def test_what_cannot_be_deleted_is_reported_by_path(sdk: Any, main: lakefs.Branch) -> None:

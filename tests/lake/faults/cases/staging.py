@@ -18,6 +18,11 @@ def upload_in_parts(lake: Lake, _: Scene) -> object:
     return repository.finish_upload("main", "k", upload, [(1, part)])
 
 
+def upload_one(lake: Lake, _: Scene, model: Model) -> None:
+    lake.repository(NAME).upload("main", "u", b"7")
+    main_of(model).staged["u"] = "7"
+
+
 def in_either_place(_: Scene, model: Model, __: bool) -> None:
     """What is moved is at its old path, at its new one, or at both."""
     current = main_of(model).current
@@ -60,6 +65,12 @@ CASES: Final[tuple[Case, ...]] = (
         "copy",
         lambda lake, _: lake.repository(NAME).copy("main", "b", "k", source_ref="v1"),
         lambda model: main_of(model).staged.update(k="1"),
+    ),
+    Case(
+        "duplicate",
+        lambda lake, _: lake.repository(NAME).duplicate("main", "u", "k"),
+        lambda model: main_of(model).staged.update(k="7"),
+        upload_one,
     ),
     Case(
         "move",

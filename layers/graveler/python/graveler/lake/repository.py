@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from graveler.errors import (
+    BytesGoneError,
     GravelerError,
     InvalidError,
     NotFoundError,
@@ -53,7 +54,7 @@ from graveler.model import (
     Tag,
 )
 from graveler.staging.changes import StagedRecord
-from graveler.storage.objects import Objects
+from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Tables, Write
 from graveler.tree.files import TreeFiles, TreeStore
 from graveler.tree.listing import prefix_end
@@ -83,6 +84,8 @@ _SHARED_PART: Final = 4_000_000
 """Records to read for one part of a verb, where several processes share the work on each part."""
 
 _PAGE: Final = 1000
+_DUPLICATED_BYTES: Final = 256 << 20
+"""A store copies that much within some seconds."""
 
 
 class OpenRepository(RepositoryReader):
@@ -549,6 +552,32 @@ class OpenRepository(RepositoryReader):
         :meth:`link`. :class:`ObjectNotFoundError`, :class:`RefNotFoundError`.
         """
         return self._copier.copy(branch, source_path, destination_path, source_ref, force=force)
+
+    def duplicate(
+        self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
+    ) -> ObjectEntry:
+        """As :meth:`copy`, but the store copies the bytes, so that the copy has an address of its own. Objects outside of the
+        namespace, and those larger than 256 MiB, are only copied as there: it would take too long for one call.
+
+        Cost: :meth:`stat`, a copy within the store, and :meth:`link`. Errors as :meth:`copy`, and :class:`BytesGoneError`.
+        """
+        entry = self.stat(source_ref or branch, source_path)
+        inside = f"{self.repository.namespace}/"
+        if entry.size > _DUPLICATED_BYTES or not entry.address.startswith(inside):
+            return self.copy(branch, source_path, destination_path, source_ref=source_ref, force=force)
+        key = encode_key(destination_path)
+        until = self._deadlines.begin()
+        self._stager.expect(branch, force=force)  # before any byte is written
+        name = self._names.new(branch, destination_path, self._clock.now())
+        try:
+            self._objects.copy(entry.address.removeprefix(inside), name)
+        except ObjectMissingError:
+            raise BytesGoneError(source_path, source_ref or branch, entry.address) from None
+        copied = msgspec.structs.replace(
+            entry, path=destination_path, address=f"{inside}{name}", mtime=int(self._clock.now())
+        )
+        self._stager.stage(branch, [(key, self._packed(copied))], until, force=force)
+        return copied
 
     def copy_prefix(
         self, branch: str, source_prefix: str, destination_prefix: str, *, source_ref: str = "", force: bool = False

@@ -108,7 +108,7 @@ class ObjectCopyCreation(Struct, frozen=True):
     src_path: str
     src_ref: str | None = None
     force: bool = False
-    shallow: bool = False
+    shallow: bool | None = None
 
 
 class ObjectStageCreation(Struct, frozen=True):
@@ -348,14 +348,11 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
     answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 501: Error},
 )
 def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body: ObjectCopyCreation) -> Response:
-    """Make an object of the same bytes under another path. No byte is copied: both have the same address."""
-    if body.shallow:
-        raise ApiError(
-            501, "shallow copies are not implemented: every copy shares its bytes already, leave `shallow` out"
-        )
-    entry = call.lake.repository(repository).copy(
-        branch, body.src_path, query.dest_path, source_ref=body.src_ref or "", force=body.force
-    )
+    """Make an object of the same bytes under another path. Both have the same address, and no byte is copied; but who says
+    ``shallow: false`` gets another address, if the object is one of the repository's own and no larger than 256 MiB."""
+    opened = call.lake.repository(repository)
+    copy = opened.duplicate if body.shallow is False else opened.copy
+    entry = copy(branch, body.src_path, query.dest_path, source_ref=body.src_ref or "", force=body.force)
     return json_response(object_document(entry), 201)
 
 
