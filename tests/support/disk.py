@@ -76,7 +76,8 @@ class _File(io.FileIO):
 
 class _Entry:
     def __init__(self, disk: FaultyDisk, entry: os.DirEntry[str]) -> None:
-        self._disk, self._entry, self.name = disk, entry, entry.name
+        self._disk, self._entry = disk, entry
+        self.name, self.path = entry.name, entry.path
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         return self._entry.is_dir(follow_symlinks=follow_symlinks)
