@@ -171,6 +171,14 @@ def test_text_that_cannot_be_is_refused(main: Branch, wrong: dict[str, str]) -> 
         main.object("a").reader("r", **wrong)  # type: ignore[call-overload]
 
 
+def test_data_and_messages_of_another_kind_are_told_so(main: Branch) -> None:
+    with pytest.raises(TypeError, match="not int"):
+        main.object("n").upload(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not NoneType"):
+        main.commit(None)  # type: ignore[arg-type]
+    assert not main.object("n").exists()
+
+
 def test_an_upload_takes_text_bytes_and_files(main: Branch, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"from a file")
     assert main.object("t").upload("tëxt").reader().read() == "tëxt".encode()

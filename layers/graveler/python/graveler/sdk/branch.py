@@ -114,6 +114,8 @@ class Branch(WritableReference):
         With a ``request_id``, a repeated call returns the first one's commit. Cost and errors as
         :meth:`OpenRepository.commit`: :class:`NoChangesError`, :class:`BusyError`.
         """
+        if not isinstance(message, str):
+            raise TypeError(f"a commit's message is text, not {type(message).__name__}")
         made = self._repository.verbs.commit(
             self._id,
             message,

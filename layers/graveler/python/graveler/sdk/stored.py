@@ -120,9 +120,11 @@ class WriteableObject(StoredObject):
 
         ``data`` is bytes, text (written as UTF-8), or the path of a file, which is uploaded whatever its size. With mode
         ``"x"``, only if the branch has no such object: of several at once, one wins. Cost: as :meth:`OpenRepository.upload`.
-        :class:`AlreadyExistsError`, :class:`RefNotFoundError`.
+        :class:`AlreadyExistsError`, :class:`RefNotFoundError`; ``TypeError`` for data of another kind.
         """
         check_mode(mode, "wx", encoding=None, errors=None, newline=None)
+        if not isinstance(data, str | bytes | Path):
+            raise TypeError(f"an object's data is bytes, text or the Path of a file, not {type(data).__name__}")
         self._upload(data.encode() if isinstance(data, str) else data, mode, content_type, metadata)
         return self
 
