@@ -149,7 +149,7 @@ REFUSALS: list[tuple[int, str, type[GravelerError], str]] = [
         "branch 'b' has",
     ),
     (400, "invalid ref: ref 'b~9' not found: too few", ParentNotFoundError, "ref 'b~9' not found: too few"),
-    (401, "error authenticating request", ForbiddenError, "error authenticating request"),
+    (401, "error authenticating request", ForbiddenError, "GRAVELER_SECRET_ACCESS_KEY of a live one"),
     (403, "branch 'b' is protected", ForbiddenError, "branch 'b' is protected"),
     (404, "repository not found: repository 'r' does not exist; list", RepositoryNotFoundError, "repository 'r' does"),
     (404, "not found: ref 'v' not found: no branch", RefNotFoundError, "ref 'v' not found: no branch"),

@@ -35,6 +35,7 @@ _REPOSITORY: Final = re.compile(r"repository '(.*?)' does not exist")
 _TAKEN: Final = re.compile(r"(\w+) '(.*?)' already exists")
 _DIRTY: Final = re.compile(r"branch '(.*?)' has uncommitted changes")
 _UNEXPECTED: Final = "unexpected error"
+_UNKNOWN: Final = "error authenticating request"
 
 _WORDS: Final[Mapping[int, tuple[str, ...]]] = {
     400: ("commit: no changes", "no changes", "uncommitted changes (dirty branch)", "invalid ref"),
@@ -96,6 +97,15 @@ def _invalid(words: str, text: str) -> GravelerError:
     return InvalidError(text)
 
 
+def _unauthorized(_: str, text: str) -> GravelerError:
+    if text == _UNKNOWN:
+        text += (
+            ": the server does not take this access key with this secret, or not any more; "
+            "give GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY of a live one"
+        )
+    return ForbiddenError(text)
+
+
 def _not_found(words: str, text: str) -> GravelerError:
     if words == "repository not found":
         found = _REPOSITORY.search(text)
@@ -124,7 +134,7 @@ def _corrupt(_: str, text: str) -> GravelerError:
 
 _BY_STATUS: Final[Mapping[int, Callable[[str, str], GravelerError]]] = {
     400: _invalid,
-    401: lambda _, text: ForbiddenError(text),
+    401: _unauthorized,
     403: lambda _, text: ForbiddenError(text),
     404: _not_found,
     409: _conflict,
