@@ -210,7 +210,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C6",
         "on a head that moved, only what differs is applied anew",
         "lake/commit.py",
-        "if self._head is None or self._result is None or tokens != self._tokens:",
+        "if self._head is None or self._result is None or tokens != self._tokens or split != self._cut:",
         "if True:",
         "lake/test_commits_at_once.py::test_a_commit_whose_head_moved_redoes_only_the_intervals_that_changed",
     ),

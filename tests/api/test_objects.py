@@ -201,7 +201,7 @@ def test_many_are_deleted_and_what_cannot_be_a_path_is_reported(call: Client) ->
     body = {"paths": ["a", "", "c", "nowhere", "y" * 1025]}
     answer = call("POST", BRANCH + "/objects/delete", body=body)
     assert answer.status == 200
-    assert [(e["status_code"], e["path"]) for e in answer.json()["errors"]] == [(400, ""), (400, "y" * 1025)]
+    assert [(e["status_code"], e["path"]) for e in answer.json()["errors"]] == [(400, "y" * 1025)]
     assert listed(call) == ["b"]
     assert call("POST", BRANCH + "/objects/delete", body={"paths": ["x"] * 1001}).status == 400
 

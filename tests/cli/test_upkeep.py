@@ -23,7 +23,7 @@ FINDING = {
 
 
 @pytest.fixture
-def filled(lake: Path) -> str:
+def two_commits(lake: Path) -> str:
     """Two commits and a staged change; the head."""
     put("main", "a/1", "one")
     put("main", "a/2", "two")
@@ -35,7 +35,7 @@ def filled(lake: Path) -> str:
     return made
 
 
-def test_a_whole_repository_is_clean(lake: Path, filled: str) -> None:
+def test_a_whole_repository_is_clean(lake: Path, two_commits: str) -> None:
     out = done("fsck", "lakefs://lake").out.splitlines()
     assert out[0].startswith("checked 1 branch, 1 tag, 3 commits, ")
     assert out[-1] == "nothing is wrong"
@@ -50,7 +50,7 @@ def test_a_whole_repository_is_clean(lake: Path, filled: str) -> None:
     assert run("fsck", "lakefs://lake/main").code == 2
 
 
-def test_what_is_lost_is_told_with_what_it_affects(lake: Path, filled: str) -> None:
+def test_what_is_lost_is_told_with_what_it_affects(lake: Path, two_commits: str) -> None:
     for file in (files_of(lake) / "_graveler/ranges").iterdir():
         file.unlink()
     result = run("fsck", "lakefs://lake")
@@ -59,7 +59,7 @@ def test_what_is_lost_is_told_with_what_it_affects(lake: Path, filled: str) -> N
     assert "paths    'a/1' to 'b'" in result.out
     assert "branch main" in result.out
     assert "tag v1" in result.out
-    assert f"commits  {filled[:12]}" in result.out
+    assert f"commits  {two_commits[:12]}" in result.out
     assert "to do" in result.out
     assert result.out.endswith("wrong: 2; --repair mends what can be\n")
     document = run("fsck", "lakefs://lake", "--json")
@@ -70,8 +70,8 @@ def test_what_is_lost_is_told_with_what_it_affects(lake: Path, filled: str) -> N
     assert set(finding["refs"][0]) == {"kind", "name", "in_history"}
 
 
-def test_what_can_be_repaired_is(lake: Path, filled: str) -> None:
-    record = files_of(lake) / "_graveler/commits" / filled
+def test_what_can_be_repaired_is(lake: Path, two_commits: str) -> None:
+    record = files_of(lake) / "_graveler/commits" / two_commits
     record.unlink()
     assert run("fsck", "lakefs://lake").code == 8
     result = done("fsck", "lakefs://lake", "--repair")
@@ -92,12 +92,12 @@ def test_objects_are_looked_for_if_asked(lake: Path, working_folder: Path) -> No
     assert (result.code, "object-missing (1)" in result.out, "d/x" in result.out) == (8, True, True)
 
 
-def test_fsck_shows_progress(lake: Path, filled: str) -> None:
+def test_fsck_shows_progress(lake: Path, two_commits: str) -> None:
     code, screen = on_terminal("fsck", "lakefs://lake")
     assert (code, "checking" in screen, "nothing is wrong" in screen) == (0, True, True)
 
 
-def test_a_dump_brings_a_repository_back(lake: Path, filled: str) -> None:
+def test_a_dump_brings_a_repository_back(lake: Path, two_commits: str) -> None:
     assert done("dumps", "lakefs://lake").out == ""
     place = namespace()
     made = done("dump", "lakefs://lake", "--json").json
@@ -121,25 +121,25 @@ def test_a_dump_brings_a_repository_back(lake: Path, filled: str) -> None:
     assert (restored["repository"]["name"], restored["dump_id"], restored["missing"]) == ("again", made["id"], [])
     assert [restored[name] for name in ("branches", "tags", "staged", "commits")] == [1, 1, 1, 3]
     assert done("cat", "lakefs://again/main/c").out == "staged"
-    assert done("log", "lakefs://again/v1", "-n", "1", "--json").json["id"] == filled
+    assert done("log", "lakefs://again/v1", "-n", "1", "--json").json["id"] == two_commits
     assert done("fsck", "again").out.endswith("\nnothing is wrong\n")
 
 
-def test_a_restore_says_what_it_brought(lake: Path, filled: str) -> None:
+def test_a_restore_says_what_it_brought(lake: Path, two_commits: str) -> None:
     made, place = done("dump", "lakefs://lake", "--json").json["id"], namespace()
     done("repo", "delete", "lake", "--yes")
     out = done("restore", f"{place}/", made, "lakefs://lake").out
     assert out == "restored lakefs://lake: 1 branch, 1 tag, 1 uncommitted change, 3 commits\n"
 
 
-def test_lost_commits_are_named(lake: Path, filled: str) -> None:
+def test_lost_commits_are_named(lake: Path, two_commits: str) -> None:
     parent = done("log", "lakefs://lake/main~1", "-n", "1", "--json").json["id"]
     made, place, files = done("dump", "lakefs://lake", "--json").json["id"], namespace(), files_of(lake)
     done("repo", "delete", "lake", "--yes")
     (files / "_graveler/commits" / parent).unlink()
     out = done("restore", place, made, "lakefs://lake").out.splitlines()
     assert out[1:] == [
-        f"  lost: commit {parent[:12]}, parent of {filled[:12]}",
+        f"  lost: commit {parent[:12]}, parent of {two_commits[:12]}",
         "see `graveler fsck lakefs://lake` for what that affects",
     ]
     assert run("fsck", "lake").code == 8

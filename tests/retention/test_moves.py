@@ -4,12 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from graveler.errors import ObjectNotFoundError
+from graveler.errors import BytesGoneError, ObjectNotFoundError
 from graveler.lake.traces import Traces
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
-from graveler.storage.objects import ObjectMissingError
 from tests.lake.support import World
 from tests.retention.support import AGE, contents
 from tests.support.instruments import Fault
@@ -59,7 +58,7 @@ def lost_at(move: Callable[[World], None]) -> list[int]:
                 [{"x": "old and uncommitted"}],
                 [{"a": "old and uncommitted"}],
             )
-        except (ObjectMissingError, ObjectNotFoundError):
+        except (BytesGoneError, ObjectNotFoundError):
             lost.append(number)
     raise AssertionError("the collector does not come to an end")
 

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from graveler.errors import PreconditionError
+from graveler.ingest import operation as reconciling
 from graveler.operations.kinds import KINDS
 from graveler.operations.runner import Runner
 from graveler.operations.store import OperationState
 from graveler.operations.work import Report
-from graveler.retention import report
+from graveler.retention import measuring, report
 from graveler.retention.operation import ALL_KINDS, KIND, CollectRequest, collect_garbage
 from graveler.retention.runs import Mode, Outcome, Runs
 from tests.lake.support import World
@@ -54,4 +55,4 @@ def test_where_pyarrow_is_missing_there_is_no_table_and_the_run_says_so(monkeypa
 
 
 def test_a_deployment_knows_it_and_all_others() -> None:
-    assert set(ALL_KINDS) == {*KINDS, KIND}
+    assert set(ALL_KINDS) == {*KINDS, KIND, measuring.KIND, reconciling.KIND}

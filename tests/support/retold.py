@@ -7,11 +7,15 @@ from typing import Any
 
 def tell_again(where: dict[str, Any], module: ModuleType, left_out: Mapping[str, str], *given: str) -> None:
     """Bring a module's tests and fixtures into ``where``, the names of another module, but for those ``left_out`` (name and why)
-    and for the fixtures ``given`` there. A name that is left out and not there is an error: the list stays true."""
+    and for the fixtures ``given`` there. A name that is left out and not there is an error, so that the list stays true; and so are
+    two fixtures of one name."""
     unknown = set(left_out) - set(vars(module))
     assert not unknown, f"{module.__name__} has no {sorted(unknown)}"
     for name, found in vars(module).items():
         if name.startswith("test_") and callable(found) and name not in left_out:
             where[f"{name}__{module.__name__.rpartition('test_')[2]}"] = found
         elif type(found).__name__ == "FixtureFunctionDefinition" and name not in given:
+            assert where.get(name, found) is found, (
+                f"two of these modules have a fixture {name!r}, and it is not the same"
+            )
             where[name] = found
