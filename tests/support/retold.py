@@ -7,8 +7,8 @@ from typing import Any
 
 def tell_again(where: dict[str, Any], module: ModuleType, left_out: Mapping[str, str], *given: str) -> None:
     """Bring a module's tests and fixtures into ``where``, the names of another module, but for those ``left_out`` (name and why)
-    and for the fixtures ``given`` there. A name that is left out and not there is an error, so that the list stays true, as are two
-    fixtures of one name."""
+    and for the fixtures ``given`` there. A name that is left out and not there is an error, so that the list stays true;
+    two fixtures of one name are one, too."""
     unknown = set(left_out) - set(vars(module))
     assert not unknown, f"{module.__name__} has no {sorted(unknown)}"
     for name, found in vars(module).items():
