@@ -5,6 +5,7 @@ level line, and one that grows with the change is a straight slope.
 """
 
 import argparse
+import gc
 import random
 import time
 from collections.abc import Callable
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=2_000_000, help="objects of the largest lake, at most")
     arguments = parser.parse_args()
     paths = list(keys.read(keys.debian(arguments.folder)))[: arguments.most]
+    gc.freeze()  # a collection would walk over these millions in the middle of a measured call
     folder = arguments.folder / "chart"
     by_lake: Lines = {}
     by_change: Lines = {}
