@@ -168,6 +168,17 @@ def test_of_a_closed_file_a_lookup_reads_one_block_and_only_once() -> None:
     assert all(length < len(files.files[RANGES, name]) for name, length in parts)
 
 
+def test_of_metaranges_no_index_is_kept() -> None:
+    files = MemoryFiles()
+    built_tree, name = built(files)
+    store = closed_store(files, [])
+    Tree.load(store, name)
+    for number in range(len(built_tree)):
+        with_store(built_tree, store).open(number)
+    assert name not in store._closed
+    assert len(store._closed) == len(built_tree) - 1
+
+
 def test_many_keys_of_a_closed_file_open_it_and_few_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graveler.tree.tree._FEW_KEYS", 2)
     files = MemoryFiles()

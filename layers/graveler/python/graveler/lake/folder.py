@@ -43,7 +43,7 @@ SCHEME: Final = "local://"
 _WRITES_AT_ONCE: Final = 4
 """Files of a tree: while a disk makes sure of some, the next ones are made."""
 _NOTES_BYTES: Final = 1 << 30
-"""Record IDs of eight million records."""
+"""What is noted of some thirty million records."""
 _URL_SECRET: Final = Key("lake", b"url-secret")
 _SECRET_BYTES: Final = 32
 

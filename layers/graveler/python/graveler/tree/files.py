@@ -77,9 +77,11 @@ class TreeStore:
         self._found = found
         self._scratch = scratch or default_scratch()
         self._max_open_bytes = max_open_bytes
-        self._open: OrderedDict[str, Table] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str], Table] = OrderedDict()
+        """By kind and name."""
         self._open_bytes = 0
         self._closed: OrderedDict[str, ClosedTable] = OrderedDict()
+        """Ranges, by name."""
         self._closed_blocks = 0
         self._max_block_bytes = max_block_bytes
         self._blocks = BlockCache(max_block_bytes)
@@ -138,12 +140,28 @@ class TreeStore:
         :class:`DamagedFileError` if the store's own file is missing or damaged; ``first`` and ``last`` say what it held.
         """
         with self._lock:
-            table = self._open.get(name)
-            if table is not None:
-                self._open.move_to_end(name)
-                if self._found is not None:
-                    self._found()
-                return table
+            table = self._still_open(kind, name)
+        return self._fetched(kind, name, first, last) if table is None else table
+
+    def look_into(self, name: str, first: bytes, last: bytes) -> Lookups:
+        """A range's file, for looking up some records: where it was closed, its index. Else as :meth:`open`."""
+        with self._lock:
+            table = self._still_open(RANGES, name)
+            closed = self._closed.get(name) if table is None else None
+            if closed is not None:
+                self._closed.move_to_end(name)
+                return closed
+        return self._fetched(RANGES, name, first, last) if table is None else table
+
+    def _still_open(self, kind: str, name: str) -> Table | None:
+        table = self._open.get((kind, name))
+        if table is not None:
+            self._open.move_to_end((kind, name))
+            if self._found is not None:
+                self._found()
+        return table
+
+    def _fetched(self, kind: str, name: str, first: bytes | None, last: bytes | None) -> Table:
         try:
             try:
                 table = Table(self._files.get(kind, name), self._blocks)
@@ -154,29 +172,20 @@ class TreeStore:
         except NotFoundError:
             raise DamagedFileError(kind[:-1], name, "is missing from the object store", first, last) from None
         with self._lock:
-            if name not in self._open:
-                self._open[name] = table
+            if (kind, name) not in self._open:
+                self._open[kind, name] = table
                 self._open_bytes += table.size
                 self._close_some()
         return table
 
-    def look_into(self, name: str, first: bytes, last: bytes) -> Lookups:
-        """A range's file, for looking up some records: where it was closed, its index. Else as :meth:`open`."""
-        with self._lock:
-            closed = None if name in self._open else self._closed.get(name)
-            if closed is not None:
-                self._closed.move_to_end(name)
-                return closed
-        return self.open(RANGES, name, first, last)
-
     def _close_some(self) -> None:
         """Close those used longest ago until the rest are few enough."""
         while self._open_bytes > self._max_open_bytes and len(self._open) > 1:
-            name, table = self._open.popitem(last=False)
+            (kind, name), table = self._open.popitem(last=False)
             self._open_bytes -= table.size
-            if self._part is None or name in self._closed:
+            if self._part is None or kind != RANGES or name in self._closed:
                 continue
-            self._closed[name] = table.closed(partial(self._part, RANGES, name))
+            self._closed[name] = table.closed(partial(self._part, kind, name))
             self._closed_blocks += len(table)
             while self._closed_blocks > _CLOSED_BLOCKS:
                 _, forgotten = self._closed.popitem(last=False)

@@ -116,6 +116,10 @@ class Lookups:
     _lasts: dict[int, bytes]
     """The last keys of blocks that were read: bounds may be above them."""
 
+    def __len__(self) -> int:
+        """Number of blocks."""
+        return len(self._handles)
+
     def get(self, key: bytes) -> bytes | None:
         """The packed bytes of ``key``, or None. 4 µs if what holds it is in the cache, 12 µs more to decompress its block."""
         number = bisect_left(self.bounds, key)
@@ -213,10 +217,6 @@ class Table(Lookups):
             raise MalformedTableError(str(error) or type(error).__name__) from None
         self.layout = xxh3_128_digest(contents)
 
-    def __len__(self) -> int:
-        """Number of blocks."""
-        return len(self._handles)
-
     def raw(self, number: int) -> bytes:
         """A block as it is in the file, compressed. Equal ones hold equal records."""
         offset, size = self._handles[number]
@@ -306,10 +306,6 @@ class ClosedTable(Lookups):
         self.bounds, self._handles, self._lasts = table.bounds, table._handles, table._lasts
         self._cache, self._number = table._cache, table._number
         self._part = part
-
-    def __len__(self) -> int:
-        """Number of blocks."""
-        return len(self._handles)
 
     def _block(self, number: int) -> bytes:
         offset, size = self._handles[number]

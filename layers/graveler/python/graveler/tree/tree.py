@@ -21,15 +21,15 @@ from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
 from graveler.tree.record import frame, record_ids
-from graveler.tree.sstable import Lookups, MalformedTableError, Records, Table, write_table
+from graveler.tree.sstable import MalformedTableError, Records, Table, write_table
 
 MAX_TOTAL: Final = (1 << 64) - 1
 """The largest sum of objects' sizes that a description can say: 16 EiB."""
 _ID_SIZE: Final = 32
 _PREFIX: Final = 2 + _ID_SIZE
-_FEW_KEYS: Final = 8
-"""So many blocks of a closed file are read one by one; for more keys it is opened."""
 """Bytes of a packed range description that hold its ID (and the length before it)."""
+_FEW_KEYS: Final = 8
+"""So many keys are looked up in a closed file, a block each at most; for more of them it is opened."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(tuple[bytes, int, int, int, bytes]).decode
@@ -147,13 +147,6 @@ class Tree:
         info = self.info(number)
         return self.store.open(RANGES, info.name, info.first, info.last)
 
-    def _for_lookups(self, number: int, keys: int) -> Lookups:
-        """What finds so many keys of range ``number``: for a few of them its index will do."""
-        if keys > _FEW_KEYS:
-            return self.open(number)
-        info = self.info(number)
-        return self.store.look_into(info.name, info.first, info.last)
-
     def get(self, key: bytes) -> bytes | None:
         """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges."""
         number = bisect_left(self.lasts, key)
@@ -163,7 +156,7 @@ class Tree:
         if key < info.first:
             return None
         try:
-            return self._for_lookups(number, 1).get(key)
+            return self.store.look_into(info.name, info.first, info.last).get(key)
         except MalformedTableError as error:
             raise self.damaged(number, error) from None
 
@@ -178,11 +171,14 @@ class Tree:
         while at < len(keys):
             number = bisect_left(self.lasts, keys[at])
             stop = len(keys) if number == len(self.lasts) else bisect_right(keys, self.lasts[number], at)
-            below = stop if number == len(self.lasts) else bisect_left(keys, self.info(number).first, at, stop)
+            info = None if number == len(self.lasts) else self.info(number)
+            below = stop if info is None else bisect_left(keys, info.first, at, stop)
             yield from repeat(None, below - at)
-            if below < stop:
+            if info is not None and below < stop:
+                few = stop - below <= _FEW_KEYS
                 try:
-                    yield from self._for_lookups(number, stop - below).get_many(keys[below:stop])
+                    table = self.store.look_into(info.name, info.first, info.last) if few else self.open(number)
+                    yield from table.get_many(keys[below:stop])
                 except MalformedTableError as error:
                     raise self.damaged(number, error) from None
             at = stop
