@@ -107,7 +107,7 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 
 SOAKED := $(addprefix tests/,aws history ingest lake retention tree api/test_hostile.py clients/test_schemathesis.py)
 
-soak: soak-spark soak-tests soak-mutations  ## the long campaigns, an hour: faults, interleavings, processes, merges, histories
+soak: soak-spark soak-tests soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
 
 soak-spark soak-tests: export GRAVELER_SCHEDULES ?= 20000
 soak-spark soak-tests: export GRAVELER_SOAK_SECONDS ?= 60
