@@ -5,6 +5,7 @@ from itertools import islice
 import pytest
 
 from graveler.errors import (
+    BytesGoneError,
     InvalidError,
     MovedError,
     NoChangesError,
@@ -51,6 +52,31 @@ def test_a_copy_costs_no_object_and_as_much_as_stat_and_link(world: World) -> No
     counted.repository.copy("main", "b", "d")
     assert counted.objects.requests == 0
     assert counted.tables.calls == {"get_many": 3, "put": 1}
+
+
+def test_a_duplicate_has_bytes_of_its_own(world: World) -> None:
+    made = world.main.upload("main", "x", b"1", content_type="text/plain", metadata={"k": "v"})
+    world.clock.time += 100
+    own = world.main.duplicate("main", "x", "y")
+    assert own == world.main.stat("main", "y")
+    assert (own.size, own.checksum, own.content_type, own.metadata) == (1, made.checksum, "text/plain", {"k": "v"})
+    assert own.address != made.address
+    assert own.mtime == made.mtime + 100
+    world.objects().delete(made.address.removeprefix(f"{world.main.repository.namespace}/"))
+    assert world.main.read("main", "y") == b"1"
+    with pytest.raises(BytesGoneError, match="'x'"):
+        world.main.duplicate("main", "x", "z")
+    assert "z" not in paths(world.main)
+
+
+def test_a_duplicate_of_what_is_large_or_lies_elsewhere_shares_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = ObjectEntry("e", "s3://other/e", 5, "ab", 1)
+    world.main.link("main", elsewhere)
+    assert world.main.duplicate("main", "e", "f").address == elsewhere.address
+    monkeypatch.setattr("graveler.lake.repository._DUPLICATED_BYTES", 2)
+    assert world.main.duplicate("main", "b", "c").address == world.main.stat("main", "b").address
 
 
 def test_a_move_leaves_nothing_at_the_old_path(world: World) -> None:

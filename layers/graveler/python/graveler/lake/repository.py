@@ -559,7 +559,7 @@ class OpenRepository(RepositoryReader):
         """As :meth:`copy`, but the store copies the bytes, so that the copy has an address of its own. Objects outside of the
         namespace, and those larger than 256 MiB, are only copied as there: it would take too long for one call.
 
-        Cost: :meth:`stat`, a copy within the store, and :meth:`link`. Errors as :meth:`copy`, and :class:`BytesGoneError`.
+        Cost: :meth:`stat`, a copy within the store, and :meth:`link`. Errors as :meth:`copy`, and of :meth:`bytes_in`.
         """
         entry = self.stat(source_ref or branch, source_path)
         inside = f"{self.repository.namespace}/"
@@ -572,6 +572,7 @@ class OpenRepository(RepositoryReader):
         try:
             self._objects.copy(entry.address.removeprefix(inside), name)
         except ObjectMissingError:
+            self.expect_kept(source_ref or branch)
             raise BytesGoneError(source_path, source_ref or branch, entry.address) from None
         copied = msgspec.structs.replace(
             entry, path=destination_path, address=f"{inside}{name}", mtime=int(self._clock.now())
@@ -945,12 +946,12 @@ class OpenRepository(RepositoryReader):
         reads, before the listing, to see that nothing is staged; again for each time that the head moves.
         :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`.
         """
-        prefix = utf8("destination", destination)
-        if prefix and not prefix.endswith(b"/"):
-            raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
         from graveler.lake.importing.folder_listing import FolderListing
         from graveler.lake.importing.importer import ImportSource
 
+        prefix = utf8("destination", destination)
+        if prefix and not prefix.endswith(b"/"):
+            raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
         listing = FolderListing(folder, destination, self._codec, progress)
         return self.import_sources(
             branch,
