@@ -217,9 +217,28 @@ def test_a_sweep_takes_some_tokens_at_a_time_and_may_run_twice_at_once() -> None
         tables.transact([queue.add_write(token, 0.0)])
     assert [queue.sweep(changes, 10_000.0) for _ in range(4)] == [10, 10, 5, 0]
     assert len(list(queue.waiting())) == 25
-    place = queue._due(1e9, 1)[0][0]
+    place = queue._due(1e9, 1)[0].place
     tables.delete(Key(f"{UID}/cleanup", place))  # another process was faster
     assert queue.sweep(changes, 1e9) == 10
+
+
+def test_a_whole_sweep_removes_all_of_large_tokens_as_long_as_it_may() -> None:
+    """A commit takes the occasion for a thousand items of a token; who has the time goes on, or what is due only grows."""
+    changes, tables = staged()
+    queue = CleanupQueue(tables, UID)
+    tokens = sorted(new_token() for _ in range(12))
+    for token in tokens:
+        changes.put_many(token, [(b"%05d" % number, None) for number in range(2 * PAGE + 1)])
+        tables.transact([queue.add_write(token, 0.0)])
+    assert queue.sweep(changes, 10_000.0) == 0
+    allowed = iter([True] * 3 + [False])
+    assert queue.sweep_all(changes, 10_000.0, lambda: next(allowed)) == 1
+    assert queue.sweep_all(changes, 10_000.0, lambda: True) == 11
+    assert not changes.exists(tokens)
+    assert queue.sweep_all(changes, 10_000.0, lambda: True) == 0
+    assert list(queue.waiting()) == tokens, "the second sweep is a day later"
+    assert queue.sweep_all(changes, 1e9, lambda: True) == 12
+    assert list(queue.waiting()) == []
 
 
 def test_the_queue_lists_more_than_a_page() -> None:

@@ -28,7 +28,6 @@ _RESERVE: Final = 20.0
 """Seconds before the end of its time at which a run stops."""
 
 _LOOK_EVERY: Final = 1.0
-_TOKENS: Final = 10
 
 
 class Context(Protocol):
@@ -96,15 +95,13 @@ def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
 
 def sweep(lake: Lake, deadline: float) -> int:
     """Clean up in all repositories what is due, until the ``deadline`` (Unix seconds). How many tokens were finished. Cost: a
-    table read for each repository, and for each 100; with each token what its items cost."""
+    table read for each repository, and for each ten tokens; with each token what its items cost."""
     finished = 0
     for repository in _repositories(lake):
+        if time.time() >= deadline:
+            break
         queue, staged = CleanupQueue(lake.tables, repository.uid), StagedChanges(lake.tables, repository.uid)
-        while time.time() < deadline:
-            swept = queue.sweep(staged, time.time(), _TOKENS)
-            finished += swept
-            if swept < _TOKENS:
-                break
+        finished += queue.sweep_all(staged, time.time(), lambda: time.time() < deadline)
     return finished
 
 

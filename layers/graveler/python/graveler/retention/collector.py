@@ -318,8 +318,11 @@ class Collector:
 
     def _clean_table(self) -> int:
         """What branches left staged, and rows that have expired."""
-        queue = CleanupQueue(self._tables, self._repository.uid)
-        staged = StagedChanges(self._tables, self._repository.uid)
-        while queue.sweep(staged, self._clock.now(), 100):
+
+        def renewed() -> bool:
             self._claim.renew()
+            return True
+
+        queue = CleanupQueue(self._tables, self._repository.uid)
+        queue.sweep_all(StagedChanges(self._tables, self._repository.uid), self._clock.now(), renewed)
         return self._tables.remove_expired(self._clock.now())

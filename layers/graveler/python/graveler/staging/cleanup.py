@@ -6,8 +6,10 @@ there even after that; what it leaves is swept the second time, a day later. The
 transaction that takes the token from its branch, so a process that dies forgets nothing (promise C5).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
+
+from msgspec import Struct
 
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
@@ -20,6 +22,9 @@ LONGEST_REQUEST: Final = 15 * 60
 
 SECOND_SWEEP: Final = 86_400
 """Seconds between the first and the second sweep of a token."""
+
+_TOGETHER: Final = 10
+"""Tokens that one table read looks for."""
 
 
 class CleanupQueue:
@@ -40,45 +45,71 @@ class CleanupQueue:
         and stay for fsck to report.
         """
         finished = 0
-        for place, token, sweep in self._due(now, limit):
-            if not staged.remove(token):
-                continue  # the rest next time: it stays in the queue
-            if sweep == 1:
-                again = _place(now + SECOND_SWEEP, token)
-                self._tables.put(Key(self._partition, again), {"token": token, "sweep": 2})
-            self._tables.delete(Key(self._partition, place))
-            finished += 1
+        for entry in self._due(now, limit):
+            if staged.remove(entry.token):  # else the rest next time: it stays in the queue
+                self._finish(entry, now)
+                finished += 1
         return finished
+
+    def sweep_all(self, staged: StagedChanges, now: float, go_on: Callable[[], bool]) -> int:
+        """Remove all that is due, as long as ``go_on`` says so, which is asked before each thousand items of a token's shard;
+        returns how many tokens were finished. Otherwise as :meth:`sweep`."""
+        finished = 0
+        while due := self._due(now, _TOGETHER):
+            for entry in due:
+                if not go_on():
+                    return finished
+                while not staged.remove(entry.token):
+                    if not go_on():
+                        return finished
+                self._finish(entry, now)
+                finished += 1
+        return finished
+
+    def _finish(self, entry: "_Entry", now: float) -> None:
+        """Nothing is left under the token: queue its second sweep, after the first."""
+        if entry.sweep == 1:
+            again = _place(now + SECOND_SWEEP, entry.token)
+            self._tables.put(Key(self._partition, again), {"token": entry.token, "sweep": 2})
+        self._tables.delete(Key(self._partition, entry.place))
 
     def waiting(self) -> Iterator[Token]:
         """All queued tokens, due or not."""
         start = b""
         while True:
             page = self._tables.query(self._partition, start=start)
-            for _, item in page.items:
-                entry = _decode(item)
+            for place, item in page.items:
+                entry = _decode(place, item)
                 if entry is not None:
-                    yield entry[0]
+                    yield entry.token
             if not page.more:
                 return
             start = page.items[-1][0] + b"\0"
 
-    def _due(self, now: float, limit: int) -> list[tuple[bytes, Token, int]]:
-        found: list[tuple[bytes, Token, int]] = []
+    def _due(self, now: float, limit: int) -> list["_Entry"]:
+        found: list[_Entry] = []
         start = b""
         while True:
             page = self._tables.query(self._partition, start=start, end=_place(now, Token("")), limit=limit)
             for place, item in page.items:
-                entry = _decode(item)
+                entry = _decode(place, item)
                 if entry is not None and len(found) < limit:
-                    found.append((place, *entry))
+                    found.append(entry)
             if not page.more or len(found) == limit:
                 return found
             start = page.items[-1][0] + b"\0"
 
 
-def _decode(item: Item) -> tuple[Token, int] | None:
-    """Token and sweep of an entry; None if it makes no sense."""
+class _Entry(Struct, frozen=True):
+    """A token that waits at a ``place`` of the queue for its first or second ``sweep``."""
+
+    place: bytes
+    token: Token
+    sweep: int
+
+
+def _decode(place: bytes, item: Item) -> _Entry | None:
+    """The entry; None if it makes no sense."""
     token, sweep = item.get("token"), item.get("sweep")
     if not (isinstance(token, str) and isinstance(sweep, int) and sweep in (1, 2)):
         return None
@@ -86,7 +117,7 @@ def _decode(item: Item) -> tuple[Token, int] | None:
         shard_count(Token(token))
     except CorruptError:
         return None
-    return Token(token), sweep
+    return _Entry(place, Token(token), sweep)
 
 
 def _place(time: float, token: Token) -> bytes:
