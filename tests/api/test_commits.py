@@ -2,6 +2,8 @@
 
 import pytest
 
+from graveler.history.commits import CommitStore
+from graveler.model import CommitID
 from tests.api.support import Client, segment
 from tests.api.test_branches import BRANCHES, REPO, branch, commit, paths
 
@@ -135,6 +137,34 @@ def test_merge_and_its_base(call: Client) -> None:
     assert made["message"] == "Merge 'dev' into 'main'"
     again = call("POST", f"{REPO}/refs/dev/merge/main")
     assert (again.status, "no changes" in again.message) == (400, True)
+
+
+def test_a_merge_is_refused_if_somebody_changed_what_has_to_be_untouched(call: Client) -> None:
+    commit(call, "main", {"t/a": b"1", "u/a": b"1"})
+    branch(call, "dev")
+    commit(call, "dev", {"t/b": b"2"})
+    head = commit(call, "main", {"u/a": b"3"})
+    merge = f"{REPO}/refs/dev/merge/main"
+    refused = call("POST", merge, (), {"untouched": ["t/", "u/"]})
+    assert (refused.status, refused.json()["reference"]) == (409, "")
+    said = refused.json()["message"]
+    assert said.startswith("conflict: merging 'dev' into 'main': somebody changed objects below 'u/' in 'main'")
+    assert call("GET", f"{REPO}/commits/main").json()["id"] == head
+    assert call("POST", merge, (), {"untouched": "t/"}).status == 400
+    assert call("POST", merge, (), {"untouched": ["t/", ""]}).status == 409
+    assert call("POST", merge, (), {"untouched": ["t/"]}).status == 200
+
+
+def test_a_commit_that_has_expired_is_told_to_who_asks_whether_it_is_kept(call: Client) -> None:
+    old = commit(call, "main", {"a": b"1"})
+    opened = call.world.lake.repository("repo")
+    key = CommitStore(opened.tables, opened.repository.uid).key(CommitID(old))
+    opened.tables.put(key, {**(opened.tables.get(key) or {}), "expired": 1})
+    assert call("GET", f"{REPO}/commits/{old}").status == 200
+    answer = call("GET", f"{REPO}/commits/{old}", {"kept": True})
+    assert (answer.status, f"commit {old[:16]} has expired" in answer.message) == (410, True)
+    assert call("GET", f"{REPO}/commits/main", {"kept": True}).status == 200, "a branch keeps its head"
+    assert call("GET", f"{REPO}/commits/nothing", {"kept": True}).status == 404
 
 
 def test_a_squashed_merge_has_one_parent(call: Client) -> None:

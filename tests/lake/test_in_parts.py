@@ -18,6 +18,7 @@ from graveler.errors import (
     NoChangesError,
     NotFoundError,
     TooMuchWorkError,
+    TouchedError,
 )
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk
@@ -268,6 +269,8 @@ def test_refusals_are_those_of_one_call() -> None:
     with pytest.raises(DirtyBranchError):
         opened(world, ask).plan()
     world.main.reset("main")
+    with pytest.raises(TouchedError, match="below '0001' in 'main'"):
+        opened(world, ask_merge(world.main, untouched=("9", "0001"))).plan()
     world.main.merge("dev", "main")
     with pytest.raises(NoChangesError, match="already has all commits"):
         opened(world, ask).plan()

@@ -14,6 +14,7 @@ from graveler.errors import (
     ConflictError,
     CorruptError,
     DirtyBranchError,
+    ExpiredCommitError,
     ForbiddenError,
     GoneError,
     GravelerError,
@@ -25,6 +26,7 @@ from graveler.errors import (
     PreconditionError,
     RefNotFoundError,
     RepositoryNotFoundError,
+    TouchedError,
     UnavailableError,
 )
 from graveler.remote.answers import Said
@@ -34,6 +36,8 @@ _OBJECT: Final = re.compile(r"object '(.*)' does not exist in '(.*?)'$")
 _REPOSITORY: Final = re.compile(r"repository '(.*?)' does not exist")
 _TAKEN: Final = re.compile(r"(\w+) '(.*?)' already exists")
 _DIRTY: Final = re.compile(r"branch '(.*?)' has uncommitted changes")
+_TOUCHED: Final = re.compile(r"merging '(.*?)' into '(.*?)': somebody changed objects below '(.*)' in ")
+_EXPIRED: Final = re.compile(r"commit (\w+) has expired")
 _UNEXPECTED: Final = "unexpected error"
 _UNKNOWN: Final = "error authenticating request"
 
@@ -121,7 +125,15 @@ def _conflict(_: str, text: str) -> GravelerError:
     found = _TAKEN.match(text)
     if found is not None:
         return _with(AlreadyExistsError(found[1], found[2]), text)
+    found = _TOUCHED.match(text)
+    if found is not None:
+        return _with(TouchedError(found[1], found[2], found[3]), text)
     return ConflictError(text)
+
+
+def _gone(_: str, text: str) -> GravelerError:
+    found = _EXPIRED.match(text)
+    return GoneError(text) if found is None else _with(ExpiredCommitError(found[1]), text)
 
 
 def _precondition(words: str, text: str) -> GravelerError:
@@ -138,7 +150,7 @@ _BY_STATUS: Final[Mapping[int, Callable[[str, str], GravelerError]]] = {
     403: lambda _, text: ForbiddenError(text),
     404: _not_found,
     409: _conflict,
-    410: lambda _, text: GoneError(text),
+    410: _gone,
     412: _precondition,
     429: lambda _, text: BusyError(text),
     500: _corrupt,

@@ -221,6 +221,7 @@ class RemoteRepository(RemoteSettings):
         allow_empty: bool = False,
         request_id: str = "",
         force: bool = False,
+        untouched: Sequence[str] = (),
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``. Cost: two requests; of one that
         meets conflicts also :meth:`preview_merge`, which lists them."""
@@ -233,6 +234,7 @@ class RemoteRepository(RemoteSettings):
             "squash_merge": squash,
             "allow_empty": allow_empty,
             "force": force,
+            "untouched": list(untouched) or None,
         }
         path = (*self._base, "refs", source, "merge", destination)
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))

@@ -43,6 +43,12 @@ class CommitQuery(Query, frozen=True, kw_only=True):
     parent: str = ""
 
 
+class CommitOfQuery(Query, frozen=True, kw_only=True):
+    """``kept``: 410 for a commit that has expired, whose objects may be gone. Graveler's own."""
+
+    kept: bool = False
+
+
 class LogQuery(Query, frozen=True, kw_only=True):
     """Which commits. With ``objects`` or ``prefixes`` (both may repeat) only those that changed one of them; ``limit``: stop at
     ``amount``, with no page to follow; ``stop_at``: the commit of this ref is the last one; ``since``: RFC 3339."""
@@ -126,11 +132,15 @@ def _made(commit: model.Commit) -> Response:
     "/repositories/{repository}/commits/{commit_id}",
     "getCommit",
     Permission.READ,
-    answers={200: Commit, 400: Error, 404: Error},
+    answers={200: Commit, 400: Error, 404: Error, 410: Error},
 )
-def get_commit(call: Call, repository: str, commit_id: str) -> Response:
+def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery) -> Response:
     """Describe the commit of any ref expression."""
-    return json_response(commit_document(call.lake.repository(repository, commit_id).commit_of(commit_id)))
+    opened = call.lake.repository(repository, commit_id)
+    found = opened.commit_of(commit_id)
+    if query.kept:
+        opened.expect_kept(commit_id)
+    return json_response(commit_document(found))
 
 
 @routes.get(

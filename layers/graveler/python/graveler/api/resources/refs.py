@@ -14,7 +14,7 @@ from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
-from graveler.errors import MergeConflictError
+from graveler.errors import MergeConflictError, TouchedError
 from graveler.lake.in_parts.asks import MergeAsk
 from graveler.model import Change, Commit, MergeStrategies, MergeStrategy
 from graveler.operations.parted import MERGE
@@ -32,7 +32,8 @@ class PrefixStrategy(Struct, frozen=True):
 
 
 class Merge(Struct, frozen=True):
-    """How to merge. ``strategies`` are graveler's own: a strategy by prefix, over ``strategy`` for the rest."""
+    """How to merge. ``strategies`` are graveler's own: a strategy by prefix, over ``strategy`` for the rest. So is ``untouched``:
+    prefixes below which nobody may have changed the destination since the base; 409 if somebody has."""
 
     message: str | None = None
     metadata: dict[str, str] | None = None
@@ -41,6 +42,7 @@ class Merge(Struct, frozen=True):
     force: bool | None = None
     allow_empty: bool | None = None
     squash_merge: bool | None = None
+    untouched: list[str] | None = None
 
 
 class MergeResult(Struct, frozen=True):
@@ -107,6 +109,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
             force=bool(body.force),
             request_id=known_by,
             limit=limit,
+            untouched=body.untouched or (),
         )
 
     def ask(_: str) -> MergeAsk:
@@ -121,6 +124,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
             squash=bool(body.squash_merge),
             allow_empty=bool(body.allow_empty),
             force=bool(body.force),
+            untouched=tuple(body.untouched or ()),
         )
 
     def render(commit: Commit) -> Response:
@@ -130,6 +134,8 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
         return answer(call, opened, LongVerb(MERGE, destination, at_once, ask, known_by), render)
     except MergeConflictError as error:
         return json_response(MergeResult("", f"conflict found: {error}"), 409)
+    except TouchedError as error:
+        return json_response(MergeResult("", f"conflict: {error}"), 409)
 
 
 @routes.get(

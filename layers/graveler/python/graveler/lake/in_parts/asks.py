@@ -23,6 +23,7 @@ class MergeAsk(Struct, frozen=True, kw_only=True):
     allow_empty: bool = False
     created: int | None = None
     force: bool = False
+    untouched: tuple[str, ...] = ()
 
 
 class ReplayAsk(Struct, frozen=True, kw_only=True):

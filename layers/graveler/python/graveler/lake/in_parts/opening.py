@@ -116,6 +116,7 @@ def _undertaking(tools: Tools, ask: Ask, request_id: str) -> Undertaking:
             created=ask.created,
             force=ask.force,
             source_id=ask.source_id,
+            untouched=ask.untouched,
         )
     assert not isinstance(ask, CommitAsk | ImportAsk | RewriteAsk)
     undertake = tools.replayer.cherry_pick if isinstance(ask, CherryPickAsk) else tools.replayer.revert
