@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import date, timedelta
+from itertools import pairwise
+from os import SEEK_END
 from pathlib import Path
 from shutil import which
 
-from xxhash import xxh3_128_hexdigest
+from xxhash import xxh3_128_digest
 
 from graveler.model import ObjectEntry
 
@@ -53,19 +55,36 @@ def hive(cache: Path, count: int) -> Path:
     return kept
 
 
-def read(path: Path) -> Iterator[bytes]:
-    """The keys of a file, one by one."""
+def read(path: Path, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """The keys of a file, one by one: those whose lines begin at byte ``start`` or behind it, and before ``stop``."""
     with path.open("rb", buffering=1 << 20) as file:
+        file.seek(start)
+        at = start
         for line in file:
+            if stop is not None and at >= stop:
+                return
+            at += len(line)
             yield line[:-1]
+
+
+def parts(path: Path, count: int) -> list[tuple[int, int]]:
+    """The bytes of a file in so many parts of whole lines: where each begins and ends."""
+    bounds = [0]
+    with path.open("rb") as file:
+        size = file.seek(0, SEEK_END)
+        for number in range(1, count):
+            file.seek(size * number // count)
+            file.readline()
+            bounds.append(file.tell())
+    return list(pairwise([*bounds, size]))
 
 
 def entry(key: bytes, version: int = 0) -> ObjectEntry:
     """What an inventory would say of this key: all of it derived from the path, and different in each version. 0.3 µs."""
-    checksum = xxh3_128_hexdigest(key, version)
-    size = int(checksum[:4], 16) * 37
+    checksum = xxh3_128_digest(key, version)
+    size = (checksum[0] << 8 | checksum[1]) * 37
     path = key.decode()
-    return ObjectEntry(path, EXTERNAL + path, size, checksum, 1_700_000_000 + size)
+    return ObjectEntry(path, EXTERNAL + path, size, checksum.hex(), 1_700_000_000 + size)
 
 
 def _index(which_index: str) -> Path:

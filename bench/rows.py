@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from shutil import rmtree
 from threading import Lock, get_ident
@@ -190,9 +190,9 @@ def row(title: str) -> Callable[[Row], Row]:
 
 
 def records(keys_file: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[bytes, bytes]]:
-    """What an import of a ready listing does for each object: make the entry, and its record."""
+    """What an import of a ready listing does for each object: make the entry, and its record. Of a part of the file, in bytes."""
     encode = RecordCodec(NAMESPACE).encode
-    for key in islice(keys.read(keys_file), start, stop):
+    for key in keys.read(keys_file, start, stop):
         yield key, encode(keys.entry(key))
 
 
@@ -225,8 +225,7 @@ def import_two(run: Run) -> None:
     for number in range(min(3, run.repeat)):
         folder = run.folder.with_name(f"parallel-{number}")
         store = TreeStore(ImmutableFiles(FolderObjects(folder), None), workers=2)
-        cuts = [run.amount * part // 8 for part in range(9)]
-        parts = [partial(records, run.keys_file, start, stop) for start, stop in pairwise(cuts)]
+        parts = [partial(records, run.keys_file, start, stop) for start, stop in keys.parts(run.keys_file, 4)]
         run.timed(lambda store=store, parts=parts: build_parallel(store, split, parts).save())  # type: ignore[misc]
         rmtree(folder)
 
@@ -307,6 +306,7 @@ def _diffs(run: Run, changed: list[bytes]) -> None:
         call = partial(repository.diff, "main", branch, amount=len(changed) + 1)
         found = run.timed(call)
         assert len(found.results) == len(changed)
+        del found  # two of them at once would be the bench's own memory
         if number == 0:
             run.forget()
     run.note = "warm"

@@ -72,9 +72,10 @@ def page_of_changes(
 def change(codec: RecordCodec, key: bytes, before: bytes | None, after: bytes | None) -> Change:
     """A difference as a user sees it."""
     kind = ChangeType.ADDED if before is None else ChangeType.REMOVED if after is None else ChangeType.CHANGED
+    path = key.decode()
     return Change(
         kind,
-        key.decode(),
-        None if before is None else codec.decode(key, before),
-        None if after is None else codec.decode(key, after),
+        path,
+        None if before is None else codec.decode(key, before, path),
+        None if after is None else codec.decode(key, after, path),
     )

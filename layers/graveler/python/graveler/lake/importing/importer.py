@@ -4,9 +4,9 @@ What an import lists replaces all that lies under its destination, and nothing e
 ``collections/`` is not ``collections-old/``.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from graveler.model import Commit, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.tree import Tree, Trees
-from graveler.tree.writer import BATCH, TreeWriter, build
+from graveler.tree.writer import TreeWriter, build
 
 Listing = Callable[[], Iterator[tuple[bytes, bytes]]]
 """Called once; gives records (key and packed bytes) in ascending order of their keys, all under the destination. If it is a
@@ -101,13 +101,12 @@ class Importer:
         store = self._trees.empty().store
         parts = source.parts() if source.parts is not None and store.workers > 1 else ()
         if len(parts) > 1:
-            inside = [partial(_inside_part, source.destination, source.is_prefix, part) for part in parts]
-            tree = build_parallel(store, self._split, inside, partial(_tell, source.progress))
+            tree = build_parallel(store, self._split, parts, partial(_tell, source.progress))
             if len(tree):
-                return tree  # else let the records say what is wrong with them
+                return _at_destination(source, tree)  # else let the records say what is wrong with them
         records = source.records()
         try:
-            return build(store, self._split, _inside(source.destination, source.is_prefix, records))
+            return _at_destination(source, build(store, self._split, records))
         finally:
             if isinstance(records, Generator):
                 records.close()  # its threads end now, and not when somebody collects the garbage
@@ -175,36 +174,13 @@ def _refuse_overlaps(sources: Sequence[ImportSource]) -> None:
             )
 
 
-def _inside_part(destination: bytes, is_prefix: bool, part: Part) -> Iterator[tuple[bytes, bytes]]:
-    return _inside(destination, is_prefix, part())
-
-
-def _inside(
-    destination: bytes, is_prefix: bool, records: Iterable[tuple[bytes, bytes]]
-) -> Iterator[tuple[bytes, bytes]]:
-    """The records; :class:`InvalidError` for one that is not under the destination.
-
-    Who writes them refuses keys out of order, and those of a prefix are neighbours: so some thousand lie inside when the
-    first and the last do.
-    """
-
-    def checked() -> Iterator[list[tuple[bytes, bytes]]]:
-        source = iter(records)
-        while some := list(islice(source, BATCH)):
-            for key, _ in (some[0], some[-1]):
-                if not (key.startswith(destination) if is_prefix else key == destination):
-                    raise InvalidError(f"import to {destination.decode()!r} lists {key!r}, which lies outside of it")
-            yield some
-
-    return chain.from_iterable(checked())
-
-
 def _at_destination(source: ImportSource, tree: Tree) -> Tree:
-    """The tree; :class:`InvalidError` if its outermost keys are not under the destination, as :func:`_inside`."""
-    if len(tree):
-        outermost = [(tree.info(0).first, b""), (tree.lasts[-1], b"")]
-        for _ in _inside(source.destination, source.is_prefix, outermost):
-            pass
+    """The tree; :class:`InvalidError` if its keys are not under the destination: those under a prefix are neighbours, so all are
+    when the first and the last one are."""
+    destination = source.destination
+    for key in (tree.info(0).first, tree.lasts[-1]) if len(tree) else ():
+        if not (key.startswith(destination) if source.is_prefix else key == destination):
+            raise InvalidError(f"import to {destination.decode()!r} lists {key!r}, which lies outside of it")
     return tree
 
 
