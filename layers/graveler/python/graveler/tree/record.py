@@ -149,7 +149,7 @@ class RecordCodec:
         return packed
 
     def decode(self, key: bytes, packed: bytes, path: str = "") -> ObjectEntry:
-        """The entry of a record. ``path`` is the key as text, from whoever has it. :class:`CorruptError` if the bytes are not one."""
+        """The entry of a record. ``path`` is the key as text, of whoever has it. :class:`CorruptError` if these bytes are none."""
         try:
             length, size, mark = _HEAD.unpack_from(packed)
             end = 2 + length
