@@ -79,7 +79,7 @@ def take(world: World, schedule: Schedule | None = None) -> Manifest:
         boundaries = Boundaries()
         tables = FaultyTables(tables, schedule, boundaries)
         objects = FaultyObjects(objects, schedule, boundaries)
-    return dump(world.main.repository, tables, objects, world.clock.now())
+    return dump(world.main.repository, tables, objects, world.clock)
 
 
 def into(
@@ -142,7 +142,7 @@ def test_a_folder_lake_is_restored_into_a_new_table(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     lake = build(tmp_path / "lake")
     before = shown(lake.repository)
-    manifest = dump(lake.repository.repository, lake.tables, lake.objects, lake.clock.now())
+    manifest = dump(lake.repository.repository, lake.tables, lake.objects, lake.clock)
     lake.tables.close()
     for path in (tmp_path / "lake").glob("tables.sqlite*"):
         path.unlink()
@@ -442,7 +442,7 @@ def test_a_dump_of_branches_that_vanish_without_a_trace_gives_up() -> None:
 def test_a_dump_that_fails_is_not_there_or_is_whole(fault: Fault) -> None:
     world = story()
     boundaries = Boundaries()
-    dump(world.main.repository, FaultyTables(world.tables, lambda *_: None, boundaries), world.objects(), 0)
+    dump(world.main.repository, FaultyTables(world.tables, lambda *_: None, boundaries), world.objects(), world.clock)
     for moment in range(0, len(boundaries.seen) + 12, 3):
         world = story()
         with suppress(UnavailableError):

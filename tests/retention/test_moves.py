@@ -1,16 +1,22 @@
-"""What moves while a mark reads: at each of its requests, in turn. Without traces an object is lost; with them none is."""
+"""What moves while a mark reads, or goes while a dump does: at each of its requests, in turn. Without traces an object is lost;
+with them none is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from graveler.errors import BytesGoneError, ObjectNotFoundError
+from graveler.errors import BusyError, BytesGoneError, ObjectNotFoundError
+from graveler.lake.clock import GRACE
+from graveler.lake.dump.chunks import dumps
+from graveler.lake.dump.restore import restore
+from graveler.lake.lake import Lake
 from graveler.lake.traces import Traces
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
-from tests.lake.support import World
-from tests.retention.support import AGE, contents
+from graveler.storage.memory_tables import MemoryTables
+from tests.lake.support import NAME, World
+from tests.retention.support import AGE, collect, contents
 from tests.support.instruments import Fault
 
 BRANCHES = ("aa", "mm", "zz")
@@ -71,3 +77,73 @@ def test_what_moves_while_the_mark_reads_is_not_lost(move: Callable[[World], Non
 def test_traces_are_needed_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Traces, "read", lambda _: iter(()))
     assert lost_at(move_back)
+
+
+# A dump
+
+
+def drop(world: World) -> None:
+    world.repository().reset("zz", path="x")
+
+
+def overwrite(world: World) -> None:
+    world.repository().upload("zz", "x", b"new")
+
+
+def delete_branch(world: World) -> None:
+    world.repository().delete_branch("zz")
+
+
+def lost_from_dumps(change: Callable[[World], None]) -> Iterator[int]:
+    """At which requests of a dump a change, and a collection behind it, take what the dump holds."""
+    for number in range(14, 1000):  # the first ones list branches
+        world = World()
+        world.main.create_branch("zz", "main")
+        world.main.upload("zz", "x", b"old and uncommitted")
+        world.clock.time += AGE
+        changed: list[int] = []
+
+        def at_number(_: str, at: int, number: int = number, world: World = world, done: list[int] = changed) -> Fault:
+            if at == number:
+                done.append(at)
+                change(world)
+                collect(world)
+            return None
+
+        made = world.repository(at_number).dump()
+        if not changed:
+            return
+        tables = MemoryTables()
+        restore(tables, world.objects(), made.id, NAME, world.clock.now(), by="ann")
+        restored = Lake(tables, world.objects, clock=world.clock).repository(NAME)
+        try:
+            for branch in restored.branches().results:
+                assert contents(restored, branch.name) in ({}, {"x": "old and uncommitted"}, {"x": "new"})
+        except BytesGoneError:
+            yield number
+    raise AssertionError("the dump does not come to an end")
+
+
+@pytest.mark.parametrize("change", [drop, overwrite, delete_branch])
+def test_what_goes_while_a_dump_reads_is_not_lost_from_it(change: Callable[[World], None]) -> None:
+    assert list(lost_from_dumps(change)) == []
+
+
+def test_notes_are_needed_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Traces, "read", lambda _: iter(()))
+    assert any(lost_from_dumps(overwrite))
+
+
+def test_a_dump_that_takes_longer_than_half_the_grace_is_none() -> None:
+    world = World()
+
+    def slowly(_: str, at: int) -> Fault:
+        if at == 5:
+            world.clock.time += GRACE / 2
+        return None
+
+    with pytest.raises(BusyError, match="dumping repository 'repo' took"):
+        world.repository(slowly).dump()
+    assert dumps(world.objects()) == []
+    world.repository().dump()
+    assert len(dumps(world.objects())) == 1

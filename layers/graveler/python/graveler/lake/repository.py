@@ -327,7 +327,15 @@ class OpenRepository(RepositoryReader):
         from graveler.lake.dump.take import dump  # not on the path of a cold start
         from graveler.lake.fsck.findings import no_progress
 
-        return dump(self.repository, self._tables, self._objects, self._clock.now(), progress=progress or no_progress)
+        return dump(
+            self.repository,
+            self._tables,
+            self._objects,
+            self._clock,
+            grace=self.grace,
+            skew=self.skew,
+            progress=progress or no_progress,
+        )
 
     # Refs
 

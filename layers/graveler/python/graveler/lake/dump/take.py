@@ -13,6 +13,11 @@ mark: *staged changes first, then refs, then commits*.
    paths has put what it kept into the open token, maybe after that was read: then the branch's tokens are read again.
 4. See that the record of each head is in the object store. It was put there before the branch was moved.
 
+And **every object that the dump names stays**, though nobody but the dump may name it any more before the dump is complete, and
+the collector knows of it: who stages another value, deletes or resets does not wait. So a staged record is copied as any other
+(:mod:`graveler.lake.traces`): its object is noted for the collector, *then* it is read again, and what has come since is noted
+too. If its token was not the branch's any more by then, step 3 sees that. The whole takes at most half the grace.
+
 (Refs first, and a commit between the two readings takes changes out of staging into a head that the dump does not have.)
 
 A token that step 3 finds for the first time was opened meanwhile; its changes were acknowledged later. It is read, too, and
@@ -24,6 +29,7 @@ vanish of which nothing is known that became of them, or two branches have the s
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from secrets import token_hex
 from time import gmtime, strftime
 from typing import Final
@@ -33,6 +39,8 @@ from msgspec import Struct
 from graveler.errors import BusyError, CorruptError, RefNotFoundError, RepositoryNotFoundError
 from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.refs import SHARDS, Refs
+from graveler.lake.clock import GRACE, Clock
+from graveler.lake.deadline import SKEW, Deadlines
 from graveler.lake.dump.chunks import (
     BRANCHES,
     SETTINGS,
@@ -48,14 +56,15 @@ from graveler.lake.dump.chunks import (
 from graveler.lake.fsck.findings import Progress, no_progress
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import check_same, repository_key
+from graveler.lake.traces import Traces
 from graveler.model import CommitID, Repository, Token
-from graveler.staging.changes import StagedChanges
+from graveler.staging.changes import PAGE, StagedChanges, StagedRecord
 from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Tables
+from graveler.tree.record import RecordCodec
 
 _ROUNDS: Final = 8
-_PAGE: Final = 1000
 
 
 class _Branch(Struct, frozen=True):
@@ -70,19 +79,25 @@ def dump(
     repository: Repository,
     tables: Tables,
     objects: Objects,
-    now: float,
+    clock: Clock,
     *,
+    grace: float = GRACE,
+    skew: float = SKEW,
     progress: Progress = no_progress,
 ) -> Manifest:
-    """Copy refs, settings and staged changes into the object store, under ``_graveler/dumps/``. ``now`` in Unix seconds.
+    """Copy refs, settings and staged changes into the object store, under ``_graveler/dumps/``. ``grace`` and ``skew`` are the
+    lake's, in seconds.
 
     Left out: the reference log, results of requests with an id, and what became of tokens. Commits are not copied: their records
     are in the object store already. Cost: twice or more a table read for each of 32 shards and each thousand refs, one for each
-    thousand staged changes; an object write for each megabyte, an object read for each distinct head. Memory: the refs.
-    :class:`CorruptError` if something cannot be read (see fsck), :class:`BusyError`, :class:`RepositoryNotFoundError`.
+    thousand staged changes, and of those with objects older than half the grace another one and a write; an object write for
+    each megabyte, an object read for each distinct head. Memory: the refs.
+    :class:`CorruptError` if something cannot be read (see fsck), :class:`BusyError`, also past half the grace,
+    :class:`RepositoryNotFoundError`.
     """
+    now, until = clock.now(), Deadlines(clock, grace, skew).begin()
     dump_id = f"{strftime('%Y%m%dT%H%M%SZ', gmtime(now))}-{token_hex(4)}"
-    reader = _Reader(repository, tables)
+    reader = _Reader(repository, tables, Traces(repository, tables, clock, grace))
     staged = ChunkWriter(objects, dump_id, STAGED)
     branches = reader.read(staged, progress)
     tags = list(reader.tags())
@@ -115,6 +130,7 @@ def dump(
         commits=tuple(commits),
         chunks=tuple(chunks),
     )
+    until.check(f"dumping repository {repository.name!r}")
     put_manifest(objects, manifest)
     return manifest
 
@@ -122,8 +138,10 @@ def dump(
 class _Reader:
     """Reads branches and what is staged under their tokens, in the order that the module's docstring argues for."""
 
-    def __init__(self, repository: Repository, tables: Tables) -> None:
+    def __init__(self, repository: Repository, tables: Tables, traces: Traces) -> None:
         self._tables = tables
+        self._traces = traces
+        self._codec = RecordCodec(repository.namespace)
         self._uid = repository.uid
         self._name = repository.name
         self._refs = Refs(tables, repository.uid)
@@ -165,7 +183,7 @@ class _Reader:
         for shard in range(SHARDS):
             start = b""
             while True:
-                page = self._tables.query(f"{self._uid}/{kind}/{shard:x}", start=start, limit=_PAGE)
+                page = self._tables.query(f"{self._uid}/{kind}/{shard:x}", start=start, limit=PAGE)
                 for sort, item in page.items:
                     yield RefLine(sort.decode(), dict(item))
                 if not page.more:
@@ -177,10 +195,25 @@ class _Reader:
         for done, branch in enumerate(branches, 1):
             for token in branch.tokens:
                 if token not in self._scanned:
-                    for key, record in self._staged.scan([token]):
-                        writer.add(StagedLine(token, key, record))
+                    records = self._staged.scan([token])
+                    while some := list(islice(records, PAGE)):
+                        for key, record in self._noted(token, some):
+                            writer.add(StagedLine(token, key, record))
                     self._scanned.add(token)
             progress("staged", done, len(branches))
+
+    def _noted(self, token: Token, records: list[StagedRecord]) -> list[StagedRecord]:
+        """The records, read again after the collector was told of their objects, as far as these are not young."""
+        first, end = records[0][0], records[-1][0] + b"\0"
+        noted: set[str] = set()
+        while True:
+            entries = [self._codec.decode(key, packed) for key, packed in records if packed is not None]
+            unknown = [key for key in self._traces.needed([entry.address for entry in entries]) if key not in noted]
+            if not unknown:
+                return records
+            self._traces.leave(unknown)
+            noted.update(unknown)
+            records = list(self._staged.scan([token], first, end))
 
     def _accounted(self, before: Sequence[_Branch], after: Sequence[_Branch]) -> bool:
         """Is it known of every token and branch that vanished what became of it, and whose each token is? Tokens of a branch that
