@@ -5,12 +5,10 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import CorruptError, NotFoundError
-from graveler.ingest.reconcile import Reconciled, Reconciler
+from graveler.ingest.reconcile import Reconciler
 from graveler.ingest.rules import RuleStore
-from graveler.lake.in_parts.files import OPERATIONS
+from graveler.lake.reports import put_report
 from graveler.lake.repository import OpenRepository
-from graveler.storage.objects import ObjectMissingError
 
 KIND: Final = "reconcile"
 
@@ -31,21 +29,5 @@ def reconcile_rule(
     rule = RuleStore(repository.tables).get(repository.repository, asked.rule)
     reconciler = Reconciler(repository.tables, repository.clock)
     made = reconciler.reconcile(repository, rule, dry_run=asked.dry_run, progress=report)
-    repository.namespace.put(_key(operation_id), msgspec.json.encode(made))
+    put_report(repository, operation_id, made)
     return operation_id
-
-
-def read_report(repository: OpenRepository, operation_id: str) -> Reconciled:
-    """What came of it. One object read. :class:`NotFoundError` if the report was collected as garbage."""
-    try:
-        return msgspec.json.decode(repository.namespace.get(_key(operation_id)), type=Reconciled)
-    except ObjectMissingError:
-        raise NotFoundError(
-            f"the report of operation {operation_id!r} was collected as garbage; reconcile again, with dry_run to look only"
-        ) from None
-    except msgspec.MsgspecError as error:
-        raise CorruptError(f"{_key(operation_id)} cannot be read ({error}); reconcile again") from None
-
-
-def _key(operation_id: str) -> str:
-    return f"{OPERATIONS}/{operation_id}/reconciled"

@@ -19,10 +19,12 @@ from graveler.api.routing import Permission, Routes
 from graveler.errors import NotFoundError
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.ingester import Ingester, Message
-from graveler.ingest.operation import KIND, ReconcileRequest, read_report
+from graveler.ingest.operation import KIND, ReconcileRequest
 from graveler.ingest.pending import NO_WINDOW, Amount
+from graveler.ingest.reconcile import Reconciled
 from graveler.ingest.rules import MESSAGE, CommitPolicy, Deletes, Overwrites, Rule, RuleStore
 from graveler.ingest.windows import spelled
+from graveler.lake.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import OperationState
 
@@ -280,7 +282,7 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
     if operation.state is not OperationState.COMPLETED:
         error = Error(operation.error) if operation.is_finished else UNSET
         return json_response(Reconciliation(operation.is_finished, asked.rule, asked.dry_run, error=error))
-    made = read_report(opened, operation.id)
+    made = read_report(opened, operation.id, Reconciled)
     return json_response(
         Reconciliation(
             True,

@@ -16,9 +16,9 @@ from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.lake.fsck.findings import Report
+from graveler.lake.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations import checks
-from graveler.operations.reports import read_report
 from graveler.operations.store import Operation, OperationState
 from graveler.retention import measuring
 from graveler.retention.space import Space
