@@ -145,3 +145,20 @@ def test_each_change_leaves_a_line_in_the_audit_log(call: Client, caplog: pytest
         ("deleteBranch", "401", "reader", "main"),
     ]
     assert {line["repository"] for line in lines} == {"repo"}
+
+
+def test_the_audit_log_names_the_object_that_was_changed_whatever_else_the_query_says(
+    call: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    objects = f"{REPO}/branches/main/objects"
+    with caplog.at_level(logging.INFO, "graveler.audit"):
+        assert call("POST", objects, [("path", "harmless"), ("path", "taken")], b"1").json()["path"] == "taken"
+        copied = call("POST", f"{objects}/copy", [("path", "harmless"), ("dest_path", "to")], {"src_path": "taken"})
+        assert copied.json()["path"] == "to"
+        call("DELETE", f"{REPO}/branches/none", {"path": "harmless"})
+    lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == "graveler.audit"]
+    assert [(line["action"], line.get("path", "")) for line in lines] == [
+        ("uploadObject", "taken"),
+        ("copyObject", "to"),
+        ("deleteBranch", ""),
+    ]

@@ -130,7 +130,7 @@ class Application:
             str(response.status),
             repository=named.get("repository", ""),
             ref=named.get(route.branch_parameter or "", ""),
-            path=next((value for name, value in pairs if name in ("path", "dest_path")), ""),
+            path=dict(pairs).get(route.path_parameter or "", ""),  # of several the last one, which counts
         )
         return response
 

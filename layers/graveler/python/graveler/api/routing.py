@@ -24,6 +24,8 @@ H = TypeVar("H", bound=Handler)
 NO_HEADERS: Final[Mapping[str, str]] = {}
 _BRANCH_PARAMETERS: Final = ("branch", "destination")
 """Names of path parameters that hold the branch that a changing route changes."""
+_PATH_PARAMETERS: Final = ("path", "dest_path")
+"""Names of query parameters that hold the object that a route changes."""
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -42,6 +44,7 @@ class Route(msgspec.Struct, frozen=True):
     body_type: Any
     raw_body: bool
     branch_parameter: str | None
+    path_parameter: str | None
     changes: bool
     branch_in_body: bool
     says: Mapping[str, str]
@@ -134,7 +137,7 @@ class Routes:
 
         def declare(handler: H) -> H:
             kinds = handler.__annotations__
-            body = kinds.get("body")
+            body, query = kinds.get("body"), kinds.get("query")
             self.routes.append(
                 Route(
                     method,
@@ -144,11 +147,12 @@ class Routes:
                     handler,
                     answers,
                     self.tag,
-                    kinds.get("query"),
+                    query,
                     None if body is None else msgspec.json.Decoder(body),
                     body,
                     raw_body,
                     next((name for name in _BRANCH_PARAMETERS if f"{{{name}}}" in template), None),
+                    next((name for name in _PATH_PARAMETERS if query and name in query.__struct_fields__), None),
                     method not in ("GET", "HEAD") and permission in (Permission.WRITE, Permission.ADMIN),
                     branch_in_body,
                     says,
