@@ -116,6 +116,21 @@ def test_ranges_are_answered_as_http_says(call: Client) -> None:
     assert part("lines=1-2").status == 200
 
 
+def test_a_range_goes_on_only_in_the_object_that_it_began_in(call: Client) -> None:
+    """Who holds the beginning of an object that was replaced since gets the whole new one."""
+    old = put(call, "a", b"0123456789")["checksum"]
+
+    def rest(condition: str, method: str = "GET") -> Answer:
+        headers = {"Range": "bytes=8-", "If-Range": condition}
+        return call(method, REFS.format("main"), {"path": "a"}, headers=headers)
+
+    assert (rest(f'"{old}"').status, rest(f'"{old}"').body) == (206, b"89")
+    put(call, "a", b"abcdefghij")
+    for condition in (f'"{old}"', "Sat, 01 Jan 2022 00:00:00 GMT", f'W/"{old}"'):
+        assert (rest(condition).status, rest(condition).body) == (200, b"abcdefghij")
+        assert rest(condition, "HEAD").headers["content-length"] == "10"
+
+
 def test_a_client_that_has_the_object_is_not_sent_it_again(call: Client) -> None:
     checksum = put(call, "a")["checksum"]
     for method in ("GET", "HEAD"):
@@ -182,6 +197,14 @@ def test_of_writes_if_absent_one_wins(call: Client) -> None:
 def test_other_conditions_are_refused_and_not_ignored(call: Client, headers: dict[str, str]) -> None:
     assert call("POST", BRANCH + "/objects", {"path": "a"}, b"1", headers).status == 501
     assert listed(call) == []
+
+
+@pytest.mark.parametrize("headers", [{"If-None-Match": "*"}, {"If-Match": '"etag"'}])
+def test_where_no_condition_is_kept_each_is_refused(call: Client, headers: dict[str, str]) -> None:
+    put(call, "source")
+    assert call("POST", BRANCH + "/staging/links", {}, {"objects": []}, headers).status == 501
+    assert call("POST", BRANCH + "/objects/copy", {"dest_path": "a"}, {"src_path": "source"}, headers).status == 501
+    assert listed(call) == ["source"]
 
 
 # Delete
@@ -348,6 +371,26 @@ def test_an_upload_in_parts_becomes_one_object(call: Client) -> None:
     assert get(call, "a").body == b"0123456789"
     # A client that did not hear the answer asks again.
     assert call("PUT", base, {"path": "a"}, {**address, "parts": parts, "content_type": "a/b"}).status == 200
+
+
+def test_of_uploads_in_parts_if_absent_one_wins(call: Client) -> None:
+    def finish(headers: dict[str, str]) -> Answer:
+        upload = call("POST", BRANCH + "/staging/pmpu", {"path": "a"}).json()
+        address = {"physical_address": upload["physical_address"]}
+        base = f"{BRANCH}/staging/pmpu/{upload['upload_id']}"
+        source = {**address, "copy_source": {"path": "source"}}
+        etag = call("PUT", f"{base}/parts/1/copy", {"path": "a"}, source).headers["etag"]
+        body = {**address, "parts": [{"part_number": 1, "etag": etag}]}
+        return call("PUT", base, {"path": "a"}, body, headers)
+
+    put(call, "source", b"1")
+    only = {"If-None-Match": "*"}
+    assert finish(only).status == 200
+    put(call, "source", b"2")
+    refused = finish(only)
+    assert (refused.status, refused.message.startswith("path already exists")) == (412, True)
+    assert finish({"If-Match": "*"}).status == 501
+    assert get(call, "a").body == b"1"
 
 
 def test_uploads_in_parts_that_make_no_sense_are_refused(call: Client) -> None:

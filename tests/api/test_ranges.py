@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.api.ranges import span
+from graveler.api.ranges import requested, span
 
 DATA = bytes(range(23))
 
@@ -39,6 +39,27 @@ def test_of_an_empty_object_no_range_can_be_had(size: int) -> None:
     assert asked.length == size
 
 
+@pytest.mark.parametrize(
+    "header", ["bytes=2-4", "Bytes=2-4", " bytes = 2 - 4 ", "bytes=02-4", "bytes=2-0000000000000000000000004"]
+)
+def test_a_range_may_be_spelled_in_several_ways(header: str) -> None:
+    asked = span(header, 10)
+    assert asked is not None
+    assert (asked.start, asked.length) == (2, 3)
+
+
+def test_numbers_of_thousands_of_digits_are_just_large() -> None:
+    nines = "9" * 5000
+    asked = [span(header, 10) for header in (f"bytes=3-{nines}", f"bytes=-{nines}", f"bytes={nines}-")]
+    assert [one and one.content_range for one in asked] == ["bytes 3-9/10", "bytes 0-9/10", "bytes */10"]
+
+
+@given(st.text(), st.text(alphabet='abc"W/, '))
+def test_with_a_condition_a_range_counts_for_that_object_only(etag: str, condition: str) -> None:
+    asked = requested({"range": "bytes=1-", "if-range": condition}, etag, 3)
+    assert (asked is not None) == (not condition or condition.strip() == f'"{etag}"')
+
+
 @given(st.text() | st.from_regex(r"bytes=[\d\-, ]*"))
 def test_whatever_a_client_sends_is_a_range_or_none(header: str) -> None:
     asked = span(header, 10)
@@ -46,7 +67,8 @@ def test_whatever_a_client_sends_is_a_range_or_none(header: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", "bytes=", "bytes=-", "bytes=0-1,3-4", "items=0-1", "bytes=1-0", "bytes=٣-٤"]
+    "header",
+    [None, "", "bytes=", "bytes=-", "bytes=0-1,3-4", "items=0-1", "bytes=1-0", "bytes=٣-٤", "bytes=a-b", "0-1"],
 )
 def test_what_is_no_single_range_asks_for_the_whole(header: str | None) -> None:
     assert span(header, 10) is None

@@ -1,11 +1,14 @@
-"""The header ``Range``: which bytes of an object are asked for (RFC 9110, 14.2)."""
+"""The headers ``Range`` and ``If-Range``: which bytes of an object are asked for (RFC 9110, 13.1.5 and 14.2)."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
-_BYTES: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})", re.ASCII)
+_BYTES: Final = re.compile(r"\s*bytes\s*=\s*(\d*)\s*-\s*(\d*)\s*", re.ASCII | re.IGNORECASE)
+_MOST_DIGITS: Final = 19
+"""Beyond these no object reaches, and Python refuses to read thousands of them."""
 
 
 class Span(Struct, frozen=True):
@@ -23,19 +26,33 @@ class Span(Struct, frozen=True):
         return f"bytes {self.start}-{self.start + self.length - 1}/{self.size}"
 
 
+def requested(headers: Mapping[str, str], etag: str, size: int) -> Span | None:
+    """What a request's headers (names in lower case) ask for of an object that has this ETag, as :func:`span`. With ``If-Range``
+    the range counts for the object with that ETag only: of any other, whoever goes on with an object gets the whole."""
+    condition = headers.get("if-range")
+    if condition and condition.strip() != f'"{etag}"':
+        return None
+    return span(headers.get("range"), size)
+
+
 def span(header: str | None, size: int) -> Span | None:
     """What a header asks for of an object of ``size`` bytes. None for the whole: without a header, and for one that is malformed
     or asks for several ranges, both of which a server may ignore."""
-    match = _BYTES.fullmatch(header.strip()) if header else None
+    match = _BYTES.fullmatch(header) if header else None
     if match is None:
         return None
     first, last = match.groups()
     if first:
-        start, end = int(first), min(int(last) + 1, size) if last else size
-        if last and int(last) < int(first):
+        start, end = _number(first), min(_number(last) + 1, size) if last else size
+        if last and _number(last) < start:
             return None
     elif last:
-        start, end = max(size - int(last), 0), size
+        start, end = max(size - _number(last), 0), size
     else:
         return None
     return Span(start, max(end - start, 0), size)
+
+
+def _number(digits: str) -> int:
+    digits = digits.lstrip("0")
+    return int(digits or "0") if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS

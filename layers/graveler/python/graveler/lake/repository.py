@@ -484,16 +484,17 @@ class OpenRepository(RepositoryReader):
         *,
         content_type: str = DEFAULT_CONTENT_TYPE,
         metadata: Mapping[str, str] | None = None,
+        if_absent: bool = False,
     ) -> ObjectEntry:
-        """Make an object of its parts, ``(number, ETag)`` in order, and stage it. Cost: one object request, and :meth:`link`.
-        Repeated, it stages the same object again. :class:`UploadMissingError`, :class:`InvalidError`."""
+        """Make an object of its parts, ``(number, ETag)`` in order, and stage it. Cost: one object request, and :meth:`link`, whose
+        ``if_absent`` it has. Repeated, it stages the same object again. :class:`UploadMissingError`, :class:`InvalidError`."""
         self._stager.expect(branch)  # before anything is completed
         stored = self._uploads.complete(branch, path, upload, parts)
         checksum = checksum_of_parts(parts) or stored.etag
         entry = ObjectEntry(
             path, upload.address, stored.size, checksum, int(self._clock.now()), content_type, metadata or {}
         )
-        self.link(branch, entry)
+        self.link(branch, entry, if_absent=if_absent)
         return entry
 
     def link(self, branch: str, entry: ObjectEntry, *, if_absent: bool = False, force: bool = False) -> None:

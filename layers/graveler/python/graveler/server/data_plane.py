@@ -14,10 +14,10 @@ from threading import BoundedSemaphore
 from typing import Final
 from xml.sax.saxutils import escape
 
+from graveler.api.ranges import requested
 from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
 from graveler.server.answers import Answer, Headers, RequestError
 from graveler.server.bodies import PIECE, declared_length, pieces
-from graveler.server.ranges import UnsatisfiableError, requested_range
 from graveler.server.requests import Receive, Request
 from graveler.server.threads import Threads
 from graveler.storage.folder_objects import FolderObjects
@@ -89,19 +89,15 @@ class DataPlane:
                 return _error(412, "PreconditionFailed", f"the object's ETag is {stored.etag}")
             if (known := request.headers.get("if-none-match")) and _names(known, stored):
                 return Answer(304, headers)
-            header = request.headers.get("range")
-            if (unless := request.headers.get("if-range")) and unless.strip() != f'"{stored.etag}"':
-                header = None
-            try:
-                part = requested_range(header, stored.size)
-            except UnsatisfiableError:
+            part = requested(request.headers, stored.etag, stored.size)
+            if part is not None and not part.length:
                 refusal = _error(416, "InvalidRange", f"the object has {stored.size:,} bytes")
-                refusal.headers.append(("content-range", f"bytes */{stored.size}"))
+                refusal.headers.append(("content-range", part.content_range))
                 return refusal
-            start, length = part or (0, stored.size)
+            start, length = (0, stored.size) if part is None else (part.start, part.length)
             headers += [("content-type", "application/octet-stream"), ("content-length", str(length))]
             if part:
-                headers.append(("content-range", f"bytes {start}-{start + length - 1}/{stored.size}"))
+                headers.append(("content-range", part.content_range))
             status = 206 if part else 200
             if request.method == "HEAD":
                 return Answer(status, headers)

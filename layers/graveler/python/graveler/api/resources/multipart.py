@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from graveler.api.call import Call
+from graveler.api.conditions import if_absent
 from graveler.api.documents import Error
 from graveler.api.errors import bad_request
 from graveler.api.object_documents import ObjectStats, object_document
@@ -114,7 +115,7 @@ def create_upload(call: Call, repository: str, branch: str, query: BeginQuery) -
     _UPLOADS + "/{upload_id}",
     "completePresignMultipartUpload",
     Permission.WRITE,
-    answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error},
+    answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error, 501: Error},
 )
 def complete_upload(
     call: Call,
@@ -125,6 +126,7 @@ def complete_upload(
     body: CompletePresignMultipartUpload,
 ) -> Response:
     """Make an object of its parts, and stage it."""
+    absent = if_absent(call.headers)
     upload = _upload(upload_id, body.physical_address)
     if not body.parts:
         raise bad_request("parts is empty: an object needs at least one part")
@@ -135,6 +137,7 @@ def complete_upload(
         [(part.part_number, part.etag.strip('"')) for part in body.parts],
         content_type=body.content_type or DEFAULT_CONTENT_TYPE,
         metadata=body.user_metadata,
+        if_absent=absent,
     )
     return json_response(object_document(entry))
 

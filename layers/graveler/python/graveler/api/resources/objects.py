@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from graveler.api.call import Call
-from graveler.api.conditions import if_absent
+from graveler.api.conditions import expect_no_condition, if_absent
 from graveler.api.documents import SAYS_COMMIT, Error, commit_headers, pagination
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
@@ -19,8 +19,8 @@ from graveler.api.object_documents import (
     object_headers,
     prefix_document,
 )
-from graveler.api.queries import PageQuery, Query, RequiredText
-from graveler.api.ranges import span
+from graveler.api.queries import ForceQuery, PageQuery, Query, RequiredText
+from graveler.api.ranges import requested
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.api.staging import entry_to_stage, require_object_source
@@ -62,12 +62,6 @@ class PresignQuery(Query, frozen=True, kw_only=True):
     """Whether to answer with URLs."""
 
     presign: bool = False
-
-
-class ForceQuery(Query, frozen=True, kw_only=True):
-    """``force``: also in a read-only repository."""
-
-    force: bool = False
 
 
 class WriteQuery(ForceQuery, frozen=True, kw_only=True):
@@ -157,7 +151,7 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
         return no_content(headers, 304)
     if query.presign:
         return no_content({"location": Presigner(call, found, ref).url(entry)}, 302)
-    part = span(call.headers.get("range"), entry.size)
+    part = requested(call.headers, entry.checksum, entry.size)
     if part is not None and not part.length:
         raise ApiError(
             416,
@@ -182,7 +176,7 @@ def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Re
     headers = object_headers(entry)
     if _matches(call, entry):
         return no_content(headers, 304)
-    part = span(call.headers.get("range"), entry.size)
+    part = requested(call.headers, entry.checksum, entry.size)
     if part is None:
         return no_content({**headers, "content-length": str(entry.size)}, 200)
     headers["content-range"] = part.content_range
@@ -279,7 +273,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
     _BRANCH_OBJECTS,
     "stageObject",
     Permission.WRITE,
-    answers={201: ObjectStats, 400: Error, 403: Error, 404: Error},
+    answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
 )
 def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, body: ObjectStageCreation) -> Response:
     """Take over an object where it lies."""
@@ -350,6 +344,7 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
 def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body: ObjectCopyCreation) -> Response:
     """Make an object of the same bytes under another path. Both have the same address, and no byte is copied; but who says
     ``shallow: false`` gets another address, if the object is one of the repository's own and no larger than 256 MiB."""
+    expect_no_condition(call.headers)
     opened = call.lake.repository(repository)
     copy = opened.duplicate if body.shallow is False else opened.copy
     entry = copy(branch, body.src_path, query.dest_path, source_ref=body.src_ref or "", force=body.force)

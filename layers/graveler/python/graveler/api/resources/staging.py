@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.api.call import Call
-from graveler.api.conditions import if_absent
+from graveler.api.conditions import expect_no_condition, if_absent
 from graveler.api.documents import Error
 from graveler.api.errors import bad_request
 from graveler.api.object_documents import ObjectStats, Presigner, object_document
@@ -98,7 +98,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
     _BACKING,
     "linkPhysicalAddress",
     Permission.WRITE,
-    answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
+    answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error, 501: Error},
 )
 def link_physical_address(
     call: Call, repository: str, branch: str, query: LinkQuery, body: StagingMetadata
@@ -115,10 +115,11 @@ def link_physical_address(
     "/repositories/{repository}/branches/{branch}/staging/links",
     "linkPhysicalAddresses",
     Permission.WRITE,
-    answers={200: LinkedObjects, 400: Error, 403: Error, 404: Error},
+    answers={200: LinkedObjects, 400: Error, 403: Error, 404: Error, 501: Error},
 )
 def link_physical_addresses(call: Call, repository: str, branch: str, body: Links) -> Response:
     """Give paths to up to 1,000 objects. Each is linked by itself: after an error, repeating the request is safe."""
+    expect_no_condition(call.headers)
     if len(body.objects) > MAX_LINKS:
         raise bad_request(f"{len(body.objects)} objects in one request; at most {MAX_LINKS} are allowed")
     found = call.lake.repository(repository)
