@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import graveler
+from graveler.remote.connection import Connection
+from graveler.remote.lake import RemoteLake
 from graveler.sdk.repository import Repository
 from tests.sdk.conftest import CountedLake
 
@@ -46,6 +48,15 @@ def test_commits_are_signed_by_the_user(tmp_path: Path, monkeypatch: pytest.Monk
     with graveler.open(tmp_path, user="ada") as lake:
         branch = lake.repository("demo").branch("main")
         assert branch.commit("two", allow_empty=True).get_commit().committer == "ada"
+
+
+def test_a_lake_says_which_it_is(tmp_path: Path) -> None:
+    with graveler.create(tmp_path / "lake", user="ada") as lake:
+        tables = tmp_path / "lake" / "tables.sqlite"
+        assert repr(lake) == f"Lake(Lake(SqliteTables({str(tables)!r})), user='ada')"
+    served = RemoteLake(Connection("https://lake.example.org/", "AKIA", "secret"))
+    assert repr(served) == "RemoteLake('https://lake.example.org')"
+    served.close()
 
 
 def test_handles_ask_nothing(lake: CountedLake) -> None:

@@ -102,6 +102,9 @@ class Lake:
         self._lock = Lock()
         self.close = close
 
+    def __repr__(self) -> str:
+        return f"Lake({self.tables!r})"
+
     def __enter__(self) -> "Lake":
         return self
 

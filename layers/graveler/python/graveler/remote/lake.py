@@ -18,6 +18,9 @@ class RemoteLake:
         self._connection = connection
         self.close: Callable[[], None] = connection.close
 
+    def __repr__(self) -> str:
+        return f"RemoteLake({self._connection.url!r})"
+
     def __enter__(self) -> "RemoteLake":
         return self
 

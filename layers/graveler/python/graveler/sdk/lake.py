@@ -28,6 +28,9 @@ class Lake:
         self.verbs = verbs
         self.user = user
 
+    def __repr__(self) -> str:
+        return f"Lake({self.verbs!r}, user={self.user!r})"
+
     def repository(self, repository_id: str) -> Repository:
         """The repository of this name, which may be still to create. No request."""
         return Repository(self.verbs, repository_id, self.user)
