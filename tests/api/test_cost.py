@@ -6,6 +6,8 @@ from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.api.application import Application
 from graveler.lake.lake import Lake
+from graveler.operations.parted import COMMIT
+from graveler.operations.store import Operation, Operations, OperationState
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from tests.api.support import EventClient, World, basic
@@ -59,6 +61,19 @@ def test_requests_are_those_of_the_verb(
     counted.requests()
     assert counted.call(method, path, query, body).status in (200, 201)
     assert counted.requests() == (tables, 0)
+
+
+def test_how_far_operations_are_costs_one_read_each() -> None:
+    counted = Counted()
+    lake = counted.call.world.lake
+    operations = Operations(lake.tables, lake.repository("repo").repository.uid)
+    for name in ("a", "b"):
+        operations.add(Operation(name, COMMIT, b"", OperationState.COMPLETED, created=1e9, updated=1e9, parts=3))
+    counted.requests()
+    assert counted.call("GET", f"{REPO}/operations/a").json()["progress"]["parts"] == 3
+    assert counted.requests() == (3, 0)
+    assert len(counted.call("GET", f"{REPO}/operations").json()["results"]) == 2
+    assert counted.requests() == (4, 0)
 
 
 def test_a_refused_request_costs_nothing() -> None:

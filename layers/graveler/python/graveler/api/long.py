@@ -15,14 +15,14 @@ import msgspec
 
 from graveler.api.call import Call
 from graveler.api.errors import ApiError
-from graveler.api.operation_documents import accepted
+from graveler.api.operation_documents import accepted, operations_of
 from graveler.api.response import Response
 from graveler.errors import TooMuchWorkError
 from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk, ReplayAsk
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID
 from graveler.operations.failures import reason
-from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.store import Operation, OperationState
 
 RETRY_AFTER: Final = 5
 """Seconds after which a client is to ask again."""
@@ -58,7 +58,7 @@ def answer(call: Call, repository: OpenRepository, verb: LongVerb, render: Calla
     if _wants_no_wait(call):
         repository.branch(verb.branch)  # refused at once if it is not there
         operation = _start(call, repository, verb, asked, "")
-        response = accepted(call, repository.repository.name, operation)
+        response = accepted(operations_of(call, repository), repository.repository.name, operation)
         if operation.is_finished:
             _tell(call, repository, operation)
         return response
@@ -142,5 +142,6 @@ def failure(operation: Operation) -> Exception:
 
 def _tell(call: Call, repository: OpenRepository, operation: Operation) -> None:
     """Note that somebody gets the answer: the same request then asks for something new."""
-    operations = Operations(call.lake.tables, repository.repository.uid)
-    operations.change(operation.id, lambda now: None if now.told else msgspec.structs.replace(now, told=True))
+    operations_of(call, repository).change(
+        operation.id, lambda now: None if now.told else msgspec.structs.replace(now, told=True)
+    )

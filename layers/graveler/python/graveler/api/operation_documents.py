@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.call import Call
 from graveler.api.response import Response, json_response
+from graveler.lake.repository import OpenRepository
 from graveler.operations.parted import ASKS
 from graveler.operations.store import Operation, Operations, OperationState
 
@@ -45,12 +46,16 @@ class OperationDocument(Struct, frozen=True):
     progress: OperationProgress | UnsetType = UNSET
 
 
-def operation_document(call: Call, repository: str, operation: Operation) -> OperationDocument:
+def operations_of(call: Call, repository: OpenRepository) -> Operations:
+    """The operations of a repository. No request."""
+    return Operations(call.lake.tables, repository.repository.uid)
+
+
+def operation_document(operations: Operations, operation: Operation) -> OperationDocument:
     """The operation as it is. One table read if it works in parts."""
     progress: OperationProgress | UnsetType = UNSET
     if operation.parts:
-        uid = call.lake.repository(repository).repository.uid
-        done = Operations(call.lake.tables, uid).progress(operation)
+        done = operations.progress(operation)
         progress = OperationProgress(
             operation.parts,
             done.parts,
@@ -77,10 +82,10 @@ def operation_document(call: Call, repository: str, operation: Operation) -> Ope
     )
 
 
-def accepted(call: Call, repository: str, operation: Operation) -> Response:
+def accepted(operations: Operations, repository: str, operation: Operation) -> Response:
     """202: it is worked on, and where to ask after it."""
     from urllib.parse import quote  # most requests are answered at once
 
     where = f"/api/v1/repositories/{quote(repository, safe='')}/operations/{operation.id}"
     headers = {"location": where, "preference-applied": "respond-async"}
-    return json_response(operation_document(call, repository, operation), 202, headers)
+    return json_response(operation_document(operations, operation), 202, headers)

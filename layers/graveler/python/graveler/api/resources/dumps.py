@@ -20,14 +20,14 @@ from graveler.api.documents import Error
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.namespaces import check_namespace
+from graveler.api.operation_documents import operations_of
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import NotFoundError
 from graveler.lake.dump.chunks import Manifest, get_manifest
-from graveler.lake.repository import OpenRepository
 from graveler.operations.dumps import KIND
-from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.store import Operation, OperationState
 
 routes = Routes("dumps")
 
@@ -203,7 +203,7 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
         made = call.lake.restore(namespace.rstrip("/"), dump, repository, by=call.committer)
         restored = call.lake.repository(repository)
         now = time.time()
-        Operations(call.lake.tables, restored.repository.uid).add(
+        operations_of(call, restored).add(
             Operation(task, RESTORE, b"", OperationState.COMPLETED, created=now, updated=now, result=dump)
         )
         forget_bare(call, repository)
@@ -213,7 +213,7 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
 
     def made_before() -> Response | None:
         try:
-            _operations(call, call.lake.repository(repository)).get(task)
+            operations_of(call, call.lake.repository(repository)).get(task)
         except NotFoundError:
             return None
         return json_response(RestoreCreation(task), 202)
@@ -226,7 +226,7 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
 )
 def restore_status(call: Call, repository: str, query: TaskQuery) -> Response:
     """Say what came of a restore."""
-    operations = _operations(call, call.lake.repository(repository))
+    operations = operations_of(call, call.lake.repository(repository))
     task = _of_kind(RESTORE, operations.get(query.task_id))
     return json_response(TaskStatus(id=task.id, done=task.is_finished, update_time=_time(task)))
 
@@ -237,10 +237,6 @@ def _dumps(call: Call, namespace: str) -> Response:
 
 def _described(made: Manifest) -> DumpDocument:
     return DumpDocument(made.id, made.repository, made.namespace, made.created, made.branches, made.tags, made.staged)
-
-
-def _operations(call: Call, repository: OpenRepository) -> Operations:
-    return Operations(call.lake.tables, repository.repository.uid)
 
 
 def _of_kind(kind: str, task: Operation) -> Operation:

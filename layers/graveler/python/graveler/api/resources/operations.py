@@ -5,12 +5,11 @@ from msgspec import Struct
 from graveler.api.call import Call
 from graveler.api.documents import Error, Pagination
 from graveler.api.errors import ApiError
-from graveler.api.operation_documents import OperationDocument, operation_document
+from graveler.api.operation_documents import OperationDocument, operation_document, operations_of
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.errors import NotFoundError, PreconditionError
-from graveler.operations.store import Operations
 
 routes = Routes("operations")
 
@@ -40,17 +39,18 @@ class OperationsQuery(Query, frozen=True, kw_only=True):
 @routes.get(_ALL, "listOperations", Permission.READ, answers={200: OperationList, 404: Error})
 def list_operations(call: Call, repository: str, query: OperationsQuery) -> Response:
     """List background operations that are worked on, or ended within the last week."""
-    uid = call.lake.repository(repository).repository.uid
-    found, more = Operations(call.lake.tables, uid).page(query.after, query.limit)
-    pagination = Pagination(more, found[-1].id if more else "", len(found), 1000)
-    return json_response(OperationList(pagination, [operation_document(call, repository, one) for one in found]))
+    operations = operations_of(call, call.lake.repository(repository))
+    found, more = operations.page(query.after, query.limit)
+    pagination = Pagination(more, found[-1].id if more else "", len(found))
+    return json_response(OperationList(pagination, [operation_document(operations, one) for one in found]))
 
 
 @routes.get(_ONE, "getOperation", Permission.READ, answers={200: OperationDocument, 404: Error})
 def get_operation(call: Call, repository: str, operation: str) -> Response:
     """Say how far a background operation is, an import say. If its worker has died, whoever asks takes it over."""
-    found = call.runner.look(call.lake.repository(repository), operation)
-    return json_response(operation_document(call, repository, found))
+    opened = call.lake.repository(repository)
+    found = call.runner.look(opened, operation)
+    return json_response(operation_document(operations_of(call, opened), found))
 
 
 @routes.route(
