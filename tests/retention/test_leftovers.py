@@ -1,9 +1,12 @@
 """What deleted repositories leave: who removes it, when, and what stays safe."""
 
 import pytest
+from msgspec.structs import replace
 
 from graveler.errors import InvalidError, NotFoundError, PreconditionError
+from graveler.ingest.ledger import Ledger
 from graveler.ingest.rules import PARTITION as INGEST_RULES
+from graveler.ingest.rules import Overwrites, RuleStore
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.lake import Lake
@@ -13,6 +16,7 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.leftovers import Leftovers
 from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.tables import Key
+from tests.ingest.support import RULE, Shore
 from tests.lake.support import NAME, NAMESPACE, Died, Schedule, World
 from tests.retention.support import AGE, contents, keys, write
 from tests.support.instruments import Boundaries, Fault, FaultyObjects, FaultyTables
@@ -94,6 +98,27 @@ def test_all_of_it_goes_and_the_namespace_is_free(world: World) -> None:
     with pytest.raises(NotFoundError):
         leftovers(world).purge(uid(world))
     assert contents(world.lake().repository(NAME), "main") == {"new": "new"}
+
+
+class ByKeyOnly(MemoryTables):
+    """Finds partitions only by their whole key, as DynamoDB does."""
+
+    def remove_partitions(self, prefix: str) -> int:
+        return 0 if prefix else super().remove_partitions(prefix)
+
+
+def test_what_never_expires_goes_also_where_nobody_can_ask_for_it() -> None:
+    shore = Shore(tables=ByKeyOnly())
+    rule = shore.add(replace(RULE, overwrites=Overwrites.REFUSE))
+    shore.ingester().process([shore.bucket.put(f"in/{number}") for number in range(20)])
+    lake, repository = shore.lake(), shore.repository().repository
+    seen = Ledger(repository.uid, rule.id).partitions()
+    assert any(shore.tables.query(partition).items for partition in seen)
+    lake.delete_repository(repository.name)
+    shore.clock.time += AGE
+    Leftovers(lake.tables, lake.store_of, shore.clock, GRACE, SKEW).purge(repository.uid)
+    assert not any(shore.tables.query(partition).items for partition in seen)
+    assert RuleStore(shore.tables).left_by(repository.uid) == ()
 
 
 def test_who_may_still_be_at_work_is_waited_for(world: World) -> None:

@@ -45,6 +45,10 @@ class Ledger:
         raw = key.encode()
         return Key(f"{self._partition}/{xxh64_intdigest(raw) % _SHARDS}", raw)
 
+    def partitions(self) -> list[str]:
+        """Where all of them are."""
+        return [f"{self._partition}/{shard}" for shard in range(_SHARDS)]
+
     def put_write(self, key: str, seen: Seen, before: Seen | None, now: float, *, for_good: bool) -> Put:
         """Note an event, on condition that the last one is still ``before``. ``for_good``: it never expires."""
         item: dict[str, Value] = {"sequencer": seen.sequencer, "present": seen.present, "etag": seen.etag}

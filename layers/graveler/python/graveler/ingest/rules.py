@@ -144,6 +144,14 @@ class RuleStore:
         item = self._tables.get(_key(repository.uid))
         return RepositoryRules(repository.name, repository.uid) if item is None else _decode(repository.uid, item)
 
+    def left_by(self, uid: RepositoryUID) -> tuple[Rule, ...]:
+        """The rules of a repository that is gone; none if they cannot be read. One table read."""
+        item = self._tables.get(_key(uid))
+        try:
+            return () if item is None else _decode(uid, item).rules
+        except CorruptError:
+            return ()
+
     def add(self, lake: Lake, repository: str, rule: Rule) -> Rule:
         """Add a rule; it is given its ID. One table read of the repository, one of the rules, listing the repositories, one table
         write.

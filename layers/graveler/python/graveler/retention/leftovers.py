@@ -7,7 +7,8 @@ passed since the deletion: what was at work on the repository then has come to i
 goes: whoever was stopped in the middle, while another one finished, may find a new repository in the namespace.
 
 Files that are not of our naming stay. Rows of which nothing tells that they are there (outcomes and reference logs of refs that
-were deleted before, results of requests) go where a table can be asked for all rows of a repository; in DynamoDB they expire.
+were deleted before, results of requests) go where a table can be asked for all rows of a repository; in DynamoDB they expire, but
+for what rules of ingest that refuse overwriting, and were removed before, have seen.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,9 @@ from msgspec import Struct
 from graveler.errors import InvalidError, NotFoundError, PreconditionError, UnavailableError
 from graveler.history.reflog import RefKind
 from graveler.history.refs import SHARDS
+from graveler.ingest.ledger import Ledger
 from graveler.ingest.rules import PARTITION as INGEST_RULES
+from graveler.ingest.rules import RuleStore
 from graveler.lake.clock import Clock
 from graveler.lake.dump.chunks import dumps
 from graveler.lake.repositories import MARKER, DeletedRepository, Repositories
@@ -199,6 +202,9 @@ class Leftovers:
             yield self._remove(f"{uid}/commit/{digit}")
         for name in ("cleanup", "holds", "gc", "traces", "operations", "ingest/pending"):
             yield self._remove(f"{uid}/{name}")
+        for rule in RuleStore(self._tables).left_by(uid):
+            for partition in Ledger(uid, rule.id).partitions():
+                yield self._remove(partition)
         self._tables.delete(Key(INGEST_RULES, uid.encode()))
         yield self._tables.remove_partitions(f"{uid}/")
 
