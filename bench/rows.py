@@ -25,13 +25,10 @@ from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit, MergeStrategy, MetarangeName, RepositoryUID, SplitParameters
-from graveler.storage.files import ImmutableFiles
+from graveler.model import Commit, MergeStrategy, MetarangeName, RepositoryUID
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.tree.crew import Crew
-from graveler.tree.files import TreeStore
-from graveler.tree.parallel import build_parallel
 from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree
 
@@ -221,12 +218,12 @@ def import_one(run: Run) -> None:
 @row("import, two processes")
 def import_two(run: Run) -> None:
     run.amount = sum(1 for _ in keys.read(run.keys_file))
-    split = SplitParameters()
+    parts = [partial(records, run.keys_file, start, stop) for start, stop in keys.parts(run.keys_file, 4)]
+    source = ImportSource(b"", is_prefix=True, records=partial(records, run.keys_file), parts=lambda: parts)
     for number in range(min(3, run.repeat)):
         folder = run.folder.with_name(f"parallel-{number}")
-        store = TreeStore(ImmutableFiles(FolderObjects(folder), None), workers=2)
-        parts = [partial(records, run.keys_file, start, stop) for start, stop in keys.parts(run.keys_file, 4)]
-        run.timed(lambda store=store, parts=parts: build_parallel(store, split, parts).save())  # type: ignore[misc]
+        repository = create_folder_lake(folder).create_repository(REPOSITORY, NAMESPACE)
+        run.timed(partial(repository.import_sources, "main", [source], "import", committer="bench"))
         rmtree(folder)
 
 

@@ -67,31 +67,32 @@ def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
     """Cut changes into shares of some :data:`TASK` records, after the last key of a range where that can be."""
     after: bytes | None = None
     mine: list[Change] = []
-    records = count = here = 0
-    """Work in this share; records of the range that the last change belongs to, and how many changes it has."""
+    done = count = begin = 0
+    """Work of this share's ranges before the one that the last change belongs to; records of that one, and its first change."""
     upto: bytes | None = b""
     """Last key of the range that the last change belongs to; None behind all ranges."""
     for change in changes:
         key = change[0]
         if upto is not None and (key > upto or not mine):
-            if records >= TASK:
-                yield _Share((after, upto), mine, records)
-                after, mine, records = upto, [], 0
+            done += _work(count, len(mine) - begin)
+            if done >= TASK:
+                yield _Share((after, upto), mine, done)
+                after, mine, done = upto, [], 0
             number = bisect_left(tree.lasts, key)
             upto = None if number == len(tree) else tree.lasts[number]
-            count, here = 0 if upto is None else tree.info(number).count, 0
-            records += patch_work(count, 0)
+            count, begin = 0 if upto is None else tree.info(number).count, len(mine)
         elif len(mine) >= TASK:  # very many in one place: so be it, a seam
             last = mine[-1][0]
-            yield _Share((after, last), mine, records)
-            after, mine, records = last, [], 0
+            yield _Share((after, last), mine, done + _work(count, len(mine) - begin))
+            after, mine, done, begin = last, [], 0, 0
         mine.append(change)
-        records += 1
-        if count:
-            here += 1
-            records += patch_work(count, here) - patch_work(count, here - 1)
     if mine:
-        yield _Share((after, upto), mine, records)
+        yield _Share((after, upto), mine, done + _work(count, len(mine) - begin))
+
+
+def _work(records: int, changes: int) -> int:
+    """How many records it is like to write when so many changes belong to a range of so many records, or to none."""
+    return changes + patch_work(records, changes)
 
 
 def _apply_in_parallel(
@@ -126,7 +127,7 @@ def _apply_share(
     """What a worker does."""
     tree = Tree(store, *part)
     writer = TreeWriter(store, split, known=(tree,))
-    apply_between(writer, tree, changes, interval)
+    _apply_ascending(writer, tree, iter(changes), interval)
     done = writer.finish()
     return done.lasts, done.packed
 
@@ -232,7 +233,9 @@ def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], 
             source.give_back(mine)
             change = next(source, None)
             assert change is not None
+        in_step = writer.at_cut and after == before
         for keys, packed, ids in tree.parts(number, b"" if after is None else after + b"\0"):
+            inside = in_step and keys[-1] != tree.lasts[number]
             if keys[-1] > last:
                 end = bisect_left(keys, last + b"\0")
                 keys, packed = keys[:end], packed[:end]
@@ -240,9 +243,9 @@ def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], 
                 if not keys:
                     break
             if change is not None and change[0] <= keys[-1]:
-                change = _add_changed(writer, keys, packed, ids, change, source)
+                change, in_step = _add_changed(writer, keys, packed, ids, change, source, inside=inside)
             else:
-                writer.add(keys, packed, ids)
+                writer.add(keys, packed, ids, inside=inside)
         while change is not None and change[0] <= last:
             if change[1] is not None:
                 writer.add([change[0]], [change[1]])
@@ -259,9 +262,12 @@ def _add_changed(
     ids: bytes | None,
     change: Change | None,
     source: Iterator[Change],
-) -> Change | None:
-    """Append a block with the changes up to its last key; returns the first change after it. However many changes come before
-    one old key, some thousand are held at a time."""
+    *,
+    inside: bool,
+) -> tuple[Change | None, bool]:
+    """Append a block with the changes up to its last key; returns the first change after it, and whether the keys are still those
+    of the old tree since the last cut, as with ``inside`` they were before. However many changes come before one old key, some
+    thousand are held at a time."""
     new_keys: list[bytes] = []
     new_packed: list[bytes] = []
     new_ids: list[bytes] = []
@@ -272,6 +278,7 @@ def _add_changed(
         new_keys += keys[done:at]
         new_packed += packed[done:at]
         present = keys[at] == key
+        inside = inside and present is (value is not None)
         kept = at
         if value is not None:
             new_keys.append(key)
@@ -286,13 +293,15 @@ def _add_changed(
                 new_ids.append(record_ids((key,), (value,)))
         done = at + 1 if present else at
         if len(new_keys) >= BATCH:
-            writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids))
+            writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside=inside)
             new_keys, new_packed, new_ids = [], [], []
         change = next(source, None)
     if ids is not None:
         new_ids.append(ids[done * ID_BYTES :])
-    writer.add(new_keys + keys[done:], new_packed + packed[done:], None if ids is None else b"".join(new_ids))
-    return change
+    new_keys += keys[done:]
+    new_packed += packed[done:]
+    writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside=inside)
+    return change, inside
 
 
 class _Ahead(Iterator[Change]):
@@ -308,8 +317,11 @@ class _Ahead(Iterator[Change]):
     def take(self, last: bytes, most: int) -> list[Change]:
         """The next changes up to the key ``last``, at most so many."""
         taken: list[Change] = []
-        while len(taken) < most and self.has(last):
-            taken.append(self._seen.popleft())
+        while len(taken) < most and (change := next(self, None)) is not None:
+            if change[0] > last:
+                self._seen.appendleft(change)
+                break
+            taken.append(change)
         return taken
 
     def has(self, last: bytes) -> bool:

@@ -10,6 +10,7 @@ All checksums of a file are verified when it is opened, so what a :class:`Table`
 """
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, count, pairwise
@@ -85,9 +86,8 @@ def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: Path) -
             path = f"{folder}/table"
             writer = SstFileWriter(_options())
             writer.open(path)
-            put = writer.__setitem__
-            for key, value in zip(keys, packed, strict=True):
-                put(key, value)
+            # As a loop over zip(…, strict=True), without a step of the interpreter for each record.
+            deque(map(writer.__setitem__, keys, packed), maxlen=0)
             writer.finish()
             return Path(path).read_bytes()
     except Exception as error:
