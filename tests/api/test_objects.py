@@ -1,10 +1,13 @@
 """Objects over the API: reading, writing, listing, linking."""
 
+import time
 from hashlib import md5
 from typing import Any
 
 import pytest
 
+from graveler.api.settings import DEFAULT_PRESIGN_SECONDS
+from graveler.storage.memory_objects import MemoryObjects
 from tests.api.support import Answer, Client, segment
 
 REFS = "/repositories/repo/refs/{}/objects"
@@ -157,6 +160,25 @@ def test_presigned_reads_are_redirects(call: Client) -> None:
     assert signed["physical_address_expiry"] > stats["mtime"]
     [item] = call("GET", REFS.format("main") + "/ls", {"presign": "true"}).json()["results"]
     assert item["physical_address"].startswith("http://memory.invalid/")
+
+
+@pytest.mark.parametrize("left", [100, 5000])
+def test_a_url_that_ends_before_its_time_says_when(call: Client, monkeypatch: pytest.MonkeyPatch, left: int) -> None:
+    """As those of S3 do, whose credentials live for another ``left`` seconds."""
+    put(call, "X-Amz-Expires=7")
+    sign = MemoryObjects.presign
+
+    def presign(store: MemoryObjects, key: str, method: str, expires_in: int) -> str:
+        return sign(store, key, method, min(expires_in, left))
+
+    monkeypatch.setattr(MemoryObjects, "presign", presign)
+    began = int(time.time())
+    stats = call("GET", REFS.format("main") + "/stat", {"path": "X-Amz-Expires=7", "presign": "true"}).json()
+    [item] = call("GET", REFS.format("main") + "/ls", {"presign": "true"}).json()["results"]
+    place = call("GET", BRANCH + "/staging/backing", {"path": "a", "presign": "true"}).json()
+    seconds = min(left, DEFAULT_PRESIGN_SECONDS)
+    for expiry in (stats["physical_address_expiry"], item["physical_address_expiry"], place["presigned_url_expiry"]):
+        assert began + seconds <= expiry <= time.time() + seconds
 
 
 def test_a_large_object_is_a_redirect_even_if_nobody_asked_for_one(call: Client) -> None:

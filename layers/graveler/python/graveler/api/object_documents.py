@@ -1,7 +1,9 @@
 """Objects as JSON, and the URLs that go with them."""
 
+import re
 import time
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -10,6 +12,8 @@ from graveler.api.documents import Pagination
 from graveler.api.header_values import http_date, is_header_value
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
+
+_LIFETIME: Final = re.compile(r"[?&]X-Amz-Expires=(\d+)", re.ASCII)
 
 
 class ObjectStats(Struct, frozen=True, kw_only=True):
@@ -53,12 +57,12 @@ def object_document(entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats
 
 
 class Presigner:
-    """Makes documents with URLs instead of addresses, all with the same expiry; each URL leaves a line in the audit log."""
+    """Makes documents with URLs instead of addresses; each URL leaves a line in the audit log."""
 
     def __init__(self, call: Call, repository: OpenRepository, ref: str) -> None:
         self._call, self._repository, self._ref = call, repository, ref
         self._seconds = call.settings.presign_seconds
-        self.expiry = int(time.time()) + self._seconds
+        self._began = int(time.time())
 
     def url(self, entry: ObjectEntry) -> str:
         """A URL to read an object with."""
@@ -72,12 +76,18 @@ class Presigner:
         self._note(path, address)
         return url
 
+    def expiry(self, url: str) -> int:
+        """When a URL ends, in Unix seconds: with the credentials that signed it, if these end before its time is over."""
+        said = _LIFETIME.search(url)
+        return self._began + (self._seconds if said is None else min(self._seconds, int(said[1])))
+
     def document(self, entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats:
         """An object with a URL."""
+        url = self.url(entry)
         return ObjectStats(
             path=entry.path,
-            physical_address=self.url(entry),
-            physical_address_expiry=self.expiry,
+            physical_address=url,
+            physical_address_expiry=self.expiry(url),
             checksum=entry.checksum,
             mtime=entry.mtime,
             size_bytes=entry.size,

@@ -91,7 +91,8 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
     if not query.presign:
         return json_response(StagingLocation(address))
     presigner = Presigner(call, found, branch)
-    return json_response(StagingLocation(address, presigner.upload_url(query.path, address), presigner.expiry))
+    url = presigner.upload_url(query.path, address)
+    return json_response(StagingLocation(address, url, presigner.expiry(url)))
 
 
 @routes.put(
