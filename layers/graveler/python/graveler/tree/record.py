@@ -149,7 +149,7 @@ class RecordCodec:
         return packed
 
     def decode(self, key: bytes, packed: bytes, path: str = "") -> ObjectEntry:
-        """The entry of a record. ``path`` is the key as text, of whoever has it. :class:`CorruptError` if these bytes are none."""
+        """The entry of a record; ``path`` is the key as text, of whoever has it. :class:`CorruptError` if the bytes are none."""
         try:
             length, size, mark = _HEAD.unpack_from(packed)
             end = 2 + length
@@ -222,5 +222,5 @@ def data_path(name: bytes) -> str:
 
 
 def base32(number: int, digits: int) -> str:
-    """The lowest ``5 * digits`` bits of a number, in the alphabet ``0-9a-v``, which sorts like the numbers. ``digits`` is even."""
+    """The lowest ``5 * digits`` bits of a number, in the alphabet ``0-9a-v``, which sorts as they do. ``digits`` is even."""
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(5 * digits - 10, -1, -10)])
