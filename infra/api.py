@@ -36,6 +36,8 @@ from infra.settings import Settings
 SWEEP_MINUTES: Final = 15
 _TRIES: Final = 5
 _UPLOADS: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+_LISTED: Final = ("s3:ListBucketMultipartUploads",)
+"""For whoever collects garbage, or removes what deleted repositories left: unfinished uploads are part of it."""
 
 DUTIES: Final = {
     "read": Duty("refs, objects, listings, presigned URLs, the log", READ_TABLE, READ_OBJECTS),
@@ -43,6 +45,7 @@ DUTIES: Final = {
         "staging, links, uploads, refs, settings, keys",
         WRITE_TABLE,
         (*WRITE_OBJECTS, *_UPLOADS),
+        buckets=_LISTED,
         reads_trees=False,  # it asks a queue
     ),
     "commit": Duty("commit", WRITE_TABLE, WRITE_OBJECTS),
@@ -53,6 +56,7 @@ DUTIES: Final = {
         WRITE_TABLE,
         (*WRITE_OBJECTS, *_UPLOADS),  # garbage is deleted
         seconds=LONG_SECONDS,
+        buckets=_LISTED,
         reads_trees=False,
     ),
 }

@@ -49,6 +49,8 @@ class Duty:
     table: tuple[str, ...]
     objects: tuple[str, ...]
     seconds: int = REQUEST_SECONDS
+    buckets: tuple[str, ...] = ()
+    """What it may do with the lake's buckets as a whole, besides listing their objects."""
     reads_trees: bool = True
     """Whether files of trees are worth keeping near it. Then it is in the network of the shared cache, if there is one, and
     reaches nothing but S3, DynamoDB and Step Functions."""
@@ -182,6 +184,8 @@ class Functions(Construct):
             iam.PolicyStatement(actions=["s3:ListBucket"], resources=[*buckets, *sources]),
             *needs.statements,
         ]
+        if duty.buckets:
+            statements.append(iam.PolicyStatement(actions=list(duty.buckets), resources=buckets))
         if self._settings.tracing:
             statements.append(
                 iam.PolicyStatement(actions=["xray:PutTraceSegments", "xray:PutTelemetryRecords"], resources=["*"])

@@ -46,13 +46,7 @@ def test_what_only_reads_cannot_write(default: dict[str, dict[str, Any]]) -> Non
     """A route's function has the rights that its operation needs, and a GET of a function that reads has no others."""
     assert {FUNCTION_OF[route.operation] for route in api_routes() if route.method in ("DELETE", "PUT")} == {"write"}
     for verb in ("Read", "Diff"):
-        policy = next(p for name, p in resources(default["api"], "AWS::IAM::Policy").items() if f"{verb}Policy" in name)
-        actions = {
-            action
-            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-            for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
-        }
-        assert actions == {
+        assert actions_of(default["api"], verb) == {
             "logs:CreateLogStream",
             "logs:PutLogEvents",
             "dynamodb:GetItem",
@@ -61,3 +55,22 @@ def test_what_only_reads_cannot_write(default: dict[str, dict[str, Any]]) -> Non
             "s3:GetObject",
             "s3:ListBucket",
         }
+
+
+def test_who_removes_unfinished_uploads_finds_them(default: dict[str, dict[str, Any]]) -> None:
+    """A purge is a request of its own, and a collection an operation: without the right, the one fails, and the other passes
+    them over."""
+    assert FUNCTION_OF["purgeRepository"] == "write"
+    for verb in ("Write", "Maintain"):
+        wanted = {"s3:ListBucketMultipartUploads", "s3:AbortMultipartUpload", "s3:DeleteObject"}
+        assert wanted <= actions_of(default["api"], verb)
+
+
+def actions_of(template: dict[str, Any], verb: str) -> set[str]:
+    """What the role of a function may do."""
+    policy = next(p for name, p in resources(template, "AWS::IAM::Policy").items() if f"{verb}Policy" in name)
+    return {
+        action
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
