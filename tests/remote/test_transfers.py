@@ -7,7 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from graveler.errors import AlreadyExistsError, BusyError, BytesGoneError, CorruptError, NotFoundError, UnavailableError
+from graveler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    BytesGoneError,
+    CorruptError,
+    ForbiddenError,
+    NotFoundError,
+    UnavailableError,
+)
 from graveler.model import ObjectEntry
 from graveler.remote import connection as connections
 from graveler.remote import transfers
@@ -64,6 +72,25 @@ def test_a_transfer_that_breaks_goes_on_where_it_ended(
     assert [asked.headers.get("range") for asked in script.asked[2:]] == [None, "bytes=64-", "bytes=64-"]
 
 
+def test_a_transfer_goes_on_by_another_url_when_its_own_has_expired(
+    script: Scripted, repository: RemoteRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_PIECE", 64)
+    broken = Reply(206, DATA[10:110], cut=len(DATA) - 110)
+    fresh = stat(script, physical_address=f"{script.url}/bucket/x?signature=fresh")
+    script.will(CONFIG, stat(script, expires=30), broken, Reply(403), fresh, Reply(206, DATA[74:]))
+    assert b"".join(repository.bytes_in("main", ENTRY, 10)) == DATA[10:]
+    assert [asked.headers.get("range") for asked in script.asked[2:]] == ["bytes=10-", "bytes=74-", None, "bytes=74-"]
+    assert script.asked[-1].target == "/bucket/x?signature=fresh"
+
+
+def test_a_url_that_never_worked_is_refused(script: Scripted, repository: RemoteRepository) -> None:
+    script.will(CONFIG, stat(script, expires=30), Reply(403))
+    with pytest.raises(ForbiddenError):
+        list(repository.bytes_in("main", ENTRY))
+    assert script.replies == []
+
+
 def test_a_store_that_knows_no_ranges_does_not_double_bytes(
     script: Scripted, repository: RemoteRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,9 +135,10 @@ def test_without_urls_bytes_come_through_the_server(script: Scripted, repository
     script.will(Reply(200, b'{"storage_config": {"pre_sign_support": false}}'), Reply(206, DATA[10:], etag))
     assert b"".join(repository.bytes_in("main", ENTRY, 10)) == DATA[10:]
     assert script.asked[-1].headers["range"] == f"bytes=10-{len(DATA) - 1}"
-    script.will(Reply(206, DATA, {"ETag": '"other"'}))
-    with pytest.raises(BusyError):
-        b"".join(repository.bytes_in("main", ENTRY))
+    for replaced in (Reply(206, DATA, {"ETag": '"other"'}), Reply(416, b'{"message": "range lies outside"}')):
+        script.will(replaced)
+        with pytest.raises(BusyError, match="was replaced"):
+            b"".join(repository.bytes_in("main", ENTRY))
 
 
 def place(script: Scripted) -> Reply:

@@ -9,7 +9,15 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, Final
 
-from graveler.errors import BusyError, BytesGoneError, CorruptError, InvalidError, NotFoundError, UnavailableError
+from graveler.errors import (
+    BusyError,
+    BytesGoneError,
+    CorruptError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
 from graveler.model import ObjectEntry
 from graveler.remote.answers import Config, MultipartUpload, ObjectStats, PartURL, StagingLocation
 from graveler.remote.connection import Connection, OpenFile, Query
@@ -76,18 +84,29 @@ class Transfers:
         return found.physical_address
 
     def _read_at(self, url: str, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
-        try:
-            yield from self._connection.bytes_at(url, start, length)
-        except NotFoundError:
-            raise BytesGoneError(entry.path, ref, entry.address) from None
+        began = start
+        while True:
+            try:
+                for piece in self._connection.bytes_at(url, start, length):
+                    start += len(piece)
+                    length = None if length is None else length - len(piece)
+                    yield piece
+                return
+            except NotFoundError:
+                raise BytesGoneError(entry.path, ref, entry.address) from None
+            except ForbiddenError:
+                if start == began:
+                    raise
+            began, url = start, self._url(ref, entry)  # it expired while it was read
 
     def _read_through(self, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
         end = entry.size if length is None else min(entry.size, start + length)
         path = (*self._base, "refs", ref, "objects")
         for at in range(start, end, _PIECE):
             last = min(end, at + _PIECE) - 1
-            answer = self._connection.call("GET", path, {"path": entry.path}, headers={"range": f"bytes={at}-{last}"})
-            if answer.headers.get("etag", f'"{entry.checksum}"') != f'"{entry.checksum}"':
+            part = {"range": f"bytes={at}-{last}"}
+            answer = self._connection.call("GET", path, {"path": entry.path}, headers=part, passing=(416,))
+            if answer.status == 416 or answer.headers.get("etag", f'"{entry.checksum}"') != f'"{entry.checksum}"':
                 raise _replaced(ref, entry)
             yield answer.body
 
