@@ -7,7 +7,10 @@ import pytest
 
 from graveler.access.permissions import Role
 from graveler.api.settings import Settings
+from graveler.lake.lake import Lake
+from graveler.retention.garbage import Garbage
 from tests.api.support import Client, EventClient, basic, make_world
+from tests.retention.support import AGE, OffClock
 
 REPO = "/repositories/repo"
 
@@ -57,7 +60,8 @@ def test_a_check_tells_all_findings_in_pages(client: Client) -> None:
     one_by_one = pages(client, f"{REPO}/checks/{operation}", "report.findings", 1)
     whole = client("GET", f"{REPO}/checks/{operation}").json()["report"]["findings"]
     assert [row for page in one_by_one for row in page] == whole != []
-    assert client("GET", f"{REPO}/checks/{operation}", {"after": "x"}).status == 400
+    for nonsense in ("x", "9" * 5000):
+        assert client("GET", f"{REPO}/checks/{operation}", {"after": nonsense}).status == 400
     ended(client, f"{REPO}/checks", {"repair": True})
     mended = ended(client, f"{REPO}/checks", {})
     assert client("GET", f"{REPO}/checks/{mended}").json()["report"]["findings"] == []
@@ -72,8 +76,9 @@ def test_space_tells_its_holders_in_pages(client: Client) -> None:
     assert [[row["name"] for row in page] for page in told] == [["main", "one", "three"], ["two"]]
 
 
-def test_files_of_a_run_are_told_in_pages(client: Client) -> None:
-    repository = client.world.lake.repository("repo")
+def test_files_of_a_run_are_told_in_pages(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = client.world.lake
+    repository = lake.repository("repo")
     for number in range(5):
         repository.upload("main", f"a{number}", b"1")
     repository.reset("main")
@@ -82,9 +87,18 @@ def test_files_of_a_run_are_told_in_pages(client: Client) -> None:
     told = client("GET", f"{REPO}/gc/reports/{run}").json()
     assert (told["run"], told["mode"]) == (run, "dry-run")
     assert [report["run"] for report in client("GET", f"{REPO}/gc/reports").json()["results"]] == [run]
-    files = pages(client, f"{REPO}/gc/reports/{run}/files", "results", 2)
-    assert sum(map(len, files)) == sum(tally["files"] for tally in told["found"].values())
-    for nonsense in ("x", "1", "-1/0", "1/"):
+    assert (told["found"], pages(client, f"{REPO}/gc/reports/{run}/files", "results", 2)) == ({}, [[]]), "all is young"
+    monkeypatch.setattr("graveler.retention.engine.CHUNK", 2)
+    later = Lake(lake.tables, lake.store_of, clock=OffClock(AGE))
+    run = Garbage(later.repository("repo")).plan().plan.run
+    assert client("GET", f"{REPO}/gc/reports/{run}").json()["found"]["object"]["files"] == 5
+    whole = client("GET", f"{REPO}/gc/reports/{run}/files").json()["results"]
+    assert len({row["key"] for row in whole if row["kind"] == "object"}) == 5
+    for amount in (1, 2, 3, 4):
+        files = pages(client, f"{REPO}/gc/reports/{run}/files", "results", amount)
+        assert [row for page in files for row in page] == whole
+        assert {len(page) for page in files[:-1]} == {amount}
+    for nonsense in ("x", "1", "-1/0", "1/", "0/" + "9" * 5000):
         assert client("GET", f"{REPO}/gc/reports/{run}/files", {"after": nonsense}).status == 400
     assert client("GET", f"{REPO}/gc/reports/none/files").status == 404
 

@@ -35,6 +35,8 @@ LEASE: Final = 120.0
 """Seconds without a sign of life after which another collector may begin."""
 CHUNK: Final = 5_000
 
+_DIGITS: Final = 18
+"""Of a number that somebody else says."""
 _SUMMARY: Final = "summary.json"
 _PLAN: Final = "plan.json"
 
@@ -241,8 +243,8 @@ class Runs:
         """Up to ``amount`` of :meth:`rows`, behind ``after``, which says the chunk and how many of it came before. Two object
         reads for each chunk. :class:`InvalidError` for what is no such place."""
         first, _, skipped = (after or "0/0").partition("/")
-        if not (first + skipped).isdecimal() or not first or not skipped:
-            raise InvalidError(f"{after!r} is no place in a list of files; give what the page before says")
+        if not all(number.isascii() and number.isdecimal() and len(number) <= _DIGITS for number in (first, skipped)):
+            raise InvalidError(f"{after[:100]!r} is no place in a list of files; give what the page before says")
         skip = int(skipped)
         found: list[tuple[Candidate, Outcome]] = []
         for number in plan.chunk_numbers():

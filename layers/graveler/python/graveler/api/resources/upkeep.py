@@ -27,6 +27,8 @@ routes = Routes("upkeep")
 
 _CHECKS = "/repositories/{repository}/checks"
 _SPACE = "/repositories/{repository}/space"
+_DIGITS = 18
+"""Of a position, at most."""
 
 
 class Started(Struct, frozen=True):
@@ -75,7 +77,7 @@ class RowsQuery(Query, frozen=True, kw_only=True):
 
     def page(self, rows: int) -> tuple[slice, Pagination]:
         """Which of so many rows, and where that is. 400 for what is no position."""
-        if self.after and not (self.after.isascii() and self.after.isdecimal()):
+        if self.after and not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= _DIGITS):
             raise bad_request(
                 f"after={self.after[:100]!r} is no position; give what the page before has as next_offset"
             )
