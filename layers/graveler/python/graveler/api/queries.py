@@ -40,17 +40,27 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         cls._lists = frozenset(name for name, kind in kinds.items() if getattr(kind, "__origin__", None) is tuple)
 
 
-class PageQuery(Query, frozen=True, kw_only=True):
-    """The parameters of every listing."""
+class AmountQuery(Query, frozen=True, kw_only=True):
+    """How many results."""
 
-    prefix: Annotated[str, Meta(description="only results that begin with this")] = ""
-    after: Annotated[str, Meta(description="only results behind this: the `next_offset` of the page before")] = ""
     amount: Amount = DEFAULT_AMOUNT
 
     @property
     def limit(self) -> int:
         """How many results a page shall have."""
         return self.amount if self.amount > 0 else DEFAULT_AMOUNT
+
+
+class AfterQuery(AmountQuery, frozen=True, kw_only=True):
+    """Which page."""
+
+    after: Annotated[str, Meta(description="only results behind this: the `next_offset` of the page before")] = ""
+
+
+class PageQuery(AfterQuery, frozen=True, kw_only=True):
+    """Which page of a listing by name."""
+
+    prefix: Annotated[str, Meta(description="only results that begin with this")] = ""
 
 
 class ForceQuery(Query, frozen=True, kw_only=True):

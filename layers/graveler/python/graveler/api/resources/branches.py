@@ -24,7 +24,7 @@ from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.long import LongVerb, answer
 from graveler.api.operation_documents import OperationDocument
-from graveler.api.queries import DEFAULT_AMOUNT, Amount, ForceQuery, PageQuery, Query, RequiredText
+from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import InvalidError, MergeConflictError
@@ -98,12 +98,6 @@ class RenameCreation(Struct, frozen=True):
 
     name: str
     force: bool | None = None
-
-
-class ReflogQuery(Query, frozen=True, kw_only=True):
-    """How many entries, from the newest."""
-
-    amount: Amount = DEFAULT_AMOUNT
 
 
 class ReflogEntry(Struct, frozen=True):
@@ -270,9 +264,9 @@ def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation
     Permission.READ,
     answers={200: Reflog, 404: Error},
 )
-def get_reflog(call: Call, repository: str, branch: str, query: ReflogQuery) -> Response:
+def get_reflog(call: Call, repository: str, branch: str, query: AmountQuery) -> Response:
     """Say what moved a branch, also one that was deleted: the newest first. Rows are kept for 90 days."""
-    entries = call.lake.repository(repository).reflog(branch, query.amount if query.amount > 0 else DEFAULT_AMOUNT)
+    entries = call.lake.repository(repository).reflog(branch, query.limit)
     return json_response(
         Reflog(
             [

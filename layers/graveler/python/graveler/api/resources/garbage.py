@@ -12,7 +12,7 @@ from graveler.api.call import Call
 from graveler.api.documents import MAX_PER_PAGE, Commit, Error, Pagination, commit_document, pagination
 from graveler.api.errors import ApiError
 from graveler.api.idempotency import request_id
-from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
+from graveler.api.queries import AfterQuery
 from graveler.api.resources.repositories import GCRules
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
@@ -88,18 +88,6 @@ class GarbageCollectionFiles(Struct, frozen=True):
 
     pagination: Pagination
     results: list[GarbageCollectionFile]
-
-
-class FilesQuery(Query, frozen=True, kw_only=True):
-    """Which files: those behind ``after``, as the page before says it."""
-
-    after: str = ""
-    amount: Amount = DEFAULT_AMOUNT
-
-    @property
-    def limit(self) -> int:
-        """How many results a page shall have."""
-        return self.amount if self.amount > 0 else DEFAULT_AMOUNT
 
 
 class RestoreCreation(Struct, frozen=True):
@@ -229,7 +217,7 @@ def get_report(call: Call, repository: str, run: str) -> Response:
     Permission.ADMIN,
     answers={200: GarbageCollectionFiles, 400: Error, 404: Error},
 )
-def list_files(call: Call, repository: str, run: str, query: FilesQuery) -> Response:
+def list_files(call: Call, repository: str, run: str, query: AfterQuery) -> Response:
     """List the files of a run, and what became of each."""
     page = _garbage(call, repository).page_of_rows(run, query.after, query.limit)
     files = [

@@ -6,7 +6,7 @@ from graveler.api.call import Call
 from graveler.api.documents import Error, Pagination
 from graveler.api.errors import ApiError
 from graveler.api.operation_documents import OperationDocument, operation_document, operations_of
-from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
+from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.errors import NotFoundError, PreconditionError
@@ -24,20 +24,8 @@ class OperationList(Struct, frozen=True):
     results: list[OperationDocument]
 
 
-class OperationsQuery(Query, frozen=True, kw_only=True):
-    """Which operations: those whose ID is greater than ``after``."""
-
-    after: str = ""
-    amount: Amount = DEFAULT_AMOUNT
-
-    @property
-    def limit(self) -> int:
-        """How many results a page shall have."""
-        return self.amount if self.amount > 0 else DEFAULT_AMOUNT
-
-
 @routes.get(_ALL, "listOperations", Permission.READ, answers={200: OperationList, 404: Error})
-def list_operations(call: Call, repository: str, query: OperationsQuery) -> Response:
+def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
     """List background operations that are worked on, or ended within the last week."""
     operations = operations_of(call, call.lake.repository(repository))
     found, more = operations.page(query.after, query.limit)

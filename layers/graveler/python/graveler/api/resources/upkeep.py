@@ -12,7 +12,7 @@ from graveler.api.call import Call
 from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import request_id
-from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
+from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.lake.fsck.findings import Report
@@ -69,11 +69,8 @@ class SpaceMeasurement(Struct, frozen=True):
     error: Error | UnsetType = UNSET
 
 
-class RowsQuery(Query, frozen=True, kw_only=True):
+class RowsQuery(AfterQuery, frozen=True, kw_only=True):
     """Which rows: those behind the number ``after``."""
-
-    after: str = ""
-    amount: Amount = DEFAULT_AMOUNT
 
     def page(self, rows: int) -> tuple[slice, Pagination]:
         """Which of so many rows, and where that is. 400 for what is no position."""
@@ -82,7 +79,7 @@ class RowsQuery(Query, frozen=True, kw_only=True):
                 f"after={self.after[:100]!r} is no position; give what the page before has as next_offset"
             )
         begin = min(int(self.after or 0), rows)
-        end = min(begin + (self.amount if self.amount > 0 else DEFAULT_AMOUNT), rows)
+        end = min(begin + self.limit, rows)
         more = end < rows
         return slice(begin, end), Pagination(more, str(end) if more else "", end - begin, MAX_PER_PAGE)
 
