@@ -63,6 +63,27 @@ def test_requests_are_those_of_the_verb(
     assert counted.requests() == (tables, 0)
 
 
+def test_differences_are_judged_by_the_commits_that_they_are_of() -> None:
+    counted = Counted()
+    opened = counted.call.world.lake.repository("repo")
+    opened.create_branch("dev", "main")
+    opened.upload("dev", "x", b"1")
+    opened.commit("dev", "m")
+
+    def requests(path: str, query: dict[str, str]) -> tuple[int, int]:
+        counted.call("GET", path, query)  # what is read once is in memory
+        counted.requests()
+        assert counted.call("GET", path, query).status == 200
+        return counted.requests()
+
+    assert requests(f"{REPO}/refs/main/diff/dev", {"type": "two_dot"}) == (3, 0)
+    assert requests(f"{REPO}/refs/main/diff/dev", {}) == (3, 0)
+    opened.upload("main", "y", b"2")
+    opened.commit("main", "m")
+    assert requests(f"{REPO}/refs/main/diff/dev", {}) == (4, 0)
+    assert requests(f"{REPO}/refs/main/merge/dev", {}) == (3, 0)
+
+
 def test_how_far_operations_are_costs_one_read_each() -> None:
     counted = Counted()
     lake = counted.call.world.lake

@@ -67,16 +67,15 @@ def committed_diff(change: Change, *, stats: bool = False, conflict: bool = Fals
     )
 
 
-def against(opened: OpenRepository, left: str, right: str, page: Page[Change]) -> Callable[[Change], bool | None]:
-    """Tells of a change on a page of what ``right`` did since the base: is it in conflict with ``left``? None: left has it
-    already. Cost: finding the base (done just before, so without requests), and unless left is the base, one metarange and
-    the ranges that hold the page's objects."""
-    head = opened.commit_of(left)
-    base = opened.merge_base(left, right)
-    if base is not None and base.id == head.id:
+def against(opened: OpenRepository, page: Page[Change]) -> Callable[[Change], bool | None]:
+    """Tells of a change on a page of :meth:`OpenRepository.compare`, what right did since the base: is it in conflict with left?
+    None: left has it already. Cost: finding the base (done just before, so without requests), and unless left is the base, one
+    table read, one metarange and the ranges that hold the page's objects."""
+    left, right = page.commits
+    if opened.base_of(left, right) == left:
         return lambda _: False
     paths = [change.path for change in page.results if change.type is not ChangeType.PREFIX_CHANGED]
-    there = dict(zip(paths, opened.stat_many(head.id, paths), strict=True))
+    there = dict(zip(paths, opened.stat_many(left, paths), strict=True))
 
     def judge(change: Change) -> bool | None:
         if change.type is ChangeType.PREFIX_CHANGED:

@@ -358,8 +358,12 @@ class RepositoryReader:
 
     def merge_base(self, left: str, right: str) -> Commit | None:
         """The best common ancestor of two refs, as git's; None if they share no history."""
-        base = graph.merge_base(self._commits, *self._both(left, right))
+        base = self.base_of(*self._both(left, right))
         return None if base is None else self._commits.get(base)
+
+    def base_of(self, left: CommitID, right: CommitID) -> CommitID | None:
+        """As :meth:`merge_base`, of two commits. Cost: what of their histories is not in memory."""
+        return graph.merge_base(self._commits, left, right)
 
     def diff(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -406,7 +410,7 @@ class RepositoryReader:
 
     def _base(self, left: str, right: str, ids: tuple[CommitID, CommitID]) -> CommitID:
         """The common base of two refs, whose commits are ``ids``."""
-        base = graph.merge_base(self._commits, *ids)
+        base = self.base_of(*ids)
         if base is None:
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
         return base

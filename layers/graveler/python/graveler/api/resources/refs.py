@@ -147,11 +147,11 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
 def find_merge_base(call: Call, repository: str, source: str, destination: str) -> Response:
     """Find the best common ancestor of two refs."""
     opened = call.lake.repository(repository)
-    one, other = opened.commit_of(source), opened.commit_of(destination)
-    base = opened.merge_base(one.id, other.id)
+    one, other = opened.commit_of(source).id, opened.commit_of(destination).id
+    base = opened.base_of(one, other)
     if base is None:
         raise bad_request(f"{source!r} and {destination!r} have no common history")
-    return json_response(MergeBase(one.id, other.id, base.id))
+    return json_response(MergeBase(one, other, base))
 
 
 @routes.get(
@@ -179,7 +179,7 @@ def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRef
         shown = diff_list(page, lambda change: committed_diff(change, stats=query.include_right_stats))
         return json_response(shown, headers=commit_headers(page))
     page = opened.compare(left, right, **asked, amount=query.limit)
-    in_conflict = against(opened, left, right, page)
+    in_conflict = against(opened, page)
 
     def render(change: Change) -> Diff | None:
         conflict = in_conflict(change)
