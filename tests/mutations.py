@@ -169,7 +169,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C4",
         "an operation publishes under its own id if its request has none",
-        "lake/repository.py",
+        "lake/verbs/commits.py",
         "known_by = request_id or operation_id",
         "known_by = request_id",
         "lake/test_in_parts.py::test_every_step_may_run_twice_and_leaves_what_the_first_run_left",

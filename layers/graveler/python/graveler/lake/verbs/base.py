@@ -1,0 +1,171 @@
+"""What the verbs of one repository work with."""
+
+import struct
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from graveler.errors import InvalidError
+from graveler.lake.addresses import DataNames
+from graveler.lake.clean_heads import CleanHeads
+from graveler.lake.clock import GRACE, Clock
+from graveler.lake.commit import Committer
+from graveler.lake.create import Creator
+from graveler.lake.deadline import SKEW, Deadlines
+from graveler.lake.joint import JointStager
+from graveler.lake.landing import Lander
+from graveler.lake.publish import Publisher
+from graveler.lake.reading import RepositoryReader
+from graveler.lake.repositories import KnownRepository
+from graveler.lake.reset import Resetter
+from graveler.lake.sealing import Sealer
+from graveler.lake.settings import SettingsKeeper
+from graveler.lake.sides import Sides
+from graveler.lake.stage import Stager
+from graveler.lake.uploads import Uploads
+from graveler.model import ObjectEntry
+from graveler.storage.objects import Objects
+from graveler.storage.tables import Tables
+from graveler.tree.files import TreeFiles, TreeStore
+
+if TYPE_CHECKING:
+    from graveler.lake.copying import Copier
+    from graveler.lake.importing.importer import Importer
+    from graveler.lake.merge import Merger
+    from graveler.lake.move import Mover
+    from graveler.lake.ready import ReadyCommitter
+    from graveler.lake.replay import Replayer
+    from graveler.lake.rewrite import Rewriter
+    from graveler.lake.three_way import ThreeWayLander
+
+
+class VerbsBase(RepositoryReader):
+    """A repository that can be read, and all who change it. ``copies`` are the files of its trees as a cache has them."""
+
+    def __init__(
+        self,
+        known: KnownRepository,
+        tables: Tables,
+        objects: Objects,
+        store: TreeStore,
+        clock: Clock,
+        outside: Callable[[str], tuple[Objects, str]],
+        grace: float = GRACE,
+        skew: float = SKEW,
+        *,
+        copies: TreeFiles | None = None,
+    ) -> None:
+        super().__init__(known, tables, objects, store, clock, outside, grace)
+        self.skew = skew
+        self._copies = copies
+        self._deadlines = Deadlines(clock, grace, skew)
+        self._tables = tables
+        self._clock = clock
+        self._known = known
+        uid, split = known.repository.uid, known.repository.split
+        self._names = DataNames(uid, known.secret, grace / 2)
+        self._uploads = Uploads(objects, known.repository.namespace, self._names, clock.now)
+        self._stager = Stager(self._branches, self._staged, clock)
+        self._creator = Creator(tables, self._refs, self._branches, self._staged, self._trees, clock)
+        self._joint = JointStager(tables, self._refs, self._branches, self._staged, clock)
+        sealer = Sealer(tables, self._refs, self._branches, self._staged, self._outcomes, clock)
+        self._resetter = Resetter(tables, self._refs, self._branches, self._staged, sealer, clock)
+        publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
+        heads = CleanHeads(self._branches, self._staged, sealer, publisher, self._trees, clock)
+        self._committer = Committer(
+            split,
+            self._commits,
+            self._branches,
+            self._staged,
+            self._outcomes,
+            sealer,
+            publisher,
+            self._trees,
+            clock,
+            self._deadlines,
+        )
+        lander = Lander(heads, publisher, self._trees, clock, self._deadlines)
+        sides = Sides(self._refs, self._commits, self._branches, self._codec, self._trees)
+        self._heads, self._sealer, self._publisher = heads, sealer, publisher
+        self._sides, self._lander = sides, lander
+        self._settings = SettingsKeeper(
+            known.repository, tables, self._refs, self._branches, self._staged, self._outcomes, publisher, clock
+        )
+
+    # Who does what most readers never ask for: its modules are loaded when it is first needed.
+
+    @cached_property
+    def _mover(self) -> "Mover":
+        from graveler.lake.move import Mover
+
+        return Mover(self._refs, self._reflog, self._commits, self._branches, self._heads, self._clock)
+
+    @cached_property
+    def _merger(self) -> "Merger":
+        from graveler.lake.merge import Merger
+
+        return Merger(self._commits, self._sides)
+
+    @cached_property
+    def _replayer(self) -> "Replayer":
+        from graveler.lake.replay import Replayer
+
+        return Replayer(self._sides)
+
+    @cached_property
+    def _three_way(self) -> "ThreeWayLander":
+        from graveler.lake.three_way import ThreeWayLander
+
+        return ThreeWayLander(self._known.repository.split, self._sides, self._lander)
+
+    @cached_property
+    def _importer(self) -> "Importer":
+        from graveler.lake.importing.importer import Importer
+
+        return Importer(self._known.repository.split, self._lander, self._trees)
+
+    @cached_property
+    def _rewriter(self) -> "Rewriter":
+        from graveler.lake.rewrite import Rewriter
+
+        return Rewriter(self._known.repository.split, self._lander)
+
+    @cached_property
+    def _ready(self) -> "ReadyCommitter":
+        from graveler.lake.ready import ReadyCommitter
+
+        split = self._known.repository.split
+        return ReadyCommitter(split, self._objects, self._lander, self._trees, self._clock, self.grace)
+
+    @cached_property
+    def _copier(self) -> "Copier":
+        from graveler.lake.copying import Copier
+
+        return Copier(
+            self._tables,
+            self._refs,
+            self._branches,
+            self._staged,
+            self._trees,
+            self._codec,
+            self._packed,
+            self._stager,
+            self,
+            self._traces,
+            self._clock,
+            self._deadlines,
+        )
+
+    def is_of(self, known: KnownRepository) -> bool:
+        """Is this the repository ``known``, apart from its settings?"""
+        mine = msgspec.structs.replace(self._known.repository, settings=known.repository.settings)
+        return (mine, self._known.secret) == (known.repository, known.secret)
+
+    def _packed(self, entry: ObjectEntry) -> bytes:
+        """The entry as a record. :class:`InvalidError` if it cannot be one."""
+        try:
+            return self._codec.encode(entry)
+        except (UnicodeEncodeError, OverflowError, struct.error) as error:
+            raise InvalidError(f"object {entry.path!r} cannot be described like this: {error}") from None

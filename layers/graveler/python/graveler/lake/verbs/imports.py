@@ -1,0 +1,172 @@
+"""Imports into one repository, and exports."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graveler.errors import InvalidError
+from graveler.lake.importing.progress import Progress, no_progress
+from graveler.lake.text import utf8
+from graveler.lake.verbs.base import VerbsBase
+from graveler.model import Commit
+
+if TYPE_CHECKING:
+    from graveler.lake.exporting.export import ExportReport
+    from graveler.lake.importing.importer import ImportSource
+    from graveler.lake.importing.object_listing import ListingOptions
+    from graveler.lake.importing.prefix_listing import ImportAddress
+
+
+class ImportVerbs(VerbsBase):
+    """Verbs about what lies elsewhere."""
+
+    def import_folder(
+        self,
+        branch: str,
+        folder: Path,
+        destination: str = "",
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """Take over the files of a folder, where they lie, as one commit. They replace all that is under ``destination``.
+
+        ``destination`` is a prefix, empty or ending with ``/``. Each file is read once, for its MD5. Cost: n/r ranges, a
+        metarange and a commit record written; the head's commit, its metarange and seams read; one transaction. Two table
+        reads, before the listing, to see that nothing is staged; again for each time that the head moves.
+        :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`.
+        """
+        from graveler.lake.importing.folder_listing import FolderListing
+        from graveler.lake.importing.importer import ImportSource
+
+        prefix = utf8("destination", destination)
+        if prefix and not prefix.endswith(b"/"):
+            raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
+        listing = FolderListing(folder, destination, self._codec, progress)
+        return self.import_sources(
+            branch,
+            [ImportSource(prefix, True, listing)],
+            message or f"Import {os.fsencode(folder).decode('utf-8', 'backslashreplace')}",
+            committer=committer,
+            metadata=metadata,
+            request_id=request_id,
+            created=created,
+            force=force,
+        )
+
+    def import_listing(
+        self,
+        branch: str,
+        listing: Path | Sequence[Path],
+        options: "ListingOptions | None" = None,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """Take over the objects that a listing names, where they lie, as one commit. They replace all that is under the
+        options' destination. Nothing looks at the objects themselves.
+
+        ``listing`` is a CSV or Parquet file, several, a folder of them, or an S3 Inventory's ``manifest.json``. Several files (or
+        row groups of Parquet) in order are shared among worker processes, where the lake has some. Cost: as
+        :meth:`import_folder`, and two passes over the listing. :class:`InvalidError` names file, row and column.
+        """
+        from graveler.lake.importing.importer import ImportSource
+        from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
+
+        options = options or ListingOptions()
+        source = ObjectListing(listing, self.repository.namespace, options, progress)
+        return self.import_sources(
+            branch,
+            [ImportSource(options.destination.encode(), True, source, source.parts, progress)],
+            message or "Import a listing",
+            committer=committer,
+            metadata=metadata,
+            request_id=request_id,
+            created=created,
+            force=force,
+        )
+
+    def export(
+        self,
+        ref: str,
+        folder: Path,
+        *,
+        prefix: str = "",
+        verify: bool = False,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+        threads: int = 4,
+    ) -> "ExportReport":
+        """Write the objects of a ref's commit to a folder, only those that differ from an earlier export there.
+
+        See :func:`graveler.lake.exporting.export.export`. Cost: :meth:`diff` with the commit exported before, one object read
+        for each file that is written.
+        """
+        from graveler.lake.exporting.export import export  # not on the path of a cold start
+
+        return export(
+            self, ref, folder, prefix=prefix, verify=verify, dry_run=dry_run, progress=progress, threads=threads
+        )
+
+    def import_addresses(
+        self,
+        branch: str,
+        addresses: "Sequence[ImportAddress]",
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap.
+        Without any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there."""
+        from graveler.lake.importing.prefix_listing import source_at
+
+        return self.import_sources(
+            branch,
+            [source_at(address, self._codec, self._outside, progress) for address in addresses],
+            message,
+            committer=committer,
+            metadata=metadata,
+            request_id=request_id,
+            created=created,
+            force=force,
+        )
+
+    def import_sources(
+        self,
+        branch: str,
+        sources: "Sequence[ImportSource]",
+        message: str,
+        *,
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """As :meth:`import_folder`, of several sorted listings to destinations that do not overlap."""
+        return self._importer.run(
+            branch,
+            sources,
+            message,
+            committer,
+            metadata or {},
+            request_id=request_id,
+            created=created,
+            force=force,
+        )

@@ -1,0 +1,59 @@
+"""Branches and tags of one repository: made, moved and removed."""
+
+from graveler.history.expressions import resolve
+from graveler.lake.verbs.base import VerbsBase
+from graveler.model import Branch, Tag
+
+
+class RefVerbs(VerbsBase):
+    """Verbs about refs."""
+
+    def create_branch(
+        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False
+    ) -> Branch:
+        """Point a new branch at the commit of ``source``. Cost: resolving and one transaction, whatever the lake's size.
+
+        :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError`.
+        """
+        commit_id = resolve(source, self._refs, self._commits).commit_id
+        return self._branches.create(name, commit_id, by, hidden=hidden, force=force)
+
+    def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None:
+        """Remove a branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
+        default branch."""
+        self._branches.delete(name, by, force=force)
+
+    def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
+        """Give a branch another name; its uncommitted changes go with it. The reference log of before stays under the old name.
+        Cost: one table read, one transaction, whatever is staged. A commit or merge at work on it fails, and loses nothing.
+
+        :class:`ForbiddenError` for the default branch, :class:`AlreadyExistsError`, :class:`InvalidError` for the new name.
+        """
+        return self._branches.rename(old, new, by, force=force)
+
+    def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
+        """Move a branch to the commit of any ref. What was committed since stays in the table, and :meth:`undo` goes back to it.
+
+        Cost: resolving, the branch; one table read for each token and shard to see that nothing is staged; the head's commit and
+        metarange if something is; one transaction; nothing at all if the branch is there already. Waits for a commit that is at
+        work. :class:`DirtyBranchError` while there are uncommitted changes, :class:`RefNotFoundError` also for a commit that has
+        expired, :class:`BusyError`.
+        """
+        return self._mover.hard_reset(branch, resolve(ref, self._refs, self._commits).commit_id, by, force=force)
+
+    def undo(self, branch: str, *, by: str = "", force: bool = False) -> Branch:
+        """Move a branch back to where it was before what moved it last, as its reference log has it: a commit, merge, import,
+        hard reset, or an undo itself.
+
+        Cost: two table reads, and :meth:`hard_reset`. :class:`NotFoundError` if nothing has moved it since it was created, as far
+        back as the log goes; :class:`PreconditionError` if it is being moved right now; those of :meth:`hard_reset`.
+        """
+        return self._mover.undo(branch, by, force=force)
+
+    def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
+        """Name the commit of ``ref``. Cost and errors as :meth:`create_branch`."""
+        return self._branches.create_tag(name, resolve(ref, self._refs, self._commits).commit_id, by, force=force)
+
+    def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
+        """Remove a tag. Cost: one table read, one transaction. :class:`RefNotFoundError`."""
+        self._branches.delete_tag(name, by, force=force)
