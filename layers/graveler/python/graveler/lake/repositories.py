@@ -244,6 +244,11 @@ class Repositories:
         lake = self._tables.get(LAKE) or {}
         return owner.uid == uid and owner.lake == lake.get("id")
 
+    @classmethod
+    def uid_at(cls, objects: Objects) -> RepositoryUID:
+        """Whose the namespace says that it is. One object read. :class:`ObjectMissingError`, :class:`CorruptError`."""
+        return RepositoryUID(cls._owner(objects).uid)
+
     @staticmethod
     def _owner(objects: Objects) -> _Marker:
         try:

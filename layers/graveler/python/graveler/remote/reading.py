@@ -50,6 +50,11 @@ class RemoteReader:
         self._transfers = Transfers(connection, name)
 
     @property
+    def connection(self) -> Connection:
+        """What its requests go through. No request."""
+        return self._connection
+
+    @property
     def repository(self) -> Repository:
         """The repository with its settings, as they are now. Cost: four requests."""
         found = self._connection.get(self._base, answers.Repository)

@@ -9,8 +9,9 @@ from pyspark.sql.types import StructType
 from graveler.errors import NotFoundError
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.places import ServedLake
 from graveler.sdk.repository import Repository as RepositoryHandle
-from graveler.spark.handles import LakeLike, opened, parse_uri
+from graveler.spark.handles import LakeLike, Reached, parse_uri, reached
 from graveler.spark.inside import FoundFile, Value, read_files
 from graveler.spark.urls import locator
 
@@ -23,7 +24,7 @@ def read(
     *,
     format: str = FORMAT,  # noqa: A002 - as Spark's own
     schema: StructType | str | None = None,
-    lake: OpenRepository | RepositoryHandle | LakeLike = None,
+    lake: OpenRepository | RepositoryHandle | LakeLike | ServedLake = None,
     **options: Value,
 ) -> DataFrame:
     """The dataset at ``lakefs://repository/ref/path``, in any format of files that Spark reads, as a data frame.
@@ -31,17 +32,18 @@ def read(
     Which files there are is what the ref's commit says now; later commits change nothing, and uncommitted changes do not count.
     ``path`` is a folder, or one object. Folders ``column=value`` below it are partition columns, with types inferred as Spark
     does, and filters on them leave files out. Objects whose names begin with ``_`` or ``.`` are not data. ``schema`` and
-    ``options`` are Spark's. ``lake`` says where the lake is, or is the repository, open.
+    ``options`` are Spark's. ``lake`` says where the lake is (also the URL of a server), or is the repository, open.
 
     Cost: resolving, :meth:`~graveler.lake.repository.OpenRepository.list_objects` for each thousand files; nothing is looked for
-    in the object store. Under 0.2 ms of the driver for each file and 1 ms for each partition. :class:`NotFoundError` for a path
-    without files, :class:`graveler.errors.ExpiredCommitError`, :class:`graveler.errors.InvalidError`.
+    in the object store. Through a server, as many requests. Under 0.2 ms of the driver for each file and 1 ms for each partition.
+    :class:`NotFoundError` for a path without files, :class:`graveler.errors.ExpiredCommitError`,
+    :class:`graveler.errors.InvalidError`.
     """
     where = parse_uri(uri)
     if isinstance(lake, OpenRepository | RepositoryHandle):
-        repository = opened(spark, lake)
+        repository = reached(spark, lake)
     else:
-        repository = opened(spark, where.repository, lake)
+        repository = reached(spark, where.repository, lake)
     with repository as found:
         commit = found.commit_of(where.ref).id
         found.expect_kept(where.ref)
@@ -50,7 +52,7 @@ def read(
 
 def read_at(
     spark: SparkSession,
-    repository: OpenRepository,
+    repository: Reached,
     ref: str,
     path: str,
     called: str,

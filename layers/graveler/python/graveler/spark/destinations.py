@@ -4,7 +4,8 @@ from shutil import rmtree
 
 from msgspec import Struct
 
-from graveler.lake.repository import OpenRepository
+from graveler.errors import ForbiddenError
+from graveler.spark.handles import Reached
 from graveler.storage.folder_objects import HIDDEN, FolderObjects
 from graveler.storage.namespaces import open_namespace
 from graveler.storage.objects import Objects
@@ -28,10 +29,12 @@ class Destination(Struct, frozen=True):
             rmtree(self.objects.file_of("x").parent / HIDDEN, ignore_errors=True)
 
 
-def destination_at(repository: OpenRepository, url: str, strip: int = 0) -> Destination:
+def destination_at(repository: Reached, url: str, strip: int = 0) -> Destination:
     """The place at ``s3://bucket/prefix`` or ``file:///folder``. No request. :class:`graveler.errors.InvalidError` for other
     URLs, :class:`graveler.errors.ForbiddenError` for the lake's own place."""
     url = url.rstrip("/")
+    if f"{url}/".startswith(f"{repository.repository.namespace}/"):
+        raise ForbiddenError(f"{url!r} lies in the repository's own place; name another one")
     objects, key = repository.store_at(f"{url}/x")
     if isinstance(objects, FolderObjects):  # of all files of this machine; ours has its temporary files beside its own
         return Destination(open_namespace(url), "", strip)

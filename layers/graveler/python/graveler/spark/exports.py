@@ -40,12 +40,12 @@ from graveler.lake.exporting.export_folder import (
     ExportFolderError,
     ExportMarker,
 )
-from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, ObjectEntry
+from graveler.places import ServedLake
 from graveler.spark.destinations import Destination, destination_at
 from graveler.spark.failures import spark_errors
 from graveler.spark.frames import in_tasks
-from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.leases import held
 from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
 from graveler.storage.folder_objects import FolderObjects
@@ -113,14 +113,14 @@ class _Work(Struct, frozen=True):
 
 def export(
     spark: SparkSession,
-    repository: RepositoryLike,
+    repository: Reachable,
     ref: str,
     destination: str,
     *,
     prefix: str = "",
     verify: bool = False,
     objects_per_task: int = OBJECTS_PER_TASK,
-    lake: LakeLike = None,
+    lake: LakeLike | ServedLake = None,
 ) -> SparkExportReport:
     """Make ``destination`` (``s3://bucket/prefix``, ``file:///folder``) hold the objects of the ref's commit whose path begins
     with ``prefix``, named by what follows it.
@@ -130,7 +130,8 @@ def export(
     unless one of the lake's has their name. With ``verify``, each exported object is looked at (on S3 by size and ETag, in
     folders by its bytes) and written again if it is another one. One export at a time to one place: another one is refused, for
     five minutes after a driver that died. Uncommitted changes are not exported. Each object's bytes are checked against the
-    lake's checksum, where that is an MD5.
+    lake's checksum, where that is an MD5. ``lake`` may be the URL of a server, which says what the commit is; objects are read
+    and written with the credentials that driver and executors find.
 
     Cost: the differences with the commit exported before (of a new place: all), read three times; for each object one read and
     one write, and one more read of the destination if it has to be looked at.
@@ -142,7 +143,7 @@ def export(
     if prefix and not prefix.endswith("/"):
         raise InvalidError(f"prefix {prefix!r} of an export must be empty or end with '/'")
     began = time.monotonic()
-    with opened(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as found:
         place = destination_at(found, destination, len(prefix))
         goal = found.commit_of(ref).id
         with _claimed(place, found.clock, destination) as check:
@@ -201,7 +202,7 @@ def _claimed(place: Destination, clock: Clock, destination: str) -> Iterator[Cal
             yield lease.check
 
 
-def _tree(repository: OpenRepository, commit: str, destination: str) -> Tree:
+def _tree(repository: Reached, commit: str, destination: str) -> Tree:
     """What the destination may hold."""
     try:
         return repository.tree(commit)
@@ -237,8 +238,12 @@ def _write_marker(place: Destination, marker: ExportMarker) -> None:
     place.objects.put(f"{place.prefix}{MARKER}", msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
 
 
-def _refuse_other(marker: ExportMarker, repository: OpenRepository, prefix: str, destination: str) -> None:
-    if marker.repository != repository.repository.uid:
+def _refuse_other(marker: ExportMarker, repository: Reached, prefix: str, destination: str) -> None:
+    known = (
+        repository.repository.uid,
+        repository.repository.namespace,
+    )  # the latter in exports by a server's command line
+    if marker.repository not in known:
         raise ExportFolderError(f"{destination!r} holds an export of another repository; export to a new place")
     if marker.prefix != prefix:
         raise ExportFolderError(

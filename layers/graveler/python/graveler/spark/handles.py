@@ -29,6 +29,8 @@ RepositoryLike: TypeAlias = OpenRepository | RepositoryHandle | str
 """A repository: open, a handle of the Python API, or a name, whose lake is then looked for."""
 Reachable: TypeAlias = "RepositoryLike | ServedRepository"
 """The same, or one behind a server."""
+Reached: TypeAlias = "OpenRepository | ServedRepository"
+"""What becomes of it: a repository whose lake is open here, or one that a server is asked about."""
 LakeLike: TypeAlias = Lake | LakeHandle | LakePlace | str | Path | None
 """A lake: open, a handle of the Python API, a place, a folder, or ``dynamodb://table``. None: the one that the session's options
 name, else the one that the command line would take (GRAVELER_LAKE and others, or the nearest upward from the working folder)."""
@@ -55,13 +57,17 @@ def parse_uri(uri: str) -> PathURI:
 @contextmanager
 def reached(
     spark: SparkSession | None, repository: "Reachable", lake: LakeLike | ServedLake = None
-) -> "Iterator[OpenRepository | ServedRepository]":
-    """As :func:`opened`; also a repository behind a server, whose URL ``lake`` is, or a session's option or the environment says.
-    Errors of :class:`graveler.spark.served.ServedRepository`, too."""
+) -> "Iterator[Reached]":
+    """As :func:`opened`; also a repository behind a server, whose URL ``lake`` is, or a session's option or the environment says,
+    or whose handle this is. Errors of :class:`graveler.spark.served.ServedRepository`, too."""
     if not isinstance(repository, OpenRepository | RepositoryHandle | str):
         yield repository
         return
     options = _options(spark)
+    handle = _handle(repository, lake)
+    if handle is not None:
+        yield handle.verbs if isinstance(handle.verbs, OpenRepository) else _served(handle, options)
+        return
     place = lake
     if isinstance(repository, str) and (lake is None or isinstance(lake, str)):
         place = served_place_of(options if lake is None else {"lake": lake})
@@ -97,10 +103,24 @@ def opened(spark: SparkSession | None, repository: RepositoryLike, lake: LakeLik
             yield found.repository(repository)
 
 
+def _handle(repository: RepositoryLike, lake: LakeLike | ServedLake) -> RepositoryHandle | None:
+    """The handle that this is, or that a handle of a lake has of it."""
+    if isinstance(repository, str):
+        return lake.repository(repository) if isinstance(lake, LakeHandle) else None
+    return repository if isinstance(repository, RepositoryHandle) and not isinstance(lake, ServedLake) else None
+
+
+def _served(handle: RepositoryHandle, options: dict[str, str | None]) -> "ServedRepository":
+    """What a handle of a repository behind a server leads to."""
+    from graveler.spark.served import served_by  # urllib3: not for lakes that are opened themselves
+
+    return served_by(handle.verbs, handle.id, s3_settings(options))
+
+
 def _direct(verbs: object, name: str) -> OpenRepository:
     if not isinstance(verbs, OpenRepository):
         raise InvalidError(
-            f"repository {name!r} is reached through a server; Spark's jobs need its table and object store"
+            f"repository {name!r} is reached through a server, and this needs its table and object store; open its lake itself"
         )
     return verbs
 

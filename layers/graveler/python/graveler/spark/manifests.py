@@ -9,11 +9,11 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from graveler.errors import InvalidError, NotFoundError
-from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, ObjectEntry
+from graveler.places import ServedLake
 from graveler.spark.datasets import data_files
 from graveler.spark.destinations import Destination, destination_at
-from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.storage.folder_objects import FolderObjects
 
 SYMLINK: Final = "symlink.txt"
@@ -41,13 +41,13 @@ class Manifest(Struct, frozen=True):
 
 def manifest(
     spark: SparkSession | None,
-    repository: RepositoryLike,
+    repository: Reachable,
     ref: str,
     path: str,
     destination: str,
     *,
     format: Literal["symlink", "parquet"] = "symlink",  # noqa: A002 - as Spark's own
-    lake: LakeLike = None,
+    lake: LakeLike | ServedLake = None,
 ) -> Manifest:
     """Write down at ``destination`` (``s3://bucket/prefix``, ``file:///folder``) which files the dataset at ``path`` has in the
     ref's commit. No file is copied: the manifest names them where they lie.
@@ -57,13 +57,13 @@ def manifest(
     table, ``manifest.parquet``: path, URL, size in bytes, checksum, mtime in Unix seconds.
 
     A manifest appears file by file; one that names files of two commits is seen by who reads meanwhile. Files stay as long as the
-    commit is kept. Cost: a listing of the dataset; one write for each folder. :class:`NotFoundError` for no files,
-    :class:`InvalidError`.
+    commit is kept. ``lake`` may be the URL of a server. Cost: a listing of the dataset; one write for each folder.
+    :class:`NotFoundError` for no files, :class:`InvalidError`.
     """
     if format not in ("symlink", "parquet"):
         raise InvalidError(f"format {format!r} of a manifest is neither 'symlink' nor 'parquet'")
     base = path.strip("/")
-    with opened(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as found:
         commit = found.commit_of(ref).id
         found.expect_kept(ref)
         place = destination_at(found, destination)
@@ -75,7 +75,7 @@ def manifest(
     return Manifest(commit, len(entries), sum(entry.size for entry in entries), tuple(keys))
 
 
-def _symlinks(repository: OpenRepository, place: Destination, entries: list[ObjectEntry], base: str) -> list[str]:
+def _symlinks(repository: Reached, place: Destination, entries: list[ObjectEntry], base: str) -> list[str]:
     before = {one.key for one in place.objects.list(place.prefix) if one.key.rpartition("/")[2] == SYMLINK}
     keys = []
     begin = len(base) + 1 if base else 0
@@ -91,7 +91,7 @@ def _symlinks(repository: OpenRepository, place: Destination, entries: list[Obje
     return keys
 
 
-def _table(repository: OpenRepository, place: Destination, entries: list[ObjectEntry]) -> list[str]:
+def _table(repository: Reached, place: Destination, entries: list[ObjectEntry]) -> list[str]:
     columns = [
         pa.array([entry.path for entry in entries]),
         pa.array([_url(repository, entry) for entry in entries]),
@@ -105,7 +105,7 @@ def _table(repository: OpenRepository, place: Destination, entries: list[ObjectE
     return [f"{place.prefix}{TABLE}"]
 
 
-def _url(repository: OpenRepository, entry: ObjectEntry) -> str:
+def _url(repository: Reached, entry: ObjectEntry) -> str:
     """Where other engines find it: a file, or an object of S3."""
     objects, key = repository.store_at(entry.address)
     return f"file://{objects.file_of(key)}" if isinstance(objects, FolderObjects) else f"{objects.namespace}/{key}"

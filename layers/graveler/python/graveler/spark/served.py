@@ -1,26 +1,31 @@
 """A repository whose refs are kept by a server of the HTTP API, and whose files this job reads and writes itself.
 
-The server says what a ref is, judges by the access key who may do what, and makes the commit: of a metarange that lies ready
-(``source_metarange``), and only if the branch is still at the commit that it was built on. Files of trees go straight to the
-object store, with the job's own credentials there; a right to the table is not needed.
+The server says what a ref is, judges by the access key who may do what, and makes the commits. That of an import is of a
+metarange that lies ready (``source_metarange``), and only if the branch is still at the commit that it was built on; those of a
+transaction are of files that were linked to its hidden branch. Files of trees and of data go straight to the object store, with
+the job's own credentials there; a right to the table is not needed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, ForbiddenError, InvalidError, MovedError, NoChangesError, PreconditionError
+from graveler.errors import BusyError, InvalidError, MovedError, NoChangesError, PreconditionError
 from graveler.history.commits import decode_commit
 from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
 from graveler.lake.importing.importer import ImportSource, replaced, sorted_sources
 from graveler.lake.publish import COMMITS_FOLDER
-from graveler.lake.repositories import MARKER
-from graveler.model import Commit, CommitID, MetarangeName, Repository, SplitParameters
+from graveler.lake.repositories import Repositories
+from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, Repository, SplitParameters
 from graveler.places import ServedLake
 from graveler.remote import answers
 from graveler.remote.connection import Connection
+from graveler.remote.opening import connect
+from graveler.remote.reading import PAGE
 from graveler.remote.repository import RemoteRepository
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.namespaces import locate, open_namespace
@@ -35,8 +40,8 @@ _LOCAL: Final = "local://"
 
 
 class ServedRepository(RemoteRepository):
-    """The verbs of a repository behind a server, and what imports and reads in tasks need besides: ``namespace`` is its object
-    store, ``grace`` the collector's in seconds.
+    """The verbs of a repository behind a server, and what imports, exports, transactions and reads in tasks need besides:
+    ``namespace`` is its object store, ``grace`` the collector's in seconds.
 
     One request, one object read. ``split`` are the repository's, which the server does not tell: only repositories made by
     Python with parameters of their own have others. :class:`graveler.errors.NotFoundError`, :class:`InvalidError` for a
@@ -54,24 +59,25 @@ class ServedRepository(RemoteRepository):
     ) -> None:
         super().__init__(connection, name)
         found = connection.get(self._base, answers.Repository).value()
-        self._repository = replace(found, split=split or SplitParameters())
         if found.namespace.startswith(_LOCAL):
             raise InvalidError(
                 f"repository {name!r} is kept in the server's own folder ({found.namespace}), which executors cannot write to; "
                 "name that folder with --lake, or use a repository whose namespace is an s3:// or file:/// URL"
             )
-        self._s3 = s3
+        self.locate_outside: Callable[[str], tuple[Objects, str]] = partial(locate, s3=s3)
+        """From an address outside of the namespace to its object store and its key there. Can be sent to tasks."""
         self.namespace: Objects = open_namespace(found.namespace, s3=s3)
         self.grace: float = GRACE
         self.clock: Clock = clock or SystemClock()
         self._trees = TreeStore(ImmutableFiles(self.namespace, None, self.grace))
         try:
-            self.namespace.head(MARKER)
+            uid = Repositories.uid_at(self.namespace)
         except ObjectMissingError:
             raise PreconditionError(
                 f"repository {name!r} is not at {found.namespace} as this job sees it; let the job see the server's object "
                 "store: its region, its --s3-endpoint-url"
             ) from None
+        self._repository = replace(found, uid=uid, split=split or SplitParameters())
 
     def close(self) -> None:
         """Let go of the connections to the server."""
@@ -92,13 +98,35 @@ class ServedRepository(RemoteRepository):
         return Tree.load(self._trees, self.commit_of(ref).metarange)
 
     def store_at(self, address: str) -> tuple[Objects, str]:
-        """The object store in which an address lies, and its key there. No request. :class:`ForbiddenError` for the
-        repository's own place."""
-        if address.startswith(f"{self._repository.namespace}/"):
-            raise ForbiddenError(
-                f"{address!r} lies in the repository's own place; its objects are named by their paths"
+        """The object store in which an address lies, and its key there. No request. :class:`InvalidError` if no store is known
+        by its scheme."""
+        inside = f"{self._repository.namespace}/"
+        if address.startswith(inside):
+            return self.namespace, address.removeprefix(inside)
+        return self.locate_outside(address)
+
+    def expect_kept(self, ref: str) -> None:
+        """Refuse a ref whose commit has expired. One request. :class:`graveler.errors.ExpiredCommitError`."""
+        self._connection.get((*self._base, "commits", ref), answers.Commit, {"kept": True})
+
+    def expect_permitted(self, branch: str) -> None:
+        """See that the access key may change the branch, before somebody goes to work for it. One request.
+        :class:`graveler.errors.ForbiddenError`, :class:`graveler.errors.RefNotFoundError`."""
+        path = (*self._base, "branches", branch, "objects", "stage_allowed")
+        self._connection.call("GET", path, {"path": "any"})
+
+    def new_address(self, branch: str, path: str) -> str:
+        """As :meth:`graveler.lake.repository.OpenRepository.new_address`. One request."""
+        place = (*self._base, "branches", branch, "staging", "backing")
+        return self._connection.get(place, answers.StagingLocation, {"path": path}).physical_address
+
+    def link_many(self, branch: str, entries: Iterable[ObjectEntry]) -> None:
+        """As :meth:`graveler.lake.repository.OpenRepository.link_many`. One request for each thousand."""
+        left = iter(entries)
+        while some := [_link(entry) for entry in islice(left, PAGE)]:
+            self._connection.call(
+                "POST", (*self._base, "branches", branch, "staging", "links"), None, {"objects": some}
             )
-        return locate(address, s3=self._s3)
 
     def import_sources(
         self,
@@ -157,4 +185,23 @@ class ServedRepository(RemoteRepository):
 
 def served_at(place: ServedLake, name: str, s3: "S3Settings | None" = None) -> ServedRepository:
     """A repository behind a server, for tasks of this session. Cost and errors as :class:`ServedRepository`."""
-    return ServedRepository(Connection(place.url, place.key_id, place.secret, host=place.host), name, s3)
+    return ServedRepository(connect(place), name, s3)
+
+
+def served_by(verbs: object, name: str, s3: "S3Settings | None" = None) -> ServedRepository:
+    """The same by the connection of a handle's verbs, which stays open. Cost and errors as :class:`ServedRepository`."""
+    assert isinstance(verbs, RemoteRepository)
+    return ServedRepository(verbs.connection, name, s3)
+
+
+def _link(entry: ObjectEntry) -> dict[str, object]:
+    """An object to link, as the API has it."""
+    return {
+        "path": entry.path,
+        "staging": {"physical_address": entry.address},
+        "checksum": entry.checksum,
+        "size_bytes": entry.size,
+        "mtime": entry.mtime,
+        "content_type": entry.content_type,
+        "user_metadata": dict(entry.metadata),
+    }

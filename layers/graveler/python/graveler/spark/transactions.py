@@ -15,13 +15,20 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from graveler.errors import DirtyBranchError, GravelerError, InvalidError, UnavailableError
+from graveler.errors import (
+    AlreadyExistsError,
+    DirtyBranchError,
+    GravelerError,
+    InvalidError,
+    RefNotFoundError,
+    UnavailableError,
+)
 from graveler.history.names import check_tag
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
-from graveler.places import user_name
+from graveler.places import ServedLake, user_name
 from graveler.spark.datasets import FORMAT, read_at
-from graveler.spark.handles import LakeLike, RepositoryLike, opened
+from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.inside import Value, WrittenFile, write_files
 from graveler.spark.urls import hadoop_url, stored_below
 
@@ -52,7 +59,7 @@ class Transaction:
 
     def __init__(
         self,
-        repository: OpenRepository,
+        repository: Reached,
         branch: str,
         hidden: str,
         message: str,
@@ -172,7 +179,7 @@ class Transaction:
 
 @contextmanager
 def transaction(
-    repository: RepositoryLike,
+    repository: Reachable,
     branch: str,
     *,
     message: str = "",
@@ -180,7 +187,7 @@ def transaction(
     tag: str | None = None,
     committer: str | None = None,
     keep_on_error: bool = False,
-    lake: LakeLike = None,
+    lake: LakeLike | ServedLake = None,
 ) -> Iterator[Transaction]:
     """Write datasets on ``branch``: what the ``with`` block wrote is committed and merged when it ends; before, nothing is seen.
 
@@ -189,15 +196,22 @@ def transaction(
     changed meanwhile fails with :class:`graveler.errors.TouchedError` and begins again; that can't happen to who appends.
     ``tag`` names the merge. ``committer`` is by default who runs this.
 
+    ``lake`` may be the URL of a server of the HTTP API (or ``spark.graveler.endpoint``, GRAVELER_ENDPOINT): it judges whether the
+    access key may change the branch, and ``tx-*``, the names of hidden branches; it links, commits and merges. ``committer`` is
+    then whose key it is; one that is limited to branches makes no tags. Files go straight to the object store, with the job's own
+    credentials there.
+
     Cost besides the writes: creating, committing, merging and deleting a branch, whatever its size.
     :class:`graveler.errors.NoChangesError` if nothing was written, :class:`DirtyBranchError` if the branch has uncommitted
-    changes, :class:`graveler.errors.TouchedError`, :class:`graveler.errors.MergeConflictError`,
-    :class:`graveler.errors.BusyError`.
+    changes, :class:`AlreadyExistsError` for the tag, :class:`graveler.errors.TouchedError`,
+    :class:`graveler.errors.MergeConflictError`, :class:`graveler.errors.BusyError`.
     """
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
-    with opened(SparkSession.getActiveSession(), repository, lake) as found:
+    with reached(SparkSession.getActiveSession(), repository, lake) as found:
+        if not isinstance(found, OpenRepository):
+            found.expect_permitted(branch)
         if found.uncommitted(branch, amount=1).results:
             raise DirtyBranchError(branch, "a transaction on it")  # its merge would be refused, after all the work
         hidden = f"tx-{uuid4()}"
@@ -215,8 +229,12 @@ def transaction(
             found.create_tag(work.tag, work.merged.id, by=by)
 
 
-def _land(repository: OpenRepository, work: Transaction, by: str) -> Commit:
+def _land(repository: Reached, work: Transaction, by: str) -> Commit:
     said = work.message or _said(work.written)
+    if work.tag is not None:
+        with suppress(RefNotFoundError):  # as it should be; behind the merge there is no way back
+            repository.tag(work.tag)
+            raise AlreadyExistsError("tag", work.tag)
     repository.commit(work.hidden, said, committer=by, metadata=work.metadata)
     return repository.merge(
         work.hidden,
@@ -234,7 +252,7 @@ def _said(written: Sequence[Written]) -> str:
     return f"Write {', '.join(paths[:3])}{', …' if len(paths) > 3 else ''}" if paths else "Transaction"
 
 
-def _forget(repository: OpenRepository, hidden: str, by: str) -> None:
+def _forget(repository: Reached, hidden: str, by: str) -> None:
     """Delete the hidden branch. What fails here leaves a branch that nobody sees, and must not hide what the transaction came
     to."""
     with suppress(GravelerError):

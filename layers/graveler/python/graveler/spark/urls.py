@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from graveler.errors import InvalidError, UnavailableError
-from graveler.lake.repository import OpenRepository
+from graveler.spark.handles import Reached
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.folders import sync_folder, unavailable
 from graveler.storage.objects import Objects, StoredObject
@@ -30,7 +30,7 @@ def hadoop_url(objects: Objects, key: str) -> str:
     return f"s3a://{address.removeprefix(_S3)}"
 
 
-def locator(repository: OpenRepository) -> Callable[[str], str]:
+def locator(repository: Reached) -> Callable[[str], str]:
     """From an address to its URL. :class:`InvalidError`, :class:`graveler.errors.ForbiddenError`."""
 
     def locate(address: str) -> str:

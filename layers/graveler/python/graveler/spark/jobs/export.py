@@ -16,6 +16,9 @@ examples:
   spark-submit … export.py --lake /data/lake --repository sales --ref main --destination s3://bucket/published --prefix tables/
   spark-submit … export.py --objects s3://lake/repos --tables dynamodb://lake --repository sales --ref v1 \\
       --destination s3://bucket/manifests/events --manifest symlink --prefix tables/events
+  spark-submit … export.py --endpoint https://lake.example.com --repository sales --ref main --destination s3://bucket/published
+
+With --endpoint, the server says what the ref is; objects and files of trees come straight from where they lie.
 
 An export that was interrupted is finished by the next one to the same place, to whatever commit.
 """
@@ -41,13 +44,13 @@ def _run(given: Given) -> tuple[str, Figures]:
     if said.manifest is not None:
         if said.verify:
             raise InvalidError("a manifest is always written anew; leave out --verify")
-        made = manifest(given.spark, given.repository, said.ref, said.prefix, said.destination, format=said.manifest)
+        made = manifest(given.spark, given.reached, said.ref, said.prefix, said.destination, format=said.manifest)
         told = f"{made.files:,} files ({made.size:,} bytes) of {said.ref!r} named in {len(made.keys):,} files"
         figures = {"commit": made.commit_id, "files": made.files, "size": made.size, "manifests": len(made.keys)}
         return f"{told} at {said.destination}", figures
     report = export(
         given.spark,
-        given.repository,
+        given.reached,
         said.ref,
         said.destination,
         prefix=said.prefix,
@@ -58,7 +61,7 @@ def _run(given: Given) -> tuple[str, Figures]:
     return f"{told} at {said.destination}, now at commit {report.commit_id[:16]}", to_builtins(report)
 
 
-JOB = Job("export", _ABOUT, _arguments, _run)
+JOB = Job("export", _ABOUT, _arguments, _run, served=True)
 
 if __name__ == "__main__":
     sys.exit(run_job(JOB))
