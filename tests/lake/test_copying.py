@@ -14,6 +14,7 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
+from graveler.lake.clock import GRACE
 from graveler.model import MetarangeName, ObjectEntry
 from tests.lake.support import Before, World, changes, commit, paths, put, texts
 
@@ -115,6 +116,16 @@ def test_a_long_prefix_goes_by_the_page() -> None:
     assert len(paths(world.main, "main", "a/")) == 1100
     assert sum(1 for _ in world.main.move_prefix("main", "a/", "b/")) == 1100
     assert paths(world.main) == [f"b/{n:04}" for n in range(2100)]
+
+
+def test_old_files_of_a_data_folder_with_long_names_are_copied_and_dumped(world: World) -> None:
+    """Their keys are noted for the collector of garbage: more than fit one item of the table."""
+    address = world.main.new_address("main", "t/")
+    names = [f"{number:03}/{'x' * 800}" for number in range(600)]
+    world.main.link_many("main", [ObjectEntry(f"t/{name}", f"{address}/{name}", 1, "00" * 16, 1) for name in names])
+    world.clock.time += GRACE
+    assert len(list(world.main.copy_prefix("main", "t/", "u/"))) == len(names)
+    assert world.main.dump().staged == 2 * len(names)
 
 
 @pytest.mark.parametrize(("source", "destination"), [("a/", "a/b/"), ("a/b/", "a/"), ("a/", "a/"), ("", "x/")])

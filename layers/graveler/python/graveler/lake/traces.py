@@ -31,7 +31,9 @@ from graveler.model import Repository, Token
 from graveler.storage.tables import Item, Key, Put, Tables
 
 _MANY: Final = 1000
-"""Keys in one item."""
+"""Keys in one item, at most."""
+_LONG: Final = 90_000
+"""Characters of the keys in one item, but for the last key: of files in data folders they may be long. An item has 400 KB."""
 
 
 class Trace(Struct, frozen=True):
@@ -59,11 +61,9 @@ class Traces:
         return [key for key in keys if (made := made_at(key)) is not None and made < young]
 
     def leave(self, keys: Sequence[str]) -> None:
-        """Note objects. One table write for each thousand; none for none."""
+        """Note objects. One table write for each thousand, several if their keys are long; none for none."""
         if keys:
-            self._tables.write_many(
-                [self._write({"keys": list(keys[at : at + _MANY])}) for at in range(0, len(keys), _MANY)]
-            )
+            self._tables.write_many([self._write({"keys": some}) for some in _batches(keys)])
 
     def gone_write(self, kind: RefKind, name: str, moved: Sequence[Token] = ()) -> Put:
         """The part of a transaction that notes a ref that goes, with tokens that go on under another name."""
@@ -85,6 +85,19 @@ class Traces:
         return Put(
             Key(self._partition, _place(now) + token_bytes(8)), {**item, "expires": int(now + 2 * self._grace) + 1}
         )
+
+
+def _batches(keys: Sequence[str]) -> Iterator[list[str]]:
+    some: list[str] = []
+    length = 0
+    for key in keys:
+        some.append(key)
+        length += len(key)
+        if len(some) == _MANY or length >= _LONG:
+            yield some
+            some, length = [], 0
+    if some:
+        yield some
 
 
 def _place(time: float) -> bytes:
