@@ -1,6 +1,8 @@
 """A POST that is repeated under its key gives the first answer, whatever happened to that."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,6 +21,21 @@ CREATIONS = [
 ]
 
 
+@contextmanager
+def answers_lost(error: Exception) -> Iterator[None]:
+    """No answer can be kept: whoever tries gets ``error``."""
+    put = MemoryTables.put
+
+    def losing(self: MemoryTables, key: Key, item: Item, condition: Condition | None = None) -> None:
+        if key.partition == PARTITION and "status" in item:
+            raise error
+        put(self, key, item, condition)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryTables, "put", losing)
+        yield
+
+
 @pytest.mark.parametrize(("path", "body"), CREATIONS)
 def test_a_repeated_creation_gives_the_first_answer(call: Client, path: str, body: dict[str, str]) -> None:
     first = call("POST", path, (), body, KEY)
@@ -34,21 +51,35 @@ def test_a_repeated_creation_gives_the_first_answer(call: Client, path: str, bod
 
 
 @pytest.mark.parametrize(("path", "body"), CREATIONS)
-def test_of_a_lost_answer_the_retry_gives_it(
-    call: Client, path: str, body: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put = MemoryTables.put
-
-    def dying(self: MemoryTables, key: Key, item: Item, condition: Condition | None = None) -> None:
-        if key.partition == PARTITION and "status" in item:
-            raise UnavailableError("the process died here")
-        put(self, key, item, condition)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MemoryTables, "put", dying)
-        assert call("POST", path, (), body, KEY).status == 503
+def test_of_a_lost_answer_the_retry_gives_it(call: Client, path: str, body: dict[str, str]) -> None:
+    with answers_lost(RuntimeError("the process died here")):
+        assert call("POST", path, (), body, KEY).status == 500
     assert call("POST", path, (), body, KEY).status == 201
     assert call("POST", path, (), body, {"Idempotency-Key": "other"}).status == 409
+
+
+def test_a_branch_is_renamed_once_also_if_the_answer_was_lost(call: Client) -> None:
+    call.world.lake.repository("repo").create_branch("old", "main")
+    rename = f"{BRANCHES}/old/rename"
+    with answers_lost(RuntimeError("the process died here")):
+        assert call("POST", rename, (), {"name": "new"}, KEY).status == 500
+    again = call("POST", rename, (), {"name": "new"}, KEY)
+    assert (again.status, again.json()["id"]) == (200, "new")
+    assert call("POST", rename, (), {"name": "new"}, {"Idempotency-Key": "other"}).status == 404
+    assert call("POST", f"{BRANCHES}/none/rename", (), {"name": "x"}, {"Idempotency-Key": "third"}).status == 404
+
+
+def test_an_answer_that_cannot_be_kept_is_given_all_the_same(call: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Or the client would ask again for what was done."""
+    opened = call.world.lake.repository("repo")
+    before = opened.branch("main").commit_id
+    for number in range(2):
+        opened.commit("main", str(number), allow_empty=True)
+    with answers_lost(UnavailableError("the table is throttled")):
+        undone = call("POST", f"{BRANCHES}/main/undo", (), None, KEY)
+    assert (undone.status, undone.json()["commit_id"]) == (200, opened.commit_of("main").id)
+    assert opened.commit_of("main").parents == (before,)
+    assert "the table is throttled" in caplog.text
 
 
 def test_a_key_that_began_before_somebody_took_the_name_proves_nothing_else(call: Client) -> None:

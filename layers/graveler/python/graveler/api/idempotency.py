@@ -9,6 +9,7 @@ All these items say what was asked for: a key that is used for two different req
 the other's answer. They expire as the lake's own results of requests do.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,18 +19,21 @@ from typing import Final
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.response import Response
-from graveler.errors import AlreadyExistsError
+from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
 from graveler.lake.publish import REQUEST_TTL
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key
 
 PARTITION: Final = "requests"
 
+_log = logging.getLogger(__name__)
+
 
 def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Response | None]) -> Response:
     """What ``make`` answers, or has answered under the request's key before.
 
-    ``made_before`` answers from what is there if it is what was asked for, else None. Cost: without a key nothing; with one, one
-    table read and two writes, or one read for a repetition. 400 for a key that another request has had."""
+    ``made_before`` answers from what is there if it is what was asked for, else None; it is asked if ``make`` finds something
+    there already, or not there any more. Cost: without a key nothing; with one, one table read and two writes, or one read
+    for a repetition. 400 for a key that another request has had."""
     if not call.request_key:
         return make()
     tables, key, note = call.lake.tables, _key(call), _note(call)
@@ -44,13 +48,19 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
             tables.put(key, note, Absent())
     try:
         response = make()
-    except AlreadyExistsError:
-        found = None if begun is None else made_before()
+    except (AlreadyExistsError, NotFoundError):
+        found = None
+        if begun is not None:
+            with suppress(NotFoundError):
+                found = made_before()
         if found is None:
             raise
         response = found
     kept = response.body if isinstance(response.body, str) else response.body.decode()
-    tables.put(key, {**note, "status": response.status, "type": response.headers["content-type"], "body": kept})
+    try:
+        tables.put(key, {**note, "status": response.status, "type": response.headers["content-type"], "body": kept})
+    except GravelerError as error:  # it was done: who is told otherwise asks for it again
+        _log.warning("request %s: the answer to %s could not be kept: %s", call.request_id, call.operation, error)
     return response
 
 

@@ -1,5 +1,6 @@
 """Branches: list, create, look at, delete, reset, move, and replay commits on them."""
 
+from contextlib import suppress
 from typing import Literal
 
 from msgspec import Struct
@@ -27,7 +28,7 @@ from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
-from graveler.errors import InvalidError, MergeConflictError
+from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
 from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk, RewriteAsk
 from graveler.model import SplitParameters
 from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
@@ -255,7 +256,13 @@ def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation
             ref_document(opened.rename_branch(branch, body.name, by=call.committer, force=bool(body.force)))
         )
 
-    return once(call, rename, lambda: None)
+    def renamed_before() -> Response | None:
+        with suppress(RefNotFoundError):
+            opened.branch(branch)
+            return None  # so the other name is somebody else's
+        return json_response(ref_document(opened.branch(body.name)))
+
+    return once(call, rename, renamed_before)
 
 
 @routes.get(
