@@ -5,6 +5,7 @@ parallel. Works on every Spark that has ``mapInArrow`` (3.3 and later); the data
 the same parts.
 """
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,6 +22,7 @@ from graveler.spark.conditions import keys_where
 from graveler.spark.failures import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.slices import TASK_ROWS, KeyRange, Slice, slices
+from graveler.spark.workers import forget_archives
 
 if TYPE_CHECKING:
     from graveler.spark.served import ServedRepository
@@ -171,15 +173,19 @@ def ranges(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeLi
 def in_tasks(
     spark: SparkSession, parts: Sequence[T], read: Callable[[T], Iterator[pa.RecordBatch]], schema: pa.Schema
 ) -> DataFrame:
-    """A frame of the batches that ``read`` makes of each part, each in a task of its own."""
+    """A frame of the batches that ``read`` makes of each part, each in a task of its own. All parts are sent to each task, so
+    they are packed, and a task unpacks its own."""
     wanted = from_arrow_schema(schema)
     if not parts:
         return spark.createDataFrame([], wanted)
 
+    packed = [pickle.dumps(part) for part in parts]
+
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        forget_archives()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read(parts[number])
+                yield from read(pickle.loads(packed[number]))
 
     with spark_errors("planning a read"):
         return spark.range(0, len(parts), 1, len(parts)).mapInArrow(run, wanted)

@@ -31,6 +31,7 @@ from graveler.spark.joining import join_subtrees
 from graveler.spark.listing import Columns, canonical
 from graveler.spark.places import task_store
 from graveler.spark.subtrees import SAMPLES, SCHEMA, BadRow, Mapper, Span, Subtree, Subtrees, SubtreeTask, unpack
+from graveler.spark.workers import forget_archives
 from graveler.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -238,6 +239,7 @@ def _mapper(task: SubtreeTask) -> Mapper:
     """A task as a function, which Spark asks for."""
 
     def run(batches: Iterable[arrow.RecordBatch]) -> Iterable[arrow.RecordBatch]:
+        forget_archives()
         return task(iter(batches))
 
     return run

@@ -16,6 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.importing.listing_files import find_near
 from graveler.spark.failures import spark_errors
+from graveler.spark.workers import forget_archives
 from graveler.storage.objects import Objects
 
 if TYPE_CHECKING:
@@ -205,6 +206,7 @@ def list_prefix(
     intervals = spark.createDataFrame(list(pairwise(cuts)), "after string, upto string").repartition(len(cuts) - 1)
 
     def run(batches: Iterable[arrow.RecordBatch]) -> Iterator[arrow.RecordBatch]:
+        forget_archives()
         for batch in batches:
             for row in batch.to_pylist():
                 yield from _listed(objects, prefix, folder, above, row["after"], row["upto"])

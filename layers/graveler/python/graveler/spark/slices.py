@@ -13,7 +13,7 @@ from graveler.tree.files import TreeStore
 from graveler.tree.listing import prefix_end
 from graveler.tree.tree import Tree
 
-TASK_ROWS: Final = 100_000
+TASK_ROWS: Final = 250_000
 """Records for a task to read, or somewhat more: a second's work."""
 
 

@@ -25,6 +25,7 @@ from graveler.spark.columns import OBJECT
 from graveler.spark.frames import object_schema, plan_objects, read_objects
 from graveler.spark.places import place_of
 from graveler.spark.slices import TASK_ROWS, KeyRange, Slice
+from graveler.spark.workers import forget_archives
 
 NAME: Final = "graveler"
 
@@ -88,6 +89,7 @@ class _Reader(DataSourceReader):
             return [_Part(part, repository.repository.namespace) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        forget_archives()
         if isinstance(partition, _Part):
             yield from read_objects(partition.part, partition.namespace, self._columns)
 
