@@ -360,6 +360,19 @@ def test_large_records_are_brought_back_too() -> None:
     assert len(list(world.main.objects("main"))) == 299
 
 
+def test_large_records_are_dropped_as_many_at_a_time_as_a_transaction_takes() -> None:
+    """What is deleted counts, too: 4 MB of items in one transaction."""
+    world = World()
+    wide = {"m": "x" * 30_000}
+    world.main.link_many(
+        "main", [ObjectEntry(f"k{n:04}", "mem://o/l", 1, "00" * 16, 0, metadata=wide) for n in range(300)]
+    )
+    counted = world.counted()
+    counted.repository.reset("main", prefix="k")
+    assert 300 * 30_000 / counted.tables.calls["transact"] < 2_100_000
+    assert texts(world.main) == {}
+
+
 def test_what_a_commit_has_read_already_is_not_dropped_behind_its_back() -> None:
     """Dropped, it would be gone first, and come back when the commit publishes."""
     world = World()

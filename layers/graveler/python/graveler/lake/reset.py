@@ -36,11 +36,11 @@ from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealer
 from graveler.staging.changes import Staged, StagedChanges
 from graveler.staging.tokens import TokenState, new_token, shard_count
-from graveler.storage.tables import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete, Put, Tables, Write
+from graveler.storage.tables import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete, Matches, Put, Tables, Write
 
 _BATCH_WRITES: Final = MAX_TRANSACTION_WRITES - 1
 _BATCH_BYTES: Final = 2_000_000
-"""Of records in one transaction, which takes 4 MB: one record more, keys and names fit besides."""
+"""Of records in one transaction, which takes 4 MB, of what is deleted too: one record more, keys and names fit besides."""
 
 
 class Resetter:
@@ -154,10 +154,18 @@ def _batches(writes: Iterable[Put | Delete]) -> Iterator[list[Put | Delete]]:
     size = 0
     for write in writes:
         batch.append(write)
-        record = write.item.get("record") if isinstance(write, Put) else None
-        size += len(record) if isinstance(record, bytes) else 0
+        size += _record_bytes(write)
         if len(batch) == _BATCH_WRITES or size > _BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _record_bytes(write: Put | Delete) -> int:
+    """Bytes of the record that a write puts, or deletes."""
+    if isinstance(write, Put):
+        record = write.item.get("record")
+    else:
+        record = write.condition.attributes.get("record") if isinstance(write.condition, Matches) else None
+    return len(record) if isinstance(record, bytes) else 0
