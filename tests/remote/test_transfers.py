@@ -98,6 +98,10 @@ def test_a_store_that_knows_no_ranges_does_not_double_bytes(
     script.will(CONFIG, stat(script), Reply(200, DATA[:100], cut=len(DATA) - 100), Reply(200, DATA))
     with pytest.raises(UnavailableError, match="whole objects only"):
         b"".join(repository.bytes_in("main", ENTRY))
+    script.will(Reply(200, DATA), Reply(200, DATA))
+    with pytest.raises(UnavailableError, match="whole objects only"):
+        b"".join(repository.bytes_in("main", ENTRY, 0, 10))
+    assert b"".join(repository.bytes_in("main", ENTRY, 0, len(DATA))) == DATA
 
 
 def test_a_transfer_that_goes_on_breaking_is_told_without_the_signature(

@@ -191,7 +191,8 @@ class Connection:
                 with self._stream(url, headers) as response:
                     if response.status == 416:
                         return
-                    _expect_bytes(response, url, partial=bool(headers) and start + done > 0)
+                    whole = start + done == 0 and (length is None or _size_of(response) <= length)
+                    _expect_bytes(response, url, whole=whole)
                     for piece in response.stream(_PIECE):
                         done += len(piece)
                         attempt = 0
@@ -261,9 +262,15 @@ class _BusyStoreError(Exception):
     """The store could not answer now."""
 
 
-def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, partial: bool) -> None:
+def _size_of(response: urllib3.BaseHTTPResponse) -> int:
+    text = response.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, whole: bool) -> None:
+    """Raise unless the bytes that were asked for come; ``whole``: the whole object would be these."""
     if response.status in (200, 206):
-        if partial and response.status == 200:
+        if not whole and response.status == 200:
             raise UnavailableError(f"reading {_shown(url)}: the store sends whole objects only, not ranges")
         return
     said = response.read(300).decode("utf-8", "replace")
