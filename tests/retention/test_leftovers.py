@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from graveler.errors import InvalidError, NotFoundError, PreconditionError
+from graveler.errors import BusyError, InvalidError, NotFoundError, PreconditionError
 from graveler.ingest.ledger import Ledger
 from graveler.ingest.rules import PARTITION as INGEST_RULES
 from graveler.ingest.rules import Overwrites, RuleStore
@@ -11,7 +11,7 @@ from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import MARKER
-from graveler.model import RepositoryUID
+from graveler.model import ObjectEntry, RepositoryUID
 from graveler.retention.garbage import Garbage
 from graveler.retention.leftovers import Leftovers
 from graveler.storage.memory_tables import MemoryTables
@@ -119,6 +119,36 @@ def test_what_never_expires_goes_also_where_nobody_can_ask_for_it() -> None:
     Leftovers(lake.tables, lake.store_of, shore.clock, GRACE, SKEW).purge(repository.uid)
     assert not any(shore.tables.query(partition).items for partition in seen)
     assert RuleStore(shore.tables).left_by(repository.uid) == ()
+
+
+def test_who_has_little_time_each_time_comes_to_the_end() -> None:
+    """As a request of the API, which ends after some seconds: each gets on, by a thousand rows at most."""
+    world = World()
+    names = [f"b{number}" for number in range(20)]
+    for name in names:
+        world.main.create_branch(name, "main")
+    entries = [ObjectEntry(f"k{number}", "mem://o/l", 1, "00" * 16, 0) for number in range(2500)]
+    world.main.link_many("b7", entries)
+    world.lake().delete_repository(NAME)
+    world.clock.time += AGE
+    tries, most, before = 0, 0, len(rows_of(world, uid(world)))
+
+    def stop(_phase: str, done: int, _total: int) -> None:
+        nonlocal most
+        most = max(most, done)
+        raise BusyError("send the same request again")
+
+    while True:
+        tries += 1
+        try:
+            leftovers(world).purge(uid(world), progress=stop)
+        except BusyError:
+            assert len(rows_of(world, uid(world))) <= before
+            before = len(rows_of(world, uid(world)))
+        else:
+            break
+    assert (most, rows_of(world, uid(world))) == (1000, set())
+    assert 2 * len(names) < tries < 10 * len(names)
 
 
 def test_who_may_still_be_at_work_is_waited_for(world: World) -> None:

@@ -96,7 +96,8 @@ class Leftovers:
     ) -> Purged:
         """Remove what a deleted repository left, for good. May be repeated until it succeeds.
 
-        Cost: a listing of the namespace, a request for each 1,000 files; a table read and a write for each 25 rows at most.
+        Cost: a listing of the namespace, a request for each 1,000 files; a table read and a write for each 25 rows at most, four
+        of each for a ref.
         :class:`NotFoundError`; :class:`PreconditionError` before a grace has passed, for dumps and legal holds unless ``force``,
         and for a namespace that says it is another one's; :class:`UnavailableError` if files could not be removed.
         """
@@ -190,21 +191,18 @@ class Leftovers:
                 partition = f"{uid}/{kind}/{shard:x}"
                 for sort, item in self._items(partition):
                     for token in _tokens(item):
-                        while not staged.remove(token):
-                            pass
-                        yield self._remove(f"{uid}/token/{token}")
-                    yield self._remove(f"{uid}/reflog/{kind}/{sort.decode()}")
-                yield self._remove(partition)
+                        yield from self._remove(*staged.partitions(token), f"{uid}/token/{token}")
+                    yield from self._remove(f"{uid}/reflog/{kind}/{sort.decode()}")
+                    self._tables.delete(Key(partition, sort))
+                    yield 1
         for token in CleanupQueue(self._tables, uid).waiting():
-            while not staged.remove(token):
-                pass
+            yield from self._remove(*staged.partitions(token))
         for digit in "0123456789abcdef":
-            yield self._remove(f"{uid}/commit/{digit}")
+            yield from self._remove(f"{uid}/commit/{digit}")
         for name in ("cleanup", "holds", "gc", "traces", "operations", "ingest/pending"):
-            yield self._remove(f"{uid}/{name}")
+            yield from self._remove(f"{uid}/{name}")
         for rule in RuleStore(self._tables).left_by(uid):
-            for partition in Ledger(uid, rule.id).partitions():
-                yield self._remove(partition)
+            yield from self._remove(*Ledger(uid, rule.id).partitions())
         self._tables.delete(Key(INGEST_RULES, uid.encode()))
         yield self._tables.remove_partitions(f"{uid}/")
 
@@ -217,16 +215,16 @@ class Leftovers:
                 return
             start = page.items[-1][0] + b"\0"
 
-    def _remove(self, partition: str) -> int:
-        """All rows of a partition."""
-        removed = 0
-        while True:
-            page = self._tables.query(partition)
-            if page.items:
-                self._tables.write_many([Delete(Key(partition, sort)) for sort, _ in page.items])
-            removed += len(page.items)
-            if not page.more:
-                return removed
+    def _remove(self, *partitions: str) -> Iterator[int]:
+        """All rows of partitions; how many at a time."""
+        for partition in partitions:
+            more = True
+            while more:
+                page = self._tables.query(partition)
+                if page.items:
+                    self._tables.write_many([Delete(Key(partition, sort)) for sort, _ in page.items])
+                yield len(page.items)
+                more = page.more
 
 
 def _tokens(item: Item) -> list[Token]:

@@ -81,13 +81,13 @@ class StagedChanges:
     def exists(self, tokens: Sequence[Token]) -> bool:
         """Is anything staged at all? At most one table read for each token and shard."""
         return any(
-            self._tables.query(partition, limit=1).items for token in tokens for partition in self._partitions(token)
+            self._tables.query(partition, limit=1).items for token in tokens for partition in self.partitions(token)
         )
 
     def chunk(self, tokens: Sequence[Token], start: bytes, end: bytes | None, limit: int = PAGE) -> StagedChunk:
         """Some records with ``start <= key < end``. One table read for each token and shard."""
         # The newest token's pages last: they overwrite.
-        places = [partition for token in reversed(tokens) for partition in self._partitions(token)]
+        places = [partition for token in reversed(tokens) for partition in self.partitions(token)]
         pages = self._tables.query_many([Query(partition, start, end, limit) for partition in places])
         if len(pages) == 1:
             items, more = pages[0].items, pages[0].more
@@ -108,7 +108,7 @@ class StagedChanges:
     def sample(self, token: Token, intervals: Sequence[tuple[bytes, bytes | None]]) -> list[tuple[list[bytes], bool]]:
         """Of each interval, the first keys in one of the token's shards (one key in so many as it has shards), and whether there
         are more. One table read each."""
-        partition = self._partitions(token)[0]
+        partition = self.partitions(token)[0]
         pages = self._tables.query_many([Query(partition, start, end, PAGE) for start, end in intervals])
         return [([key for key, _ in page.items], page.more) for page in pages]
 
@@ -120,7 +120,7 @@ class StagedChanges:
         """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when
         nothing is left."""
         done = True
-        for partition in self._partitions(token):
+        for partition in self.partitions(token):
             page = self._tables.query(partition, limit=limit)
             if page.items:
                 self._tables.write_many([Delete(Key(partition, key)) for key, _ in page.items])
@@ -131,7 +131,8 @@ class StagedChanges:
         """Reads what is staged under ``tokens``, from the newest on, at places in ascending order."""
         return StagedReader(self, tokens)
 
-    def _partitions(self, token: Token) -> list[str]:
+    def partitions(self, token: Token) -> list[str]:
+        """Where the items of a token are: one partition for each of its shards. No request."""
         return [f"{self._uid}/staged/{token}/{shard}" for shard in range(shard_count(token))]
 
     def _key(self, token: Token, key: bytes) -> Key:
