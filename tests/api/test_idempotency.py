@@ -114,6 +114,18 @@ def test_undo_under_one_key_goes_back_once(call: Client) -> None:
     assert call("GET", f"{BRANCHES}/main").json() == first.json()
 
 
+def test_undo_goes_back_once_also_if_the_answer_was_lost(call: Client) -> None:
+    opened = call.world.lake.repository("repo")
+    heads = [opened.commit("main", str(number), allow_empty=True).id for number in range(3)]
+    with answers_lost(RuntimeError("the process died here")):
+        assert call("POST", f"{BRANCHES}/main/undo", (), None, KEY).status == 500
+    again = call("POST", f"{BRANCHES}/main/undo", (), None, KEY)
+    assert (again.status, again.json()["commit_id"]) == (200, heads[1])
+    assert opened.branch("main").commit_id == heads[1]
+    # With another key it is another undo: of this one.
+    assert call("POST", f"{BRANCHES}/main/undo", (), None, {"Idempotency-Key": "two"}).json()["commit_id"] == heads[2]
+
+
 REPO = "/repositories/repo"
 
 

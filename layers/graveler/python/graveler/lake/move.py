@@ -1,5 +1,7 @@
 """Moving a branch to a commit that exists already: hard reset and undo."""
 
+from hashlib import sha256
+
 import msgspec
 
 from graveler.errors import NotFoundError, PreconditionError, RefNotFoundError
@@ -35,22 +37,35 @@ class Mover:
         """See :meth:`graveler.lake.repository.OpenRepository.hard_reset`."""
         return self._move(branch, commit_id, "hard reset", by, force=force)
 
-    def undo(self, branch: str, by: str, *, force: bool = False) -> Branch:
+    def undo(self, branch: str, by: str, *, force: bool = False, request_id: str = "") -> Branch:
         """See :meth:`graveler.lake.repository.OpenRepository.undo`."""
+        run = sha256(request_id.encode()).hexdigest()[:32] if request_id else ""
         now = self._branches.state(branch).commit_id
-        moves = (e for e in self._reflog.entries("branch", branch, _ROWS) if e.new == now and e.old != now)
-        newest = next(moves, None)
+        entries = self._reflog.entries("branch", branch, _ROWS)
+        done = next((e.new for e in entries if run and e.event.operation_id == run), None)
+        if done is not None:
+            return Branch(branch, done)
+        newest = next((e for e in entries if e.new == now and e.old != now), None)
         if newest is None or newest.old is None:
             raise NotFoundError(
                 f"the reference log of branch {branch!r} knows of nothing that moved it to where it is, so there is "
                 "nothing to undo; name a commit in a hard reset"
             )
-        return self._move(branch, newest.old, "undo", by, force=force, only_from=now)
+        return self._move(branch, newest.old, "undo", by, force=force, only_from=now, run=run)
 
     def _move(
-        self, branch: str, commit_id: CommitID, verb: str, by: str, *, force: bool, only_from: CommitID | None = None
+        self,
+        branch: str,
+        commit_id: CommitID,
+        verb: str,
+        by: str,
+        *,
+        force: bool,
+        only_from: CommitID | None = None,
+        run: str = "",
     ) -> Branch:
-        """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there."""
+        """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there. ``run`` names
+        this run in the reference log."""
         intent = Intent(direct=True, force=force)
         backoff = Backoff(self._clock)
         while True:
@@ -64,7 +79,7 @@ class Mover:
                 )
             if state.commit_id == commit_id:
                 return Branch(branch, commit_id)
-            event = self._branches.event(verb, by)
+            event = self._branches.event(verb, by, run)
             moved = msgspec.structs.replace(state, commit_id=commit_id)
             writes = [*self._refs.move_branch_writes(state, moved, event), self._commits.alive_check(commit_id)]
             try:

@@ -235,7 +235,8 @@ def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> 
     opened = call.lake.repository(repository)
 
     def move() -> Response:
-        return json_response(ref_document(opened.undo(branch, by=call.committer, force=query.force)))
+        moved = opened.undo(branch, by=call.committer, force=query.force, request_id=call.request_key)
+        return json_response(ref_document(moved))
 
     return once(call, move, lambda: None)
 

@@ -41,14 +41,15 @@ class RefVerbs(VerbsBase):
         """
         return self._mover.hard_reset(branch, resolve(ref, self._refs, self._commits).commit_id, by, force=force)
 
-    def undo(self, branch: str, *, by: str = "", force: bool = False) -> Branch:
+    def undo(self, branch: str, *, by: str = "", force: bool = False, request_id: str = "") -> Branch:
         """Move a branch back to where it was before what moved it last, as its reference log has it: a commit, merge, import,
-        hard reset, or an undo itself.
+        hard reset, or an undo itself. With a ``request_id``, a repeated call changes nothing, and returns what the first one did,
+        while the branch was not moved a hundred times since.
 
         Cost: two table reads, and :meth:`hard_reset`. :class:`NotFoundError` if nothing has moved it since it was created, as far
         back as the log goes; :class:`PreconditionError` if it is being moved right now; those of :meth:`hard_reset`.
         """
-        return self._mover.undo(branch, by, force=force)
+        return self._mover.undo(branch, by, force=force, request_id=request_id)
 
     def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
         """Name the commit of ``ref``. Cost and errors as :meth:`create_branch`."""
