@@ -15,6 +15,7 @@ from graveler.functions.queue import OperationMessage, QueueStarter
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
 from graveler.operations.dispatch import Dispatcher
+from graveler.operations.operator import SILENT
 from graveler.operations.store import OperationState
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.functions.conftest import Handler
@@ -81,6 +82,20 @@ def test_an_operation_that_does_not_end_in_time_is_left_for_the_next_run(queue: 
     assert runner.start(repository, "no such kind", b"{}", operation.id).id == operation.id
     assert len(records(queue)) == 2
     runner.close()
+
+
+def test_an_operation_that_the_queue_is_not_told_of_begins_later(
+    queue: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = lake.create_repository("later", "s3://lake/later")
+    untold = Dispatcher(lake.tables, {"dump": QueueStarter(queue + "-gone")})
+    with pytest.raises(UnavailableError, match="begins later by itself"):
+        untold.start(repository, "dump", b"{}")
+    assert records(queue) == []
+    later = time.time() + SILENT + 1
+    monkeypatch.setattr("graveler.lake.clock.time.time", lambda: later)
+    assert maintain_handler()({"source": "aws.events"}, Context())["operations"] == 1
+    assert len(records(queue)) == 1
 
 
 def test_an_operation_of_a_deleted_repository_is_done(lake: Lake) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from graveler.errors import UnavailableError
+from graveler.operations.dispatch import cannot_begin
 from graveler.operations.machine import Task
 from graveler.operations.store import Operation
 
@@ -47,9 +47,9 @@ class ExecutionStarter:
             )
         except ClientError as error:
             if error.response["Error"]["Code"] != _BEGUN:
-                raise _unavailable(operation, error) from error
+                raise cannot_begin(operation, error) from error
         except BotoCoreError as error:
-            raise _unavailable(operation, error) from error
+            raise cannot_begin(operation, error) from error
 
     @cached_property
     def _client(self) -> "StateMachines":
@@ -66,9 +66,3 @@ def execution_name(repository: str, operation: Operation) -> str:
     if not _MADE_HERE.fullmatch(name):
         name = sha256(f"{repository}\0{name}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return f"{name}-{operation.attempt}"
-
-
-def _unavailable(operation: Operation, error: Exception) -> UnavailableError:
-    return UnavailableError(
-        f"operation {operation.id!r} is written down, but nobody can be told to begin: {error}. It begins later by itself"
-    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from graveler.operations.dispatch import cannot_begin
 from graveler.operations.store import Operation
 
 if TYPE_CHECKING:
@@ -36,9 +37,14 @@ class QueueStarter:
         self._queue_url = queue_url
 
     def begin(self, repository: str, operation: Operation) -> None:
-        """One message."""
+        """One message. :class:`UnavailableError` if the queue cannot be reached; the sweep finds the operation, and sends one."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
         message = OperationMessage(repository, operation.id)
-        self._client.send_message(QueueUrl=self._queue_url, MessageBody=msgspec.json.encode(message).decode())
+        try:
+            self._client.send_message(QueueUrl=self._queue_url, MessageBody=msgspec.json.encode(message).decode())
+        except (BotoCoreError, ClientError) as error:
+            raise cannot_begin(operation, error) from error
 
     @cached_property
     def _client(self) -> "Queues":

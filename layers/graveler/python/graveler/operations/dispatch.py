@@ -7,6 +7,7 @@ A function stands still as soon as it has answered, so nothing may be left to it
 from collections.abc import Mapping
 from typing import Protocol
 
+from graveler.errors import UnavailableError
 from graveler.lake.clock import Clock
 from graveler.lake.repository import OpenRepository
 from graveler.operations.operator import Operator
@@ -22,6 +23,13 @@ class Starter(Protocol):
         new needs to begin: an execution named by ``operation.id`` and ``operation.attempt`` will do. Returns at once.
         :class:`graveler.errors.UnavailableError`: then whoever sweeps asks again."""
         ...
+
+
+def cannot_begin(operation: Operation, error: Exception) -> UnavailableError:
+    """What a starter raises that cannot reach those who work."""
+    return UnavailableError(
+        f"operation {operation.id!r} is written down, but nobody can be told to begin: {error}. It begins later by itself"
+    )
 
 
 class Dispatcher(Operator):
