@@ -8,7 +8,9 @@ import pytest
 from graveler.access.permissions import Role
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
+from graveler.lake.repositories import DELETED_PARTITION
 from graveler.retention.garbage import Garbage
+from graveler.storage.tables import Key
 from tests.api.support import Client, EventClient, basic, make_world
 from tests.retention.support import AGE, OffClock
 
@@ -101,6 +103,26 @@ def test_files_of_a_run_are_told_in_pages(client: Client, monkeypatch: pytest.Mo
     for nonsense in ("x", "1", "-1/0", "1/", "0/" + "9" * 5000):
         assert client("GET", f"{REPO}/gc/reports/{run}/files", {"after": nonsense}).status == 400
     assert client("GET", f"{REPO}/gc/reports/none/files").status == 404
+
+
+def test_deleted_repositories_come_in_pages_also_if_the_last_of_one_is_purged() -> None:
+    world = make_world()
+    client = EventClient(world)
+    for name in ("one", "two", "three", "four"):
+        world.lake.create_repository(name, f"local://{name}")
+        world.lake.delete_repository(name)
+    whole = client("GET", "/deleted_repositories").json()["results"]
+    assert {one["name"] for one in whole} == {"one", "two", "three", "four"}
+    found: list[object] = []
+    after = ""
+    while after or not found:
+        page = client("GET", "/deleted_repositories", {"after": after, "amount": 1}).json()
+        found += page["results"]
+        world.lake.tables.delete(Key(DELETED_PARTITION, page["results"][0]["uid"].encode()))
+        after = page["pagination"]["next_offset"]
+    assert found == whole
+    for nonsense in (whole[0]["uid"], "x-1", "1"):
+        assert client("GET", "/deleted_repositories", {"after": nonsense}).status == 400
 
 
 def test_a_purge_goes_on_with_the_same_request(monkeypatch: pytest.MonkeyPatch) -> None:

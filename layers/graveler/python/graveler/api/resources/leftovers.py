@@ -1,16 +1,19 @@
 """What deleted repositories have left: listed, and removed for good. Beyond the field's API."""
 
 import time
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from graveler.api.call import Call
 from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.errors import bad_request
 from graveler.api.queries import PageQuery
 from graveler.api.resources.garbage import GarbageCollectionTally
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import BusyError
+from graveler.lake.repositories import DeletedRepository
 from graveler.retention.leftovers import Leftovers
 
 routes = Routes("deleted repositories")
@@ -50,15 +53,14 @@ class Purge(Struct, frozen=True):
 
 @routes.get("/deleted_repositories", "listDeletedRepositories", Permission.ADMIN, answers={200: DeletedRepositoryList})
 def list_deleted(call: Call, query: PageQuery) -> Response:
-    """List deleted repositories that have left something, the newest first; ``after`` is a uid."""
-    found = [one for one in _leftovers(call).all() if one.name.startswith(query.prefix)]
-    place = next((at for at, one in enumerate(found, 1) if one.uid == query.after), 0)
-    page = found[place : place + query.limit]
-    more = len(found) > place + len(page)
+    """List deleted repositories that have left something, the newest first."""
+    behind = _behind(query.after)
+    found = [one for one in _leftovers(call).all() if one.name.startswith(query.prefix) and behind(one)]
+    page = found[: query.limit]
+    more = len(found) > len(page)
     documents = [DeletedRepositoryDocument(one.uid, one.name, one.namespace, one.at, one.purging) for one in page]
-    return json_response(
-        DeletedRepositoryList(Pagination(more, page[-1].uid if more else "", len(page), MAX_PER_PAGE), documents)
-    )
+    offset = f"{page[-1].at}-{page[-1].uid}" if more else ""
+    return json_response(DeletedRepositoryList(Pagination(more, offset, len(page), MAX_PER_PAGE), documents))
 
 
 @routes.post(
@@ -92,3 +94,14 @@ def purge(call: Call, name: str, body: PurgeCreation) -> Response:
 def _leftovers(call: Call) -> Leftovers:
     lake = call.lake
     return Leftovers(lake.tables, lake.store_of, lake.clock, lake.grace, lake.skew)
+
+
+def _behind(after: str) -> Callable[[DeletedRepository], bool]:
+    """Whether one stands behind a place, also if what stood there is gone. 400 for what is no place."""
+    if not after:
+        return lambda _: True
+    at, dash, uid = after.partition("-")
+    if not dash or not (at.isascii() and at.isdecimal()):
+        raise bad_request(f"after={after[:100]!r} is no place; give what the page before has as next_offset")
+    place = -int(at[:19]), uid
+    return lambda one: (-one.at, one.uid) > place
