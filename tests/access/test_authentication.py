@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graveler.access import failures, verified
 from graveler.access.authentication import COOKIE, Access
 from graveler.access.errors import AuthenticationError, KeyNotFoundError, TooManyFailuresError
-from graveler.access.keys import KeyWithSecret
+from graveler.access.keys import AccessKey, Keys, KeyWithSecret
 from graveler.access.permissions import Identity, Role
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.storage.memory_tables import MemoryTables
@@ -129,6 +129,23 @@ def test_a_revoked_key_ends_at_once_here_and_soon_elsewhere(
             elsewhere.authenticate(credential, None, HERE)
     with pytest.raises(KeyNotFoundError):
         access.revoke(made.key.key_id)
+
+
+def test_a_key_that_is_revoked_while_it_is_verified_ends_at_once_here(
+    access: Access, made: KeyWithSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verify = Keys.verify
+
+    def slow(keys: Keys, key_id: str, secret: str) -> AccessKey | None:
+        found = verify(keys, key_id, secret)
+        access.revoke(key_id)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Keys, "verify", slow)
+        access.authenticate(header_of(made), None, HERE)  # it was good when it was looked at
+    with pytest.raises(AuthenticationError):
+        access.authenticate(header_of(made), None, HERE)
 
 
 def test_the_list_of_keys_leaves_out_the_revoked(access: Access, made: KeyWithSecret) -> None:

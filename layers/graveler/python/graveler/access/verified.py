@@ -33,6 +33,8 @@ class Verified:
         self._clock, self._keep, self._most = clock, keep, entries
         self._secret = token_bytes(32)
         self._entries: dict[bytes, _Entry] = {}
+        self._ended: set[str] = set()
+        """IDs of keys that were revoked here; none comes to life again."""
         self._lock = Lock()
 
     def find(self, credential: str) -> Identity | None:
@@ -46,19 +48,23 @@ class Verified:
     def keep(self, credential: str, identity: Identity, verified: float, expires: float | None = None) -> None:
         """Remember a credential that was good at the time ``verified``, at most until it ``expires``; the oldest one makes room.
 
-        ``verified`` is when the table was asked, not when it answered: a key that was revoked between lives no longer for it.
+        ``verified`` is when the table was asked, not when it answered: a key that was revoked between lives no longer for it, and
+        not at all if that was here.
         """
         until = verified + self._keep if expires is None else min(verified + self._keep, expires)
         digest = self._digest(credential)
         with self._lock:
+            if identity.key_id in self._ended:
+                return
             self._entries.pop(digest, None)
             while len(self._entries) >= self._most:
                 del self._entries[next(iter(self._entries))]
             self._entries[digest] = _Entry(identity, verified, until)
 
     def forget(self, key_id: str) -> None:
-        """Drop all credentials of a key."""
+        """Drop all credentials of a key, for good: it was revoked."""
         with self._lock:
+            self._ended.add(key_id)
             for digest in [found for found, entry in self._entries.items() if entry.identity.key_id == key_id]:
                 del self._entries[digest]
 
