@@ -15,7 +15,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.operations import parted
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.kinds import KINDS
-from graveler.operations.operator import MAX_ATTEMPTS, SILENT, Operator
+from graveler.operations.operator import LONGEST_WAIT, MAX_ATTEMPTS, SILENT, Operator
 from graveler.operations.parted import COMMIT, MERGE, Steps, do_in_parts
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, OperationState, Progress
@@ -269,6 +269,7 @@ def test_the_sweep_begins_dead_operations_again_and_gives_up_after_some_times() 
     operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
     operator.start(world.main, "work", b"", "dead")
     operator.start(world.main, "work", b"", "alive")
+    operations(world).change("dead", lambda now: replace(now, owner="somebody"))
     for attempt in range(2, MAX_ATTEMPTS + 1):
         world.clock.time += SILENT + 1
         operations(world).change("alive", lambda now: replace(now, lease=world.clock.now() + 10))
@@ -282,6 +283,26 @@ def test_the_sweep_begins_dead_operations_again_and_gives_up_after_some_times() 
     assert "died 5 times" in dead.error
     assert operations(world).get("alive").attempt == 1
     assert [attempt for _, name, attempt in starter.begun if name == "dead"] == [1, 2, 3, 4, 5]
+
+
+def test_what_waits_for_its_first_worker_is_begun_again_and_given_up_only_after_hours() -> None:
+    """Behind many others in a queue: nobody has died of it."""
+    world, starter = World(), Noted()
+    operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
+    operator.start(world.main, "work", b"", "op")
+    for attempt in range(2, 3 * MAX_ATTEMPTS):
+        world.clock.time += 900
+        assert operator.sweep(world.main) == 1
+        assert (operations(world).get("op").state, starter.begun[-1]) == (
+            OperationState.RUNNING,
+            ("repo", "op", attempt),
+        )
+    world.clock.time += LONGEST_WAIT
+    assert operator.sweep(world.main) == 1
+    found = operations(world).get("op")
+    assert (found.state, found.error_kind) == (OperationState.FAILED, "UnavailableError")
+    assert "nobody has begun to work on it in 12 hours" in found.error
+    assert operator.sweep(world.main) == 0
 
 
 def test_who_serves_a_lake_ends_what_a_dead_process_began() -> None:

@@ -20,6 +20,9 @@ MAX_ATTEMPTS: Final = 5
 SILENT: Final = 60.0
 """Seconds without a sign, after a claim ran out or before the first one, from which on an operation is dead."""
 
+LONGEST_WAIT: Final = 12 * 3600.0
+"""Seconds for which an operation may wait, in a queue behind others, say, for somebody to begin for the first time."""
+
 
 class Operator(ABC):
     """Starts operations of the given ``kinds``. ``tables`` is the lake's. Safe to share between threads."""
@@ -87,14 +90,15 @@ class Operator(ABC):
         return operation
 
     def sweep(self, repository: OpenRepository) -> int:
-        """Find operations whose workers died: those that were begun often are marked as failed, others begin again. How many
-        there were. One table read for each thousand operations; two and two writes for each dead one."""
+        """Find operations whose workers died: those that were begun often are marked as failed, others begin again, as do those
+        for which nobody has come. How many there were. One table read for each thousand operations; two and two writes for each
+        dead one."""
         dead = 0
         for operation in self._operations(repository).all():
             if operation.is_finished or not self._is_dead(operation, SILENT):
                 continue
             dead += 1
-            if operation.attempt >= MAX_ATTEMPTS:
+            if operation.attempt >= MAX_ATTEMPTS and not self._waits(operation):
                 self._give_up(repository, operation)
             else:
                 self._begin_again(repository, operation, SILENT)
@@ -157,8 +161,14 @@ class Operator(ABC):
             self._begin(repository, adopted)
         return adopted
 
+    def _waits(self, operation: Operation) -> bool:
+        """Has nobody worked on it yet, so that nobody died of it, and is there time?"""
+        return not operation.owner and self._clock.now() - operation.created < LONGEST_WAIT
+
     def _give_up(self, repository: OpenRepository, operation: Operation) -> None:
         why = f"its workers died {operation.attempt} times; the logs say of what. Nothing was changed; start it again"
+        if not operation.owner:
+            why = f"nobody has begun to work on it in {LONGEST_WAIT / 3600:.0f} hours; see who should. Start it again"
 
         def fail(now: Operation) -> Operation | None:
             if now.is_finished or now.attempt != operation.attempt or not self._is_dead(now, SILENT):
