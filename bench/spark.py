@@ -1,20 +1,22 @@
 """``python -m bench.spark``: what the data pipeline costs: an import beside the bare sort of the same rows, reading, differences.
 
 Needs ``.venv-spark`` (`make spark-tools`). Everything runs in Spark's local mode on two cores. The bare sort is the same job
-without what graveler does: the same columns of the listing, partitioned by ranges of the keys and sorted within, and thrown away.
+without what graveler does: the same columns of the listing, partitioned by ranges of the keys and sorted within, and thrown away,
+by Java, or by the Python workers that an import's rows go to.
 Seconds are of the clock; CPU is that of Spark's JVM and its Python workers, which other programs on the machine do not disturb.
 """
 
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
@@ -22,7 +24,7 @@ import graveler.spark
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
-from graveler.spark.importing import ImportReport, import_listing
+from graveler.spark.importing import ROWS, ImportReport, import_listing
 from graveler.spark.listing import canonical
 from graveler.spark.session import local_session
 
@@ -41,13 +43,16 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--objects", type=int, default=1_000_000, help="rows of the listing (default %(default)s)")
-    parser.add_argument("--partitions", type=int, help="tasks (default: one for a million rows, two at least)")
+    parser.add_argument("--partitions", type=int, help="tasks (default: those of an import, two at least)")
     parser.add_argument("--repeat", type=int, default=3, help="timed runs of each (default %(default)s)")
     parser.add_argument("--changes", type=int, default=1_000_000, help="differing objects (default %(default)s)")
+    parser.add_argument("--import-only", action="store_true", help="neither the bare sort, nor reading and comparing")
     parser.add_argument("--memory", default="4g", help="of Spark's JVM (default %(default)s)")
     parser.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where listings and lakes go")
     arguments = parser.parse_args()
-    spark = local_session("graveler bench", cores=2, spark__driver__memory=arguments.memory)
+    spark = local_session(
+        "graveler bench", cores=2, spark__driver__memory=arguments.memory, spark__ui__showConsoleProgress="false"
+    )
     spark.sparkContext.setLogLevel("ERROR")
     try:
         measure(spark, arguments)
@@ -58,7 +63,7 @@ def main() -> None:
 def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     """Print a line for each thing measured."""
     count: int = arguments.objects
-    partitions: int = arguments.partitions or max(2, -(-count // 1_000_000))
+    partitions: int = arguments.partitions or max(2, -(-count // ROWS))
     listing = listing_of(spark, arguments.folder, count)
     folder = arguments.folder / "spark-lake"
     rmtree(folder, ignore_errors=True)
@@ -70,35 +75,35 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     print("| what | seconds | CPU seconds | a second | CPU µs each | |")
     print("|---|---:|---:|---:|---:|---|")
     files = range_files(repository)
-    sorts: list[Cost] = []
-    imports: list[Cost] = []
+    jobs: dict[str, Callable[[], object]] = {
+        "bare range partition and sort": lambda: bare(listing, partitions),
+        "the same, its rows handed to Python workers": lambda: handed_over(listing, partitions),
+    }
     reports: list[ImportReport] = []
+    jobs["import, from the listing to the commit"] = lambda: reports.append(
+        import_listing(spark, repository, "main", listing, OPTIONS, partitions=partitions)
+    )
+    if arguments.import_only:
+        jobs = dict([jobs.popitem()])
+    costs: dict[str, list[Cost]] = {what: [] for what in jobs}
     for _ in range(arguments.repeat):  # by turns, so that what disturbs one disturbs the other
-        sorts.append(timed(lambda: bare(listing, partitions)))
-        imports.append(
-            timed(
-                lambda: reports.append(
-                    import_listing(spark, repository, "main", listing, OPTIONS, partitions=partitions)
-                )
-            )
-        )
-    sort, whole = middle(sorts), middle(imports)
+        for what, job in jobs.items():
+            costs[what].append(timed(job))
+    *sorts, (what, whole) = ((what, middle(cost)) for what, cost in costs.items())
+    for name, cost in sorts:
+        line(name, cost, count)
+    ratios = (f"{cost.seconds / whole.seconds:.2f} ({cost.cpu / whole.cpu:.2f} by CPU)" for _, cost in sorts)
+    line(what, whole, count, " and ".join(ratios) + " × the speed of these" if sorts else "")
     built = reports[-1].built
     assert built is not None
-    line("bare range partition and sort", sort, count)
-    line(
-        "import, from the listing to the commit",
-        whole,
-        count,
-        f"{sort.seconds / whole.seconds:.2f} × the sort's speed ({sort.cpu / whole.cpu:.2f} by CPU)",
-    )
     joins = median(report.built.join_seconds for report in reports if report.built is not None)
     share = joins / whole.seconds
     print(f"| joining {partitions} subtrees | {joins:.2f} | | | | {share:.1%} of the import; {built.ranges} ranges |")
     written = range_files(repository) - files  # the repetitions write the same ones
     print(f"| range files written | | | | | {written}: those of the tree, and {written - built.ranges} at seams |")
-    print(f"| Python workers | | | | | at most {peak_of_workers() >> 20} MiB each |")
-    read_and_compare(spark, repository, listing, count, arguments.changes, arguments.repeat)
+    print(f"| Python workers | | | | | at most {peak_of_workers() >> 20} MiB each |", flush=True)
+    if not arguments.import_only:
+        read_and_compare(spark, repository, listing, count, arguments.changes, arguments.repeat)
 
 
 def range_files(repository: OpenRepository) -> int:
@@ -129,6 +134,17 @@ def bare(listing: DataFrame, partitions: int) -> None:
     rows, columns = canonical(listing, OPTIONS, "local://bench", "listing", 0)
     ordered = rows.repartitionByRange(partitions, columns.name).sortWithinPartitions(columns.name)
     ordered.write.format("noop").mode("overwrite").save()
+
+
+def handed_over(listing: DataFrame, partitions: int) -> None:
+    """As :func:`bare`, but the rows go where an import's go, and are thrown away there."""
+    rows, columns = canonical(listing, OPTIONS, "local://bench", "listing", 0)
+    ordered = rows.repartitionByRange(partitions, columns.name).sortWithinPartitions(columns.name)
+
+    def throw_away(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"rows": [sum(batch.num_rows for batch in batches)]})
+
+    assert sum(row.rows for row in ordered.mapInArrow(throw_away, "rows long").collect()) > 0
 
 
 def read_and_compare(

@@ -47,7 +47,7 @@ from graveler.spark.failures import spark_errors
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.leases import held
-from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
+from graveler.spark.slices import KeyRange, TwoSlices, pairs
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_object_key
 from graveler.storage.objects import ObjectMissingError, Objects
@@ -55,7 +55,7 @@ from graveler.tree.diff import diff
 from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree
 
-OBJECTS_PER_TASK: Final = TASK_ROWS // 100
+OBJECTS_PER_TASK: Final = 1_000
 """Objects that a task copies, unless the caller says otherwise: some seconds' work."""
 LEASE: Final = ".graveler-export-lease"
 """The object beside the marker that keeps others out while an export is going on."""

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
     from graveler.spark.served import ServedRepository
 
-ROWS: Final = 1_000_000
-"""Of a partition, unless the caller says how many partitions there are."""
+ROWS: Final = 2_000_000
+"""Of a partition, unless the caller says how many partitions there are: some seconds' work of a task, and few seams."""
 _SHOWN: Final = 3
 
 
