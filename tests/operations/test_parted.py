@@ -290,19 +290,34 @@ def test_what_waits_for_its_first_worker_is_begun_again_and_given_up_only_after_
     world, starter = World(), Noted()
     operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
     operator.start(world.main, "work", b"", "op")
-    for attempt in range(2, 3 * MAX_ATTEMPTS):
+    for number in range(2, 3 * MAX_ATTEMPTS):
         world.clock.time += 900
         assert operator.sweep(world.main) == 1
-        assert (operations(world).get("op").state, starter.begun[-1]) == (
-            OperationState.RUNNING,
-            ("repo", "op", attempt),
-        )
+        assert operations(world).get("op").state is OperationState.RUNNING
+        assert starter.begun[-1] == ("repo", "op", min(number, 3))
+        assert len(starter.begun) == number
     world.clock.time += LONGEST_WAIT
-    assert operator.sweep(world.main) == 1
+    while operator.sweep(world.main):
+        world.clock.time += SILENT
     found = operations(world).get("op")
-    assert (found.state, found.error_kind) == (OperationState.FAILED, "UnavailableError")
+    assert (found.state, found.error_kind, found.attempt) == (OperationState.FAILED, "UnavailableError", MAX_ATTEMPTS)
     assert "nobody has begun to work on it in 12 hours" in found.error
-    assert operator.sweep(world.main) == 0
+
+
+def test_what_has_waited_for_long_is_tried_several_times_all_the_same() -> None:
+    world, starter = World(), Noted()
+    operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
+    operator.start(world.main, "work", b"", "op")
+    for _ in range(2 * MAX_ATTEMPTS):
+        world.clock.time += 900
+        operator.sweep(world.main)
+    operations(world).change("op", lambda now: replace(now, owner="the first", lease=world.clock.now() + 10))
+    before = len(starter.begun)
+    while operations(world).get("op").state is OperationState.RUNNING:
+        world.clock.time += 900
+        operator.sweep(world.main)
+    assert [attempt for *_, attempt in starter.begun[before:]] == [4, 5]
+    assert "died 5 times" in operations(world).get("op").error
 
 
 def test_who_serves_a_lake_ends_what_a_dead_process_began() -> None:

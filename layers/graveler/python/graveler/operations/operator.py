@@ -23,6 +23,9 @@ SILENT: Final = 60.0
 LONGEST_WAIT: Final = 12 * 3600.0
 """Seconds for which an operation may wait, in a queue behind others, say, for somebody to begin for the first time."""
 
+_UNSEEN: Final = 3
+"""Attempts that may pass while it waits: the others are left to those who work on it."""
+
 
 class Operator(ABC):
     """Starts operations of the given ``kinds``. ``tables`` is the lake's. Safe to share between threads."""
@@ -98,7 +101,9 @@ class Operator(ABC):
             if operation.is_finished or not self._is_dead(operation, SILENT):
                 continue
             dead += 1
-            if operation.attempt >= MAX_ATTEMPTS and not self._waits(operation):
+            if self._waits(operation) and operation.attempt >= _UNSEEN:
+                self._begin(repository, operation)  # word of the same attempt, which may have been lost
+            elif operation.attempt >= MAX_ATTEMPTS:
                 self._give_up(repository, operation)
             else:
                 self._begin_again(repository, operation, SILENT)
