@@ -1,6 +1,7 @@
 """Nothing that a client can send makes a server error, on any route, and every refusal is a documented one."""
 
 import os
+from contextlib import suppress
 from secrets import token_hex
 from typing import Any
 
@@ -12,6 +13,10 @@ from hypothesis import strategies as st
 from graveler.api.resources import GROUPS
 from graveler.api.routing import Route, Router
 from tests.api.support import EventClient, World, make_world, segment
+
+with suppress(ModuleNotFoundError):
+    # It brings NumPy, which Hypothesis looks for: no operation's thread is to be in the midst of importing it then.
+    import pyarrow.parquet  # noqa: F401
 
 ROUTES = Router(GROUPS).routes
 EXAMPLES = int(os.environ.get("GRAVELER_REQUESTS", "10"))
