@@ -22,6 +22,7 @@ from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
 from graveler.tree import sstable
 from graveler.tree.apply import apply
+from graveler.tree.block import ZSTD_LEVEL
 from graveler.tree.diff import diff
 from graveler.tree.files import METARANGES, TreeStore
 from graveler.tree.ids import MemoryNotes
@@ -148,9 +149,10 @@ def blocks_table(folder: Path, paths: list[bytes]) -> str:
     chance = random.Random(5)
     zstd, plain = DBCompressionType.zstd(), DBCompressionType.none()
     trials = [
-        (f"{size >> 10} KiB, zstd", size, zstd, 3, 16) for size in (4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10)
+        (f"{size >> 10} KiB, zstd", size, zstd, ZSTD_LEVEL, 16)
+        for size in (4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10)
     ]
-    trials += [(f"16 KiB, zstd level {level}", 16 << 10, zstd, level, 16) for level in (1, 9)]
+    trials += [(f"16 KiB, zstd level {level}", 16 << 10, zstd, level, 16) for level in (1, 3, 9)]
     trials += [("16 KiB, not compressed", 16 << 10, plain, 0, 16)]
     lines = [
         "| blocks | bytes a record | write | scan | look up one record, block not in memory |",

@@ -218,7 +218,7 @@ def import_one(run: Run) -> None:
 @row("import, two processes")
 def import_two(run: Run) -> None:
     run.amount = sum(1 for _ in keys.read(run.keys_file))
-    parts = [partial(records, run.keys_file, start, stop) for start, stop in keys.parts(run.keys_file, 4)]
+    parts = [partial(records, run.keys_file, start, stop) for start, stop in keys.parts(run.keys_file, 2)]
     source = ImportSource(b"", is_prefix=True, records=partial(records, run.keys_file), parts=lambda: parts)
     for number in range(min(3, run.repeat)):
         folder = run.folder.with_name(f"parallel-{number}")

@@ -25,7 +25,7 @@ _PROPERTIES: Final[Mapping[bytes, bytes]] = {
     b"rocksdb.column.family.id": number((1 << 31) - 1),
     b"rocksdb.comparator": b"leveldb.BytewiseComparator",
     b"rocksdb.compression": b"ZSTD",
-    b"rocksdb.compression_options": b"window_bits=-14; level=32767; strategy=0; max_dict_bytes=0; zstd_max_train_bytes=0; "
+    b"rocksdb.compression_options": b"window_bits=-14; level=-1; strategy=0; max_dict_bytes=0; zstd_max_train_bytes=0; "
     b"enabled=0; max_dict_buffer_bytes=0; use_zstd_dict_trainer=1; ",
     b"rocksdb.creating.db.identity": b"graveler",
     b"rocksdb.creation.time": number(0),

@@ -27,7 +27,8 @@ SEQUENCE: Final = b"\x01" + bytes(7)
 SEQUENCE_SIZE: Final = len(SEQUENCE)
 
 _PLAIN, _ZSTD = 0, 7
-_ZSTD_LEVEL: Final = 3
+ZSTD_LEVEL: Final = -1
+"""Of what is written; every level can be read."""
 """RocksDB's default."""
 _MAX_BLOCK: Final = 1 << 26
 _NUMBER: Final = Layout("<I")
@@ -44,7 +45,7 @@ class _Zstd(local):
     """A compressor and a decompressor for each thread: they must not be shared by two at a time."""
 
     def __init__(self) -> None:
-        self.compress = ZstdCompressor(level=_ZSTD_LEVEL).compress
+        self.compress = ZstdCompressor(level=ZSTD_LEVEL).compress
         self.decompress = ZstdDecompressor().decompress
 
 

@@ -28,6 +28,7 @@ from graveler.tree.block import (
     END_SIZE,
     RESTART_INTERVAL,
     SEQUENCE_SIZE,
+    ZSTD_LEVEL,
     MalformedTableError,
     Records,
     count_entries,
@@ -52,6 +53,8 @@ FOOTER_SIZE: Final = 53
 """Checksum type, two handles, padding, version and magic."""
 XXH3: Final = 4
 PROPERTIES: Final = b"rocksdb.properties"
+_WINDOW_BITS: Final = -14
+"""RocksDB's own, which zstd does not ask for."""
 _VALUE_BYTES: Final = b"rocksdb.raw.value.size"
 _WORTH_PARSING: Final = 12
 """So many keys are found faster in all of a block's records than one by one."""
@@ -64,6 +67,7 @@ def _options() -> "Options":
 
     options = Options(raw_mode=True)
     options.set_compression_type(DBCompressionType.zstd())
+    options.set_compression_options(_WINDOW_BITS, ZSTD_LEVEL, 0, 0)
     blocks = BlockBasedOptions()
     blocks.set_block_size(BLOCK_SIZE)
     blocks.set_block_restart_interval(RESTART_INTERVAL)
