@@ -16,7 +16,6 @@ from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.deadline import SKEW
-from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import (
     KnownRepository,
     Repositories,
@@ -131,6 +130,8 @@ class Lake:
         :class:`InvalidError` for names, parameters, and a namespace that belongs to another repository; :class:`BusyError`
         for one in which another is being created.
         """
+        from graveler.lake.publish import COMMITS_FOLDER  # not on the path of a cold start
+
         check_repository(name)
         check_branch(default_branch)
         now = self.clock.now()

@@ -9,36 +9,36 @@ import msgspec
 
 from graveler.errors import InvalidError
 from graveler.lake.addresses import DataNames
-from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import GRACE, Clock
-from graveler.lake.commit import Committer
-from graveler.lake.create import Creator
 from graveler.lake.deadline import SKEW, Deadlines
-from graveler.lake.joint import JointStager
-from graveler.lake.landing import Lander
-from graveler.lake.publish import Publisher
 from graveler.lake.reading import RepositoryReader
 from graveler.lake.repositories import KnownRepository
-from graveler.lake.reset import Resetter
-from graveler.lake.sealing import Sealer
-from graveler.lake.settings import SettingsKeeper
-from graveler.lake.sides import Sides
 from graveler.lake.stage import Stager
-from graveler.lake.uploads import Uploads
 from graveler.model import ObjectEntry
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 from graveler.tree.files import TreeFiles, TreeStore
 
 if TYPE_CHECKING:
+    from graveler.lake.clean_heads import CleanHeads
+    from graveler.lake.commit import Committer
     from graveler.lake.copying import Copier
+    from graveler.lake.create import Creator
     from graveler.lake.importing.importer import Importer
+    from graveler.lake.joint import JointStager
+    from graveler.lake.landing import Lander
     from graveler.lake.merge import Merger
     from graveler.lake.move import Mover
+    from graveler.lake.publish import Publisher
     from graveler.lake.ready import ReadyCommitter
     from graveler.lake.replay import Replayer
+    from graveler.lake.reset import Resetter
     from graveler.lake.rewrite import Rewriter
+    from graveler.lake.sealing import Sealer
+    from graveler.lake.settings import SettingsKeeper
+    from graveler.lake.sides import Sides
     from graveler.lake.three_way import ThreeWayLander
+    from graveler.lake.uploads import Uploads
 
 
 class VerbsBase(RepositoryReader):
@@ -64,37 +64,98 @@ class VerbsBase(RepositoryReader):
         self._tables = tables
         self._clock = clock
         self._known = known
-        uid, split = known.repository.uid, known.repository.split
-        self._names = DataNames(uid, known.secret, grace / 2)
-        self._uploads = Uploads(objects, known.repository.namespace, self._names, clock.now)
+        self._names = DataNames(known.repository.uid, known.secret, grace / 2)
         self._stager = Stager(self._branches, self._staged, clock)
-        self._creator = Creator(tables, self._refs, self._branches, self._staged, self._trees, clock)
-        self._joint = JointStager(tables, self._refs, self._branches, self._staged, clock)
-        sealer = Sealer(tables, self._refs, self._branches, self._staged, self._outcomes, clock)
-        self._resetter = Resetter(tables, self._refs, self._branches, self._staged, sealer, clock)
-        publisher = Publisher(uid, tables, objects, self._refs, self._commits, self._branches)
-        heads = CleanHeads(self._branches, self._staged, sealer, publisher, self._trees, clock)
-        self._committer = Committer(
-            split,
+
+    # Who does what most readers never ask for: its modules are loaded when it is first needed.
+
+    @cached_property
+    def _uploads(self) -> "Uploads":
+        from graveler.lake.uploads import Uploads
+
+        return Uploads(self._objects, self._known.repository.namespace, self._names, self._clock.now)
+
+    @cached_property
+    def _creator(self) -> "Creator":
+        from graveler.lake.create import Creator
+
+        return Creator(self._tables, self._refs, self._branches, self._staged, self._trees, self._clock)
+
+    @cached_property
+    def _joint(self) -> "JointStager":
+        from graveler.lake.joint import JointStager
+
+        return JointStager(self._tables, self._refs, self._branches, self._staged, self._clock)
+
+    @cached_property
+    def _sealer(self) -> "Sealer":
+        from graveler.lake.sealing import Sealer
+
+        return Sealer(self._tables, self._refs, self._branches, self._staged, self._outcomes, self._clock)
+
+    @cached_property
+    def _resetter(self) -> "Resetter":
+        from graveler.lake.reset import Resetter
+
+        return Resetter(self._tables, self._refs, self._branches, self._staged, self._sealer, self._clock)
+
+    @cached_property
+    def _publisher(self) -> "Publisher":
+        from graveler.lake.publish import Publisher
+
+        return Publisher(
+            self._known.repository.uid, self._tables, self._objects, self._refs, self._commits, self._branches
+        )
+
+    @cached_property
+    def _heads(self) -> "CleanHeads":
+        from graveler.lake.clean_heads import CleanHeads
+
+        return CleanHeads(self._branches, self._staged, self._sealer, self._publisher, self._trees, self._clock)
+
+    @cached_property
+    def _committer(self) -> "Committer":
+        from graveler.lake.commit import Committer
+
+        return Committer(
+            self._known.repository.split,
             self._commits,
             self._branches,
             self._staged,
             self._outcomes,
-            sealer,
-            publisher,
+            self._sealer,
+            self._publisher,
             self._trees,
-            clock,
+            self._clock,
             self._deadlines,
         )
-        lander = Lander(heads, publisher, self._trees, clock, self._deadlines)
-        sides = Sides(self._refs, self._commits, self._branches, self._codec, self._trees)
-        self._heads, self._sealer, self._publisher = heads, sealer, publisher
-        self._sides, self._lander = sides, lander
-        self._settings = SettingsKeeper(
-            known.repository, tables, self._refs, self._branches, self._staged, self._outcomes, publisher, clock
-        )
 
-    # Who does what most readers never ask for: its modules are loaded when it is first needed.
+    @cached_property
+    def _lander(self) -> "Lander":
+        from graveler.lake.landing import Lander
+
+        return Lander(self._heads, self._publisher, self._trees, self._clock, self._deadlines)
+
+    @cached_property
+    def _sides(self) -> "Sides":
+        from graveler.lake.sides import Sides
+
+        return Sides(self._refs, self._commits, self._branches, self._codec, self._trees)
+
+    @cached_property
+    def _settings(self) -> "SettingsKeeper":
+        from graveler.lake.settings import SettingsKeeper
+
+        return SettingsKeeper(
+            self._known.repository,
+            self._tables,
+            self._refs,
+            self._branches,
+            self._staged,
+            self._outcomes,
+            self._publisher,
+            self._clock,
+        )
 
     @cached_property
     def _mover(self) -> "Mover":
