@@ -22,6 +22,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.spark import joining
 from graveler.spark.importing import BadRowsError, import_listing
 from graveler.tree.writer import join
+from tests.spark.conftest import SPARK_4
 from tests.spark.listings import (
     BASE,
     Row,
@@ -160,6 +161,24 @@ def test_addresses_alone(spark: SparkSession, repository: OpenRepository) -> Non
     import_listing(spark, repository, "main", frame, options, partitions=2)
     entries = list(repository.objects("main"))
     assert {entry.path: entry.address for entry in entries} == {"d/1": "s3://b/t/1", "d/2": "s3://b/t/2"}
+
+
+def test_names_that_are_no_text_are_bad_rows(spark: SparkSession, repository: OpenRepository) -> None:
+    names = [b"a", b"B", "é".encode(), b"Z\xff", b"b"]
+    frame = spark.createDataFrame([(bytearray(name), 1, "00") for name in names], "key binary, size long, etag string")
+    report = import_listing(spark, repository, "main", frame, ListingOptions(base=BASE), partitions=2, max_bad_rows=1)
+    assert report.built is not None
+    assert [(row.name, "UTF-8" in row.why) for row in report.built.samples] == [("Z\\xff", True)]
+    assert [entry.path for entry in repository.objects("main")] == ["B", "a", "b", "é"]
+
+
+@pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no collations")
+def test_a_collation_of_the_listing_orders_nothing(spark: SparkSession, repository: OpenRepository) -> None:
+    frame = spark.createDataFrame(
+        [(name, 1, "00") for name in "aBcDeF"], "key string collate utf8_lcase, size long, etag string"
+    )
+    import_listing(spark, repository, "main", frame, ListingOptions(base=BASE), partitions=2)
+    assert "".join(entry.path for entry in repository.objects("main")) == "BDFace"
 
 
 def test_bad_rows_fail_the_import_or_are_left_out_and_told(spark: SparkSession, repository: OpenRepository) -> None:

@@ -90,16 +90,16 @@ class Columns(Struct, frozen=True):
         inside = self.namespace.rstrip("/") + "/"
         return RowReader(ListingFile(Path(self.label)), self, self.rules, codec, inside, self.default_mtime)
 
-    def raw(self, key: bytes) -> bytes:
+    def raw(self, key: bytes) -> str:
         """What the listing calls the object with this key in the lake."""
-        return self.rules.source.encode() + key[len(self.rules.destination.encode()) :]
+        return self.rules.source + key[len(self.rules.destination.encode()) :].decode()
 
 
 def canonical(
     listing: DataFrame, options: ListingOptions, namespace: str, label: str, default_mtime: int
 ) -> tuple[DataFrame, Columns]:
-    """The rows of a listing that count, in columns named by what they mean: ``key`` or ``physical_address`` (binary, first) and
-    what else there is. No job is run.
+    """The rows of a listing that count, in columns named by what they mean: ``key`` or ``physical_address`` (first) and what
+    else there is. No job is run.
 
     Columns are recognised as :class:`graveler.lake.importing.object_listing.ObjectListing` does.
     :class:`graveler.lake.importing.listing_files.ListingError` for missing ones, and two for the same.
@@ -134,7 +134,7 @@ def canonical(
         selected.append(sql.coalesce(*problems).alias(PROBLEM))
     rows = listing.filter(counts).select(*selected)
     if options.source:
-        begins = sql.startswith(rows[columns.name], sql.lit(options.source.encode()))
+        begins = sql.startswith(rows[columns.name], sql.lit(options.source))
         rows = rows.filter(sql.coalesce(begins, sql.lit(True)))
     return rows, columns
 
@@ -167,9 +167,10 @@ def _boolean(value: Column, kind: DataType) -> Column:
 
 
 def _typed(meaning: str, value: Column, kind: DataType) -> Column:
-    """A column as the reader of rows takes it: names as bytes, numbers as 64 bits, times as Unix seconds, metadata as JSON."""
+    """A column as the reader of rows takes it: numbers as 64 bits, times as Unix seconds, metadata as JSON. Names are text,
+    ordered by its bytes: Spark sorts texts where they lie, and copies binary values whenever it compares two."""
     if meaning in (KEY, ADDRESS):
-        return value.cast(BinaryType())
+        return value.cast(StringType())
     if isinstance(kind, IntegralType) or (isinstance(kind, DecimalType) and kind.scale == 0):
         return value.cast("long")
     if isinstance(kind, TimestampType):

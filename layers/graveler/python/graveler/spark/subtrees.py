@@ -182,7 +182,7 @@ class _Rows:
         """Keys, packed bytes, and record IDs where they are known. Of rows with one key, the one with the latest time wins; of
         several such, the one whose record is the greatest, so that the order in which they come does not matter."""
         held: Part | None = None
-        for batch in batches:
+        for batch in map(self._with_binary_names, batches):
             keys, packed, ids = self._plain.encode(batch) or (*self._records(batch), None)
             if not keys:
                 continue
@@ -197,6 +197,15 @@ class _Rows:
                 yield keys, packed, None if ids is None else ids[:-ID_BYTES]
         if held is not None:
             yield held
+
+    def _with_binary_names(self, batch: arrow.RecordBatch) -> arrow.RecordBatch:
+        """Spark calls text what need not be UTF-8. No copy."""
+        names = batch.schema.names
+        columns = [
+            column.cast(arrow.binary()) if name == self._name else column
+            for name, column in zip(names, batch.columns, strict=True)
+        ]
+        return arrow.RecordBatch.from_arrays(columns, names=names)
 
     def _latest(self, keys: list[bytes], packed: list[bytes]) -> tuple[list[bytes], list[bytes]]:
         some_keys: list[bytes] = []
