@@ -24,7 +24,7 @@ import graveler.spark
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
-from graveler.spark.importing import ROWS, ImportReport, import_listing
+from graveler.spark.importing import ImportReport, import_listing, partitions_of
 from graveler.spark.listing import canonical
 from graveler.spark.session import local_session
 
@@ -43,7 +43,7 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--objects", type=int, default=1_000_000, help="rows of the listing (default %(default)s)")
-    parser.add_argument("--partitions", type=int, help="tasks (default: those of an import, two at least)")
+    parser.add_argument("--partitions", type=int, help="tasks (default: those of an import)")
     parser.add_argument("--repeat", type=int, default=3, help="timed runs of each (default %(default)s)")
     parser.add_argument("--changes", type=int, default=1_000_000, help="differing objects (default %(default)s)")
     parser.add_argument("--import-only", action="store_true", help="neither the bare sort, nor reading and comparing")
@@ -63,7 +63,7 @@ def main() -> None:
 def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     """Print a line for each thing measured."""
     count: int = arguments.objects
-    partitions: int = arguments.partitions or max(2, -(-count // ROWS))
+    partitions: int = arguments.partitions or partitions_of(count, spark.sparkContext.defaultParallelism)
     listing = listing_of(spark, arguments.folder, count)
     folder = arguments.folder / "spark-lake"
     rmtree(folder, ignore_errors=True)

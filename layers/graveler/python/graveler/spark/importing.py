@@ -179,9 +179,7 @@ class _Work:
         oldest = float("inf")
         if self._checkpoint is not None:
             before, oldest = self._checkpoint.read(self._repository.clock.now() - self._repository.grace / 4)
-        partitions = self._partitions or max(
-            ceil(self._rows.count() / ROWS), self._spark.sparkContext.defaultParallelism
-        )
+        partitions = self._partitions or partitions_of(self._rows.count(), self._spark.sparkContext.defaultParallelism)
         built = self._build(spans_of(before), partitions)
         built_at = time.monotonic()
         samples = [row for task in built for row in task.samples][:SAMPLES]
@@ -233,6 +231,11 @@ class _Work:
         task = SubtreeTask(store, split, self._columns, token_hex(8), spans, self._checkpoint)
         sorted_rows = rows.repartitionByRange(partitions, name).sortWithinPartitions(name)
         return [unpack(row.result) for row in sorted_rows.mapInArrow(_mapper(task), SCHEMA).collect()]
+
+
+def partitions_of(rows: int, cores: int) -> int:
+    """How many partitions so many rows are sorted in: :data:`ROWS` or fewer in each, if they are even; as many for each core."""
+    return ceil(max(rows, 1) / ROWS / cores) * cores
 
 
 def _mapper(task: SubtreeTask) -> Mapper:

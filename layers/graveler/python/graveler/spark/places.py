@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TASK_MEMORY: Final = 48 << 20
 """Bytes of files of trees that a task keeps at hand."""
 
+_WRITES_AT_ONCE: Final = 4
+"""Files that a task has under way to the object store while it makes the next one."""
+
 PLACE_OPTIONS: Final = ("lake", "tables", "objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url")
 """What :func:`place_of` reads."""
 
@@ -79,6 +82,7 @@ def served_place_of(options: Mapping[str, object]) -> LakePlace | ServedLake:
 def task_store(repository: Files) -> TreeStore:
     """Where tasks read and write the files of the repository's trees. Picklable; makes its clients anew in each process, and
     knows no table and no cache of the driver's."""
-    store = TreeStore(ImmutableFiles(repository.namespace, None, repository.grace), notes=NoNotes())
+    files = ImmutableFiles(repository.namespace, None, repository.grace)
+    store = TreeStore(files, notes=NoNotes(), writes_at_once=_WRITES_AT_ONCE)
     store.limit(TASK_MEMORY)
     return store
