@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from graveler.errors import InvalidError
 from graveler.model import ChangeType
 from graveler.places import ServedLake
+from graveler.spark.ahead import read_ahead
 from graveler.spark.columns import BATCH_ROWS, OBJECT, RecordColumns, paths
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, reached
@@ -55,9 +56,10 @@ def diff(
 def read_differences(part: TwoSlices, namespace: str) -> Iterator[pa.RecordBatch]:
     """What a task does. One object read for each range that differs."""
     columns = RecordColumns(namespace)
-    found = differences(part.left, part.right, part.keys.start, part.keys.end)
-    while some := list(islice(found, BATCH_ROWS)):
-        yield _batch(columns, some)
+    with read_ahead(part.left, part.right) as (left, right):
+        found = differences(left, right, part.keys.start, part.keys.end)
+        while some := list(islice(found, BATCH_ROWS)):
+            yield _batch(columns, some)
 
 
 def _batch(columns: RecordColumns, some: Sequence[Difference]) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from graveler.errors import InvalidError
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
 from graveler.places import ServedLake
+from graveler.spark.ahead import read_ahead
 from graveler.spark.columns import OBJECT, RecordColumns
 from graveler.spark.conditions import keys_where
 from graveler.spark.failures import spark_errors
@@ -103,7 +104,8 @@ def plan_objects(
 
 def read_objects(part: Slice, namespace: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """What a task does: the rows of its ranges. One object read for each range."""
-    return RecordColumns(namespace).batches(part.tree.blocks(part.keys.start, part.keys.end), columns)
+    with read_ahead(part.tree) as (tree,):
+        yield from RecordColumns(namespace).batches(tree.blocks(part.keys.start, part.keys.end), columns)
 
 
 def object_schema(columns: Sequence[str]) -> pa.Schema:

@@ -121,6 +121,17 @@ class TreeStore:
             self._can_send = found.can(self)
         return found if self._can_send else None
 
+    def through(self, way: "Callable[[TreeFiles], TreeFiles]") -> "TreeStore":
+        """A store of the same files, which come and go by ``way``; keeps as much at hand, and shares nothing that is."""
+        return _restore(
+            way(self._files),
+            self._scratch,
+            self._max_open_bytes,
+            self._max_block_bytes,
+            self.notes.notes,
+            self.writes_at_once,
+        )
+
     @property
     def scratch(self) -> Path:
         """Folder for files that are being written."""
