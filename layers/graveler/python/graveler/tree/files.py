@@ -65,7 +65,7 @@ class TreeStore:
         *,
         scratch: Path | None = None,
         max_open_bytes: int = 128 << 20,
-        max_block_bytes: int = 192 << 20,
+        max_block_bytes: int = 152 << 20,
         notes: Notes | None = None,
         workers: int = 1,
         found: "Callable[[], None] | None" = None,
