@@ -29,7 +29,6 @@ SEQUENCE_SIZE: Final = len(SEQUENCE)
 _PLAIN, _ZSTD = 0, 7
 ZSTD_LEVEL: Final = -1
 """Of what is written; every level can be read."""
-"""RocksDB's default."""
 _MAX_BLOCK: Final = 1 << 26
 _NUMBER: Final = Layout("<I")
 

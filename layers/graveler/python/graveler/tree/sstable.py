@@ -90,7 +90,7 @@ def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: Path) -
             path = f"{folder}/table"
             writer = SstFileWriter(_options())
             writer.open(path)
-            # As a loop over zip(…, strict=True), without a step of the interpreter for each record.
+            # A loop, without a step of the interpreter for each record.
             deque(map(writer.__setitem__, keys, packed), maxlen=0)
             writer.finish()
             return Path(path).read_bytes()
