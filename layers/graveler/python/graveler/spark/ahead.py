@@ -1,6 +1,6 @@
 """Reading ahead: a task knows which ranges it is going to read, so the next ones come while it works on one.
 
-A range is some 10,000 records: 10 ms of work, and 40 ms until S3 has sent it.
+A range is some 10,000 records: 10 to 20 ms of work. An object store takes longer to send it.
 """
 
 from collections import deque
