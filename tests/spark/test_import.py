@@ -20,7 +20,7 @@ from graveler.errors import (
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
 from graveler.spark import joining
-from graveler.spark.importing import BadRowsError, import_listing
+from graveler.spark.importing import BadRowsError, import_listing, partitions_of
 from graveler.tree.writer import join
 from tests.spark.conftest import SPARK_4
 from tests.spark.listings import (
@@ -161,6 +161,16 @@ def test_addresses_alone(spark: SparkSession, repository: OpenRepository) -> Non
     import_listing(spark, repository, "main", frame, options, partitions=2)
     entries = list(repository.objects("main"))
     assert {entry.path: entry.address for entry in entries} == {"d/1": "s3://b/t/1", "d/2": "s3://b/t/2"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "cores", "partitions"),
+    [(0, 2, 2), (1, 3, 3), (4_000_000, 2, 2), (4_000_001, 2, 4), (10_000_000, 2, 6), (10**9, 128, 512)],
+)
+def test_partitions_have_two_million_rows_or_fewer_and_are_as_many_for_each_core(
+    rows: int, cores: int, partitions: int
+) -> None:
+    assert partitions_of(rows, cores) == partitions
 
 
 def test_names_that_are_no_text_are_bad_rows(spark: SparkSession, repository: OpenRepository) -> None:
