@@ -14,6 +14,7 @@ from graveler.errors import InvalidError
 from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
 from graveler.tree.apply import apply, apply_between, reapply
 from graveler.tree.files import TreeStore
+from graveler.tree.ids import NoNotes
 from graveler.tree.merge import merge
 from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.split import cuts_after, validate_split
@@ -258,6 +259,28 @@ def test_applying_in_another_order_gives_the_same_tree(seed: int) -> None:
             result = apply(result, batch, TINY)
         results.add(result.name())
     assert len(results) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ranges_of_several_blocks_are_cut_by_the_rule_where_keys_stay_come_and_go(seed: int) -> None:
+    """Where keys stay, nobody looks for cuts; one that comes or goes in the first block may make one in the last. No block is
+    copied, since nothing is noted."""
+    random = Random(seed)
+    split = SplitParameters(min_size=30_000, max_size=60_000, raggedness=150)
+    store = TreeStore(MemoryFiles(), notes=NoNotes())
+    contents: Contents = {b"%05d/" % n + b"x" * 30: n for n in range(0, 9000, 2)}
+    tree = build_tree(store, contents, split)
+    assert len(tree) > 5
+    assert min(len(tree.open(number)) for number in range(len(tree) - 1)) > 1, "blocks"
+    for step in range(6):
+        every = [b"%05d/" % n + b"x" * 30 for n in range(9000)]
+        staying = random.sample(sorted(contents), 300)
+        moving = random.sample(every, random.choice((0, 1, 5, 50)))
+        news: dict[bytes, int | None] = dict.fromkeys(staying, -step - 1)
+        news |= {key: None if key in contents else 7 for key in moving}
+        tree = apply(tree, changes(news), split)
+        contents = {key: value for key, value in {**contents, **news}.items() if value is not None}
+        assert tree.name() == build_tree(new_store(), contents, split).name()
 
 
 def test_keys_that_are_never_cut_candidates_are_cut_by_size_whatever_way_they_took(seed: int) -> None:
