@@ -115,6 +115,16 @@ def test_conditions_of_single_writes(tables: Tables) -> None:
     assert caught.value.failures == {0: None}
 
 
+def test_replace_returns_what_stood_there(tables: Tables) -> None:
+    assert tables.replace(K, {"n": 1, "b": b"\0"}) is None
+    assert tables.replace(K, {}) == {"n": 1, "b": b"\0"}
+    assert tables.replace(K, {"n": 3}) == {}
+    assert tables.get(K) == {"n": 3}
+    with pytest.raises(InvalidError):
+        tables.replace(K, {"b": bytes(400_001)})
+    assert tables.get(K) == {"n": 3}
+
+
 def test_a_transaction_names_every_condition_that_failed(tables: Tables) -> None:
     tables.put(K, {"n": 1})
     with pytest.raises(ConditionFailedError) as caught:
@@ -197,6 +207,7 @@ def test_keys_beyond_the_limits_are_refused(tables: Tables, key: Key) -> None:
         lambda: tables.get(key),
         lambda: tables.get_many([K, key]),
         lambda: tables.put(key, {}),
+        lambda: tables.replace(key, {}),
         lambda: tables.delete(key),
         lambda: tables.write_many([Put(K, {}), Delete(key)]),
         lambda: tables.transact([Put(K, {}), Check(key, Absent())]),

@@ -194,6 +194,10 @@ class CountingTables:
         self._note("put", 1, 1)
         self._inner.put(key, item, condition)
 
+    def replace(self, key: Key, item: Item) -> Item | None:
+        self._note("put", 1, 1)  # the same request, which answers more
+        return self._inner.replace(key, item)
+
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         self._note("delete", 1, 1)
         self._inner.delete(key, condition)
@@ -384,6 +388,9 @@ class FaultyTables:
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
         self._faults.request("put", lambda: self._inner.put(key, item, condition))
+
+    def replace(self, key: Key, item: Item) -> Item | None:
+        return self._faults.request("put", lambda: self._inner.replace(key, item))
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         self._faults.request("delete", lambda: self._inner.delete(key, condition))

@@ -183,6 +183,14 @@ class DynamoDBTables:
         encode_item(key, item)
         self._write_one(Put(key, item, condition))
 
+    def replace(self, key: Key, item: Item) -> Item | None:
+        """Replace or create one item, durably; returns what stood there. Cost: one request, a write unit for each KB."""
+        check_key(key)
+        encode_item(key, item)
+        request = {"Item": _encode(key, item), "ReturnValues": "ALL_OLD"}
+        old: Attributes | None = self._send("put_item", request).get("Attributes")
+        return _decode(key, old) if old else None
+
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item, durably. Cost: one request, a write unit for each KB."""
         check_key(key)

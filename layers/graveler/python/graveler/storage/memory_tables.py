@@ -78,6 +78,13 @@ class MemoryTables:
         """Replace or create one item."""
         self.transact([Put(key, item, condition)])
 
+    def replace(self, key: Key, item: Item) -> Item | None:
+        """Replace or create one item; returns what stood there."""
+        with self._lock:
+            there = self.get(key)
+            self.transact([Put(key, item)])
+        return there
+
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item."""
         self.transact([Delete(key, condition)])

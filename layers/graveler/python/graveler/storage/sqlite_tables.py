@@ -186,6 +186,16 @@ class SqliteTables:
         """Replace or create one item, durably. Cost: one transaction, one sync of the disk."""
         self.transact([Put(key, item, condition)])
 
+    def replace(self, key: Key, item: Item) -> Item | None:
+        """Replace or create one item, durably; returns what stood there. Cost: one transaction, one sync, one look-up."""
+        check_key(key)
+        body = encode_item(key, item)
+        with self._writing() as connection:
+            row = connection.execute(_GET, (key.partition, key.sort)).fetchone()
+            there = None if row is None else decode_item(key, row[0])
+            connection.execute(_PUT, (key.partition, key.sort, body))
+        return there
+
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item, durably. Cost: one transaction, one sync of the disk."""
         self.transact([Delete(key, condition)])
