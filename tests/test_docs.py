@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
@@ -76,7 +78,13 @@ def test_the_commands_shown_print_what_is_shown(document: str, tmp_path: Path) -
     }
     for command, expected_code, output in session(document):
         done = subprocess.run(
-            ["bash", "-c", command], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=120
+            ["bash", "-c", command],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
         )
         printed = formed((done.stdout + done.stderr).replace(f"{work}/", ""))
         assert done.returncode == expected_code, f"$ {command}\n{done.stdout}{done.stderr}"

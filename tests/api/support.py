@@ -23,6 +23,7 @@ from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
+from tests.support.patience import PATIENCE
 
 BASE = "/api/v1"
 
@@ -113,7 +114,7 @@ class HttpClient:
 
     def __init__(self, world: "World", host: str, port: int) -> None:
         self.world = world
-        self._connection = HTTPConnection(host, port, timeout=30)
+        self._connection = HTTPConnection(host, port, timeout=PATIENCE)
 
     def __call__(
         self,

@@ -7,9 +7,9 @@ import pytest
 
 from graveler.access.permissions import Role
 from tests.api.support import Client, basic
+from tests.support.patience import PATIENCE
 
 REPO = "/repositories/repo"
-PATIENCE = 30.0
 
 
 def dumped(call: Client) -> dict[str, str]:

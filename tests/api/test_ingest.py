@@ -18,12 +18,12 @@ from graveler.api.settings import Settings
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.folder import create_folder_lake
 from tests.api.support import Answer, Client, EventClient, World, basic, make_world
+from tests.support.patience import PATIENCE
 
 RULES = "/repositories/repo/ingest/rules"
 REPLAY = "/repositories/repo/ingest/replay"
 RECONCILIATIONS = "/repositories/repo/ingest/reconciliations"
 RULE: dict[str, Any] = {"name": "r", "source": "s3://landing/in/", "branch": "main", "destination": "data/"}
-PATIENCE = 30.0
 
 
 def line(key: str, sequencer: str = "1", kind: str = "created") -> str:

@@ -17,13 +17,13 @@ from graveler.operations.parted import do_in_parts
 from graveler.operations.runner import Runner
 from graveler.operations.work import Report
 from tests.api.support import Answer, EventClient, World, basic, make_world
+from tests.support.patience import PATIENCE
 
 REPO = "/repositories/repo"
 OPERATIONS = f"{REPO}/operations"
 MERGE = f"{REPO}/refs/dev/merge/main"
 COMMITS = f"{REPO}/branches/main/commits"
 TINY = SplitParameters(min_size=100, max_size=800, raggedness=3)
-PATIENCE = 30.0
 ASYNC = {"Prefer": "respond-async, wait=10"}
 
 

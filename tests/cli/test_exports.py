@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.support import commit, done, put, run, write_tree
 from tests.cli.test_terminal import on_terminal
+from tests.support.patience import PATIENCE
 
 COMMAND = [sys.executable, "-m", "graveler.cli"]
 
@@ -118,12 +119,12 @@ def endless(lake: Path, working_folder: Path) -> Path:
 
 def test_after_ctrl_c_the_same_export_finishes(endless: Path) -> None:
     process = subprocess.Popen([*COMMAND, "export", "lakefs://lake/main/d/", "out"], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not Path("out/a").exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert err == (
         b"interrupted; 'out' may hold a part of the export, each file of it complete; the same export again finishes it\n"

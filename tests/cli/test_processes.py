@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import done, put, run, write_tree
+from tests.support.patience import PATIENCE
 
 COMMAND = [sys.executable, "-m", "graveler.cli"]
 
@@ -17,7 +18,7 @@ COMMAND = [sys.executable, "-m", "graveler.cli"]
 def wait_until_it_reads(process: "subprocess.Popen[bytes]", folder: Path) -> None:
     """Wait until the process has a file below ``folder`` open."""
     descriptors = Path(f"/proc/{process.pid}/fd")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         for link in descriptors.iterdir():
             try:
@@ -46,7 +47,7 @@ def test_ctrl_c_during_an_import_changes_nothing(lake: Path, slow_files: Path) -
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until_it_reads(process, slow_files)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (130, b"", b"interrupted; nothing was committed\n")
     assert len(done("log", "lakefs://lake/main", "--json").lines) == 1
     assert done("ls", "lakefs://lake/main/").out == ""
@@ -58,7 +59,7 @@ def test_ctrl_c_during_a_recursive_put_says_what_stays(lake: Path, slow_files: P
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until_it_reads(process, slow_files)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, b"")
     assert err == (
         b"interrupted; nothing was committed; what was staged until then is shown by `graveler status lakefs://lake/main`\n"
@@ -77,7 +78,7 @@ def test_ctrl_c_during_a_recursive_get_does_not_wait_for_large_objects(lake: Pat
     process = subprocess.Popen([*COMMAND, "get", "-r", "lakefs://lake/main/d/", "out"], stderr=subprocess.PIPE)
     wait_until_it_reads(process, large)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err.startswith(b"interrupted; 0 files had been written to ")) == (130, True)
     assert list((working_folder / "out").iterdir()) == []
 

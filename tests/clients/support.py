@@ -16,6 +16,8 @@ from urllib.parse import quote, urlencode
 import urllib3
 from msgspec import Struct
 
+from tests.support.patience import PATIENCE
+
 KEY_ID: Final = "AKIAIOSFODNN7EXAMPLQ"
 SECRET: Final = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY12"
 WORKERS: Final = 2
@@ -69,7 +71,7 @@ def serving(lake: Path) -> Iterator[Served]:
             yield Served(json.loads(ready)["url"], lake=lake)
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(40) == 0, log.read_text()
+            assert process.wait(PATIENCE) == 0, log.read_text()
 
 
 class Reply(Struct, frozen=True):
@@ -128,7 +130,7 @@ class Wire:
             body=body,
             headers=dict(headers or {}),
             redirect=False,
-            timeout=60.0,
+            timeout=PATIENCE,
         )
         return Reply(answer.status, answer.reason or "", answer.headers, answer.data)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.support import Served, new_name
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(python|bash) served\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -27,6 +28,12 @@ def test_the_clients_shown_work(document: str, served: Served, tmp_path: Path) -
         program = re.sub(r"\bsales\b(?=[/\"])", name, block)
         command = [sys.executable, "-c"] if language == "python" else ["bash", "-euc"]
         done = subprocess.run(
-            [*command, program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+            [*command, program],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, f"{program}\n{done.stdout}{done.stderr}"

@@ -12,6 +12,7 @@ import lakefs
 import pytest
 
 from tests.clients.support import Reply, Served, Wire
+from tests.support.patience import PATIENCE
 
 CLIENTS = 8
 T = TypeVar("T")
@@ -25,7 +26,7 @@ def at_once(served: Served, work: Sequence[Callable[[Wire], T]]) -> list[T]:
         wire = Wire(served)
         try:
             wire("GET", "/config").expect(200)  # connected
-            barrier.wait(60)
+            barrier.wait(PATIENCE)
             return [(at, work[at](wire)) for at in range(begin, len(work), CLIENTS)]
         finally:
             wire.close()
@@ -159,7 +160,7 @@ def test_merges_into_a_branch_that_is_written_lose_nothing(
 def raw(served: Served, head: str, body: bytes = b"", *, url: str = "") -> socket.socket:
     """A connection on which the beginning of a request was sent."""
     parts = urlsplit(url or served.api)
-    connection = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30)
+    connection = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE)
     connection.sendall(head.encode() + body)
     return connection
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from infra.layer import build
 from tests.infra.tools import PYTHON, ROOT, require_tools
+from tests.support.patience import PATIENCE
 
 FUNCTIONS: Final = ROOT / "functions"
-_SECONDS: Final = 60
 
 
 def unpacked_layer(into: Path, architecture: str) -> Path:
@@ -95,7 +95,7 @@ class Started:
     def invoke(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Its answer to an event."""
         self.send(event)
-        told = self._api.answers.get(timeout=_SECONDS)
+        told = self._api.answers.get(timeout=PATIENCE)
         assert told["path"].endswith("/response"), told
         answer: dict[str, Any] = told["answer"]
         return answer

@@ -7,16 +7,15 @@ Started as Lambda starts them: from the built layer, by the runtime's own client
 from collections.abc import Iterator
 from itertools import count
 from threading import Lock
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from graveler.lake.repository import OpenRepository
 from tests.functions.served import NAME, Served, serving
 from tests.lake.support import commit, messages, put, texts
+from tests.support.patience import PATIENCE
 from tests.support.proxy import Hanging, Trouble
-
-_SECONDS: Final = 60
 
 
 class Ordinals:
@@ -59,7 +58,7 @@ def kill_behind(last: int, served: Served, verb: str, asked: dict[str, Any]) -> 
     served.begin(ordinals)
     with served.function(verb) as function:
         function.send(asked)
-        assert served.proxies[0].hanging.wait(_SECONDS), f"there is no request {last}: {ordinals.seen}"
+        assert served.proxies[0].hanging.wait(PATIENCE), f"there is no request {last}: {ordinals.seen}"
         function.kill()
     for proxy in served.proxies:
         proxy.release()

@@ -14,8 +14,8 @@ import msgspec
 import urllib3
 
 from tests.infra.tools import CDK, PYTHON, ROOT, environment, require_tools
+from tests.support.patience import PATIENCE
 
-_START_SECONDS: Final = 60
 _STOP_SECONDS: Final = 10
 
 
@@ -119,7 +119,7 @@ def _is_running(process: int) -> bool:
 
 
 def _wait(url: str, process: int, log: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + PATIENCE
     with urllib3.PoolManager(retries=False, timeout=5) as http:
         while time.monotonic() < deadline:
             assert _is_running(process), log.read_text()
@@ -128,4 +128,4 @@ def _wait(url: str, process: int, log: Path) -> None:
                 return
             except urllib3.exceptions.HTTPError:
                 time.sleep(0.05)  # it opens its port when it is ready
-    raise AssertionError(f"the emulator did not start in {_START_SECONDS} s: {log.read_text()}")
+    raise AssertionError(f"the emulator did not start in {PATIENCE} s: {log.read_text()}")

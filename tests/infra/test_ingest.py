@@ -22,13 +22,12 @@ from tests.functions.runtime import started, unpacked_layer
 from tests.infra.conftest import Deployed
 from tests.infra.sharing import made_once, shared_folder
 from tests.infra.tools import environment
-
-SECONDS = 60
-"""How long what the emulator does by itself may take."""
+from tests.support.patience import PATIENCE
 
 KILLER = """
 import os, signal
 from graveler.storage.aws_requests import observe
+from tests.support.patience import PATIENCE
 seen = 0
 def kill(what, repeated):
     global seen
@@ -65,7 +64,7 @@ def lake(deployed: Deployed, aws: Callable[[str], Any], tmp_path: Path) -> Lake:
 
 def until(true: Callable[[], object]) -> None:
     """Wait for what comes about by itself."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline, "nothing came of it"
         time.sleep(0.1)

@@ -13,6 +13,7 @@ from graveler.errors import UnavailableError
 from graveler.ingest.events import EventKind, ObjectEvent
 from graveler.ingest.watch import FolderWatch
 from tests.cli.support import done, run
+from tests.support.patience import PATIENCE
 
 
 class Ticks:
@@ -212,7 +213,7 @@ def test_ctrl_c_leaves_what_was_staged(drop: Path) -> None:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["staged"] == 2
         process.send_signal(SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert b"watching again goes on" in err
     done("ingest", "watch", drop, "--once")

@@ -23,6 +23,7 @@ from graveler.errors import (
     ObjectNotFoundError,
 )
 from graveler.lake.aws import open_lake
+from graveler.lake.clock import Clock
 from graveler.lake.folder import open_folder_lake
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.lake import Lake
@@ -47,10 +48,10 @@ class AwsPlace(Struct, frozen=True):
     dynamodb_url: str
 
 
-def open_place(place: str) -> Lake:
+def open_place(place: str, clock: Clock | None = None) -> Lake:
     """The lake in a folder, or at an :class:`AwsPlace` written as JSON."""
     if not place.startswith("{"):
-        return open_folder_lake(Path(place))
+        return open_folder_lake(Path(place), clock=clock)
     at = msgspec.json.decode(place, type=AwsPlace)
     return open_lake(
         at.objects,
@@ -58,6 +59,7 @@ def open_place(place: str) -> Lake:
         s3=S3Settings(REGION, at.s3_url),
         region=REGION,
         dynamodb_endpoint_url=at.dynamodb_url,
+        clock=clock,
     )
 
 

@@ -42,6 +42,7 @@ from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.tables import ConditionFailedError
 from tests.lake.support import NAME, NAMESPACE, Died, World
 from tests.support.instruments import Fault
+from tests.support.patience import PATIENCE
 
 KEYS = ("a", "b", "i/c")
 """Few, so that clients meet. Imports replace what is under ``i/``."""
@@ -154,7 +155,7 @@ class Scheduler:
             assert self.ticks < 200_000, "clients go round in circles"
             current.go.release()
             # A client that waits for another one, which cannot go on before this one does, holds a lock over a request.
-            assert self._back.acquire(timeout=30), f"{current.name} waits for a client that stands still"
+            assert self._back.acquire(timeout=PATIENCE), f"{current.name} waits for a client that stands still"
         for client in self.clients:
             client.thread.join()
             if client.error is not None:

@@ -33,6 +33,7 @@ from tests.lake.support import (
     texts,
 )
 from tests.support.instruments import FaultyTables
+from tests.support.patience import PATIENCE
 
 # Several commits (C6)
 
@@ -46,18 +47,18 @@ def test_two_commits_at_once_give_two_commits_each_with_its_own_message() -> Non
 
     def wait() -> None:
         ready.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
 
     first = world.repository(Before(*PUBLISH, act=wait))
     thread = Thread(target=lambda: made.append(first.commit("main", "first")))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(PATIENCE)
     put(world.main, {"b": "2"})
 
     def let_the_first_go_on() -> None:
         if current_thread() is not thread:
             go.set()
-            thread.join(10)
+            thread.join(PATIENCE)
 
     world.clock.on_sleep = let_the_first_go_on
     made.append(world.main.commit("main", "second"))
@@ -73,12 +74,12 @@ def test_the_commit_that_seals_later_publishes_later() -> None:
 
     def wait() -> None:
         ready.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
 
     first = world.repository(Before("objects.put", 1, wait))
     thread = Thread(target=lambda: first.commit("main", "first"))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(PATIENCE)
     put(world.main, {"k": "new"})
     waited: list[bool] = []
 
@@ -86,7 +87,7 @@ def test_the_commit_that_seals_later_publishes_later() -> None:
         if not waited:
             waited.append(True)
             go.set()
-            thread.join(10)
+            thread.join(PATIENCE)
 
     world.clock.on_sleep = let_the_first_go_on
     world.main.commit("main", "second")

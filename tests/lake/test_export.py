@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
-from time import sleep
+from time import monotonic
 
 import msgspec
 import pytest
@@ -27,6 +27,7 @@ from graveler.lake.exporting.export_names import UnwritableKeysError, files_that
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from tests.lake.support import NAMESPACE, World, commit, put, texts, write_files
+from tests.support.patience import PATIENCE
 
 FILES = {"a/1": "one", "a/2": "two", "b": "", "ü ñ/x": "three"}
 
@@ -454,24 +455,22 @@ def test_an_export_that_was_overtaken_gives_up(tmp_path: Path, monkeypatch: pyte
 def test_an_error_stops_the_other_threads_between_two_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     commit(world.main, {"a": "fails", "b": "takes long"})
-    begun = Event()
-    sent = 0
+    begun, came_to_its_end = Event(), Event()
 
     def stream(_: object, ref: str, path: str) -> Iterator[bytes]:
-        nonlocal sent
         if path == "a":
-            begun.wait(10)
+            begun.wait(PATIENCE)
             raise UnavailableError("the network is down")
-        while sent < 99:
-            sent += 1
+        until = monotonic() + PATIENCE
+        while monotonic() < until:
             yield b"x"
             begun.set()
-            sleep(0.05)
+        came_to_its_end.set()
 
     monkeypatch.setattr(OpenRepository, "stream", stream)
     with pytest.raises(UnavailableError, match="network is down"):
         export(world.main, "main", tmp_path, threads=2)
-    assert sent < 99
+    assert not came_to_its_end.is_set()
 
 
 # What others did in the folder

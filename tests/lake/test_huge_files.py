@@ -5,10 +5,8 @@ from pathlib import Path
 from threading import Thread
 
 from graveler.lake.importing.folder_listing import FolderListing
+from tests.support.patience import HUGE, PATIENCE
 from tests.support.trees import CODEC
-
-HUGE = 200 << 30
-"""A sparse file of this size takes minutes to read."""
 
 
 def test_giving_up_an_import_does_not_wait_for_the_file_that_is_being_read(tmp_path: Path) -> None:
@@ -19,5 +17,5 @@ def test_giving_up_an_import_does_not_wait_for_the_file_that_is_being_read(tmp_p
     assert next(listing)[0] == b"a"
     closing = Thread(target=listing.close, daemon=True)
     closing.start()
-    closing.join(timeout=20)
+    closing.join(timeout=PATIENCE)
     assert not closing.is_alive()

@@ -13,6 +13,7 @@ from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.staging.tokens import TokenState
 from tests.lake.support import Before, DieAt, World, changes, commit, died, put, texts
 from tests.support.instruments import Fault
+from tests.support.patience import PATIENCE
 
 TRANSACT = "tables.transact"
 
@@ -381,19 +382,19 @@ def test_what_a_commit_has_read_already_is_not_dropped_behind_its_back() -> None
 
     def wait() -> None:
         ready.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
 
     committer = world.repository(Before("objects.put", 1, wait))  # it has sealed, and read
     thread = Thread(target=lambda: committer.commit("main", "m"))
 
     def begin_to_commit() -> None:
         thread.start()
-        assert ready.wait(10)
+        assert ready.wait(PATIENCE)
 
     def let_it_end() -> None:
         if current_thread() is not thread:
             go.set()
-            thread.join(10)
+            thread.join(PATIENCE)
 
     world.clock.on_sleep = let_it_end
     world.repository(Before("tables.transact", 1, begin_to_commit)).reset("main", path="k")

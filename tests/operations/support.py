@@ -10,8 +10,8 @@ from graveler.lake.repository import OpenRepository
 from graveler.operations.parted import COMMIT, MERGE
 from graveler.operations.store import Operation, Operations, OperationState
 from tests.lake.support import World, put
+from tests.support.patience import PATIENCE
 
-PATIENCE = 30.0
 SMALL = Sizes(records=20, parts=6)
 
 

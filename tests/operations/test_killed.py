@@ -21,9 +21,9 @@ from tests.lake.support import TINY
 from tests.operations.step_worker import POINTS as STEP_POINTS
 from tests.operations.support import SMALL, alone, commit_ask, diverged, merge_ask
 from tests.operations.worker import POINTS
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
 LEASE = 0.5
 
 

@@ -17,8 +17,7 @@ from graveler.operations.runner import LEASE, Runner
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, Report, Work
 from tests.lake.support import World, paths, put
-
-PATIENCE = 30.0
+from tests.support.patience import PATIENCE
 
 
 class Step:

@@ -16,6 +16,7 @@ from graveler.retention.operation import ALL_KINDS, KIND, CollectRequest, collec
 from graveler.retention.runs import Mode, Outcome, Runs
 from tests.lake.support import World
 from tests.retention.support import AGE, collect, keys
+from tests.support.patience import PATIENCE
 
 
 def test_a_run_is_an_operation() -> None:
@@ -27,7 +28,7 @@ def test_a_run_is_an_operation() -> None:
     try:
         repository = world.repository()
         started = runner.start(repository, KIND, msgspec.json.encode(CollectRequest(Mode.DELETE)), "op")
-        deadline = monotonic() + 20
+        deadline = monotonic() + PATIENCE
         while not (found := runner.look(repository, started.id)).is_finished:
             assert monotonic() < deadline
     finally:

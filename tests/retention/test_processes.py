@@ -44,14 +44,14 @@ from tests.aws.scene import NamedS3, Servers, new_servers
 from tests.lake.support import TINY
 from tests.retention.support import OffClock, objects_of
 from tests.storage.adapters import CREDENTIALS
+from tests.support.patience import PATIENCE
 
 SOAK = os.environ.get("GRAVELER_SOAK_SECONDS")
-PATIENCE = 120.0
-"""Seconds more for a busy machine to have done anything at all."""
-GRACE = 6.0
-SKEW = 2.0
-STOPS = (GRACE / 2 - SKEW + 0.1, SKEW - 0.2)
-"""Seconds for which a writer is stopped."""
+GRACE = 10.0
+SKEW = 4.0
+STOPS = (GRACE / 2 - SKEW + 0.1, 1.8)
+"""Seconds for which a writer is stopped: longer than it may take, and shorter by far than the skew, so that a busy machine can
+keep it waiting as well."""
 OFF = 0.5
 """Seconds by which two clocks differ at most."""
 NAME = "shared"

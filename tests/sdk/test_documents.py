@@ -12,6 +12,7 @@ import pytest
 
 from graveler.storage.s3_objects import S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket
+from tests.support.patience import PATIENCE
 from tests.support.servers import REGION, dynamodb_local, s3proxy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 
 def ran(*command: str, folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
     return done.stdout
 

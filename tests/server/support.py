@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from graveler.server.requests import Message, Receive, Request
+from tests.support.patience import PATIENCE
 
 KEY_ID = "AKIAJTESTTESTTESTTQ"
 SECRET = "s" * 40
@@ -89,7 +90,7 @@ class Running:
         sent = dict(headers or {})
         if authorised:
             sent["authorization"] = basic()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, target, body, sent)
             answer = connection.getresponse()
@@ -104,7 +105,7 @@ class Running:
 
     def connect(self) -> socket.socket:
         """A bare connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
 
 def basic() -> str:
@@ -144,5 +145,5 @@ def started(folder: Path, *options: str, workers: int = 2, key: bool = True) -> 
         yield Running(process, said["url"], said["data_url"], folder / "lake", errors)
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE)
         process.stdout.close()

@@ -19,6 +19,7 @@ import pytest
 
 from graveler.lake.folder import open_folder_lake
 from tests.server.support import Running, basic, running
+from tests.support.patience import PATIENCE
 
 API = "/api/v1/repositories"
 
@@ -250,7 +251,7 @@ def test_it_finishes_what_is_under_way(tmp_path: Path) -> None:
             server.process.send_signal(signal.SIGTERM)
             connection.sendall(b"data")
             assert connection.recv(1000).startswith(b"HTTP/1.1 200")
-        assert server.process.wait(30) == 0
+        assert server.process.wait(PATIENCE) == 0
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_a_stop_under_load_loses_no_answer(tmp_path: Path) -> None:
             made = []
             for count in range(1000):
                 if count == 5:
-                    under_load.wait(30)
+                    under_load.wait(PATIENCE)
                 name = f"b-{number}-{count}"
                 try:
                     answer = server.ask_json("POST", f"{API}/rep/branches", {"name": name, "source": "main"})
@@ -294,10 +295,10 @@ def test_a_stop_under_load_loses_no_answer(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             clients = [pool.submit(create, number) for number in range(8)]
-            under_load.wait(30)
+            under_load.wait(PATIENCE)
             server.process.send_signal(signal.SIGTERM)
             answered = {name for client in clients for name in client.result()}
-        assert server.process.wait(30) == 0
+        assert server.process.wait(PATIENCE) == 0
         with open_folder_lake(server.lake) as lake:
             there: set[str] = set()
             after = ""
@@ -322,7 +323,7 @@ def test_the_first_start_shows_a_key_once(tmp_path: Path) -> None:
             if line.startswith("serving"):
                 process.send_signal(signal.SIGINT)
         process.stdout.close()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
         assert lines[-1] == "stopped\n"
         shown.append("".join(lines))
     assert shown[0].startswith("made an empty lake in")
@@ -335,6 +336,6 @@ def test_a_port_that_is_taken_is_said_to_be(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         command = [sys.executable, "-m", "graveler.cli", "serve", "--lake", str(tmp_path / "lake"), "--port", port]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 9
     assert f"cannot listen on 127.0.0.1 port {port}" in done.stderr

@@ -14,10 +14,10 @@ from graveler.spark.ahead import read_ahead
 from graveler.tree.diff import diff
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.tree import Tree
+from tests.support.patience import PATIENCE
 from tests.support.trees import MemoryFiles, build_tree
 from tests.tree.support import EVERY, LAW, Contents, some_contents, some_split
 
-_PATIENCE = 60.0
 """Seconds after which nothing comes any more."""
 
 
@@ -35,7 +35,7 @@ class WatchedFiles(MemoryFiles):
             with self._changed:
                 self.read[name] += 1
                 self._changed.notify_all()
-                until = monotonic() + _PATIENCE
+                until = monotonic() + PATIENCE
                 while self.read.total() < self.together:
                     assert self._changed.wait(until - monotonic()), "nobody reads ahead"
         return super().get(kind, name, fresh=fresh)

@@ -4,6 +4,7 @@ import multiprocessing
 from collections.abc import Callable, Sequence
 from itertools import count
 from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from graveler.storage.cache import Cache, FileCache, Tiers
@@ -114,12 +115,15 @@ def _fill(cache: Cache, name: str, times: int) -> None:
             assert copy is None or copy.data == bytes([number % 256]) * 1000
 
 
-def read_through_shared_cache(lake: Path, near: Path, shared: Path, objects: int, times: int) -> None:
-    """Read a whole repository again and again, each time as a machine that has just come, behind a small cache that all share."""
+def read_through_shared_cache(lake: Path, near: Path, shared: Path, objects: int, enough: Event) -> None:
+    """Read a whole repository again and again, each time as a machine that has just come, behind a small cache that all share,
+    eight times and until that is ``enough``."""
     from graveler.lake.lake import Lake
 
     with SqliteTables(lake / "tables.sqlite") as tables:
-        for turn in range(times):
+        for turn in count():
+            if turn >= 8 and enough.is_set():
+                break
             cache = Tiers(FileCache(near / str(turn), 1 << 20, 1000), FileCache(shared, 12_000, 1000))
             repository = Lake(tables, lambda _: FolderObjects(lake / "objects" / "repo"), cache=cache).repository(
                 "repo"

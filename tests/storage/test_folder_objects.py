@@ -20,6 +20,7 @@ from graveler.storage.folder_objects import HIDDEN, FolderObjects
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError
 from graveler.storage.presigned import UrlSigner
 from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
+from tests.support.patience import PATIENCE
 
 SPAWN = multiprocessing.get_context("spawn")
 DAY = 24 * 3600
@@ -120,7 +121,7 @@ def test_a_conditional_delete_never_hits_what_was_put_meanwhile(
         if not started:
             started = True
             putter.start()
-            assert ready.wait(30)
+            assert ready.wait(PATIENCE)
             assert not done.wait(0.2)
         return real(key, status)
 

@@ -12,12 +12,12 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Self, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-_SECONDS: Final = 60
+from tests.support.patience import PATIENCE
 
 
 class Reply(Struct, frozen=True):
@@ -112,11 +112,11 @@ class FaultyProxy:
     def wait(self) -> None:
         """Hang, until :meth:`release`."""
         self.hanging.set()
-        self._released.wait(_SECONDS)
+        self._released.wait(PATIENCE)
 
     def connect(self) -> HTTPConnection:
         """A connection to the server behind."""
-        return HTTPConnection(self._place, timeout=_SECONDS)
+        return HTTPConnection(self._place, timeout=PATIENCE)
 
 
 class _Server(ThreadingHTTPServer):

@@ -10,6 +10,7 @@ from graveler.errors import UnavailableError
 from graveler.tree.apply import apply
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.writer import TreeWriter, build
+from tests.support.patience import PATIENCE
 from tests.support.trees import MemoryFiles
 from tests.tree.support import names, same_tree
 from tests.tree.test_patch import KEYS, SPLIT, new, tree_of
@@ -27,7 +28,7 @@ class Meeting(MemoryFiles):
     def put(self, kind: str, name: str, data: bytes) -> None:
         if kind == RANGES and not self.met:
             try:
-                self.barrier.wait(timeout=10)
+                self.barrier.wait(timeout=PATIENCE)
                 self.met = True
             except BrokenBarrierError:
                 self.barrier.abort()
@@ -45,7 +46,7 @@ class Failing(MemoryFiles):
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         if name == self.name:
-            self.others.wait(timeout=10)
+            self.others.wait(timeout=PATIENCE)
             raise UnavailableError("no space left")
         self.others.set()
         super().put(kind, name, data)

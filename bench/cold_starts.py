@@ -1,4 +1,7 @@
-"""``python -m tests.functions.measure`` prints how long functions take, cold and warm, on this machine."""
+"""``python -m bench.cold_starts`` prints how long functions take, cold and warm, on this machine, from the built layer.
+
+It needs ``make deploy-tools``.
+"""
 
 import json
 import platform
@@ -12,7 +15,6 @@ from pathlib import Path
 import boto3
 import msgspec
 import urllib3
-
 from tests.functions.events import event
 from tests.functions.runtime import started, unpacked_layer
 from tests.infra.emulator import emulating
