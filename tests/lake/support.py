@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from graveler.errors import GravelerError
+from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.lake.stage import Stager
@@ -58,6 +59,25 @@ class FakeClock:
             self.on_sleep()
 
 
+class OwnClock:
+    """The clock of one machine: its wall clock is ``ahead`` of the shared time by so many seconds, or behind; its monotonic clock
+    began when the machine did."""
+
+    def __init__(self, shared: FakeClock, ahead: float = 0.0) -> None:
+        self._shared = shared
+        self._ahead = ahead
+        self._booted = shared.monotonic()
+
+    def now(self) -> float:
+        return self._shared.now() + self._ahead
+
+    def monotonic(self) -> float:
+        return self._shared.monotonic() - self._booted
+
+    def sleep(self, seconds: float) -> None:
+        self._shared.sleep(seconds)
+
+
 class Died(BaseException):
     """A client's process was killed. From then on none of its requests arrives."""
 
@@ -77,9 +97,11 @@ class World:
             self.stores[namespace] = MemoryObjects(namespace, self.clock.now)
         return self.stores[namespace]
 
-    def lake(self, schedule: Schedule | None = None, *, cache: FileCache | None = None) -> Lake:
+    def lake(
+        self, schedule: Schedule | None = None, *, cache: FileCache | None = None, clock: Clock | None = None
+    ) -> Lake:
         if schedule is None:
-            return Lake(self.tables, self.objects, clock=self.clock, cache=cache)
+            return Lake(self.tables, self.objects, clock=clock or self.clock, cache=cache)
         asked = schedule
         boundaries = Boundaries()
         return Lake(
@@ -87,16 +109,18 @@ class World:
             lambda namespace: FaultyObjects(
                 self.objects(namespace), lambda method, number: asked(f"objects.{method}", number), boundaries
             ),
-            clock=self.clock,
+            clock=clock or self.clock,
             cache=cache,
         )
 
-    def repository(self, schedule: Schedule | None = None, *, cache: FileCache | None = None) -> OpenRepository:
-        """A client that opened the repository before ``schedule`` begins to count."""
+    def repository(
+        self, schedule: Schedule | None = None, *, cache: FileCache | None = None, clock: Clock | None = None
+    ) -> OpenRepository:
+        """A client that opened the repository before ``schedule`` begins to count. ``clock`` is its own, if need be."""
         if schedule is None:
-            return self.lake(cache=cache).repository(NAME)
+            return self.lake(cache=cache, clock=clock).repository(NAME)
         switch = Switch(schedule)
-        opened = self.lake(switch, cache=cache).repository(NAME)
+        opened = self.lake(switch, cache=cache, clock=clock).repository(NAME)
         switch.on = True
         return opened
 

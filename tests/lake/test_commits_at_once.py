@@ -14,8 +14,9 @@ from graveler.errors import (
 from graveler.history.commits import new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.lake import Lake
-from graveler.lake.sealing import LEASE, MAX_QUEUE
+from graveler.lake.sealing import MAX_QUEUE
 from graveler.model import Commit
+from graveler.staging.tokens import LEASE
 from graveler.storage.tables import MAX_TRANSACTION_WRITES
 from graveler.tree.apply import apply
 from tests.lake.support import (

@@ -7,12 +7,14 @@ import pytest
 from graveler.errors import (
     UnavailableError,
 )
-from graveler.lake.sealing import LEASE
 from graveler.model import Commit
+from graveler.staging.tokens import LEASE
 from tests.lake.support import (
+    NAME,
     PUBLISH,
     Before,
     DieAt,
+    OwnClock,
     World,
     changes,
     died,
@@ -47,7 +49,7 @@ def test_what_a_dead_committer_left_is_adopted_by_the_next_commit(at: int) -> No
     world.wait_for_leases()
     slept = world.clock.slept
     world.main.commit("main", "of the living")
-    assert world.clock.slept == slept, "nobody had to be waited for"
+    assert world.clock.slept <= slept + LEASE + 1, "nobody is waited for longer than a lease"
     assert texts(world.main, "main@") == {"a": "1", "b": "2", "c": "2"}
     assert changes(world.main) == {}
     assert world.main._branches.state("main").sealed == ()
@@ -62,6 +64,72 @@ def test_a_commit_waits_for_a_dead_owner_no_longer_than_the_lease() -> None:
     world.main.commit("main", "of the living")
     assert 0 < world.clock.time - start <= LEASE + 1
     assert texts(world.main, "main@") == {"a": "1"}
+
+
+@pytest.mark.parametrize("ahead", [-86_400.0, -300.0, 300.0, 86_400.0])
+def test_a_dead_owner_is_waited_for_no_longer_whatever_its_clock_said(ahead: float) -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    victim = world.repository(DieAt("objects.put", 1), clock=OwnClock(world.clock, ahead))
+    assert died(lambda: victim.commit("main", "of the dead"))
+    start = world.clock.time
+    world.repository().commit("main", "of the living")
+    assert LEASE <= world.clock.time - start <= LEASE + 1, "who has just started watches for a lease's length"
+    assert texts(world.main, "main@") == {"a": "1"}
+
+
+@pytest.mark.parametrize("ahead", [-86_400.0, 0.0, 86_400.0])
+def test_a_living_owner_is_not_taken_over_whatever_its_clock_says(ahead: float) -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    owner = world.repository(clock=OwnClock(world.clock, ahead))._sealer
+    watcher = world.repository()._sealer
+    sealed = owner.seal("main", "somebody")
+    for _ in range(10):
+        assert watcher.take(sealed.tokens) is None
+        world.clock.time += LEASE - 0.1
+        assert watcher.take(sealed.tokens) is None
+        owner._renew(sealed.tokens[0], "somebody", LEASE, "")
+    assert watcher.take(sealed.tokens) is None
+    world.clock.time += LEASE
+    assert watcher.take(sealed.tokens) is not None
+
+
+def test_one_verb_knows_what_another_of_its_process_has_watched() -> None:
+    """As on a server, where each request opens the repository anew."""
+    world = World()
+    put(world.main, {"a": "1"})
+    victim = world.repository(DieAt("objects.put", 1))
+    assert died(lambda: victim.commit("main", "of the dead"))
+    lake = world.lake()
+    sealed = world.main._branches.state("main").sealed
+    assert lake.repository(NAME)._sealer.take(sealed) is None
+    lake._opened.clear()
+    world.clock.time += LEASE
+    slept = world.clock.slept
+    lake.repository(NAME).commit("main", "of the living")
+    assert world.clock.slept == slept
+
+
+@pytest.mark.parametrize("ahead", [0.0, 86_400.0])
+def test_a_lease_that_an_earlier_version_wrote_is_of_the_normal_length(ahead: float) -> None:
+    world = World()
+    put(world.main, {"a": "1"})
+    sealed = world.main._sealer.seal("main", "somebody")
+    key = world.outcomes().key(sealed.tokens[0])
+    until = int((world.clock.time + ahead) * 1000)
+    world.tables.put(key, {"state": "sealed", "owner": "somebody", "lease_ms": until})
+    watcher = world.repository()._sealer
+    assert watcher.take(sealed.tokens) is None
+    world.clock.time += LEASE - 1
+    world.tables.put(key, {"state": "sealed", "owner": "somebody", "lease_ms": until + 5000})
+    assert watcher.take(sealed.tokens) is None
+    world.clock.time += LEASE - 1
+    assert watcher.take(sealed.tokens) is None, "the owner renewed it"
+    world.clock.time += 1
+    assert watcher.take(sealed.tokens) is not None
+    world.tables.put(key, {"state": "sealed", "owner": "somebody", "lease_ms": 0})
+    assert world.repository()._sealer.take(sealed.tokens) is not None, "it was given back"
 
 
 def test_a_commit_that_fails_gives_its_lease_back() -> None:

@@ -11,8 +11,8 @@ from graveler.errors import (
     NoChangesError,
     RefNotFoundError,
 )
-from graveler.lake.sealing import LEASE
 from graveler.model import MergeStrategy
+from graveler.staging.tokens import LEASE
 from tests.lake.support import (
     Before,
     DieAt,

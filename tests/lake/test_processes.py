@@ -21,8 +21,8 @@ from graveler.errors import NoChangesError
 from graveler.lake.clock import SystemClock
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.lake.sealing import LEASE
 from graveler.model import SplitParameters
+from graveler.staging.tokens import LEASE
 from tests.lake.fleet import NAME, SET, SETTERS, open_place
 from tests.support.patience import PATIENCE
 

@@ -285,7 +285,7 @@ def renewing(world: World, act: Callable[[], object]) -> None:
     assert outcome is not None
 
     def renew() -> None:
-        write = world.outcomes().renew_write(token, outcome.owner, world.clock.now() + 6.0)
+        write = world.outcomes().renew_write(token, outcome.owner, 6.0)
         world.tables.put(write.key, write.item, write.condition)
 
     world.clock.on_sleep = renew

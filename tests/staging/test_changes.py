@@ -143,23 +143,31 @@ def test_a_claim_is_made_once_and_renewed_by_its_owner_alone() -> None:
     tables = MemoryTables()
     outcomes, token = Outcomes(tables, UID), new_token()
     assert outcomes.get(token) is None
-    tables.transact([outcomes.seal_write(token, "me", 100.5, "request")])
+    tables.transact([outcomes.seal_write(token, "me", 6.5, "request")])
     with pytest.raises(ConditionFailedError):
-        tables.transact([outcomes.seal_write(token, "other", 200.0)])
+        tables.transact([outcomes.seal_write(token, "other", 6.0)])
     with pytest.raises(ConditionFailedError):
-        tables.transact([outcomes.renew_write(token, "other", 200.0)])
-    tables.transact([outcomes.renew_write(token, "me", 150.0, "request")])
+        tables.transact([outcomes.renew_write(token, "other", 6.0)])
+    beats = set()
+    for seconds in (6.5, 20.0, 20.0):
+        outcome = outcomes.get(token)
+        assert outcome is not None
+        assert outcome.beat
+        assert (outcome.state, outcome.owner, outcome.request) == (TokenState.SEALED, "me", "request")
+        assert outcome.seconds == seconds
+        beats.add(outcome.beat)
+        tables.transact([outcomes.renew_write(token, "me", 20.0, "request")])
+    assert len(beats) == 3, "each renewal is a new beat"
+    tables.transact([outcomes.renew_write(token, "me", 0.0, "request")])
     outcome = outcomes.get(token)
     assert outcome is not None
-    assert (outcome.state, outcome.owner, outcome.lease, outcome.request) == (TokenState.SEALED, "me", 150.0, "request")
-    assert outcome.is_claimed(149.0)
-    assert not outcome.is_claimed(150.0)
+    assert not outcome.beat, "it was given back"
     tables.transact([outcomes.decide_write(token, TokenState.PUBLISHED, "me", 120.0, CommitID("c" * 64))])
     with pytest.raises(ConditionFailedError):
-        tables.transact([outcomes.renew_write(token, "me", 200.0)])
+        tables.transact([outcomes.renew_write(token, "me", 6.0)])
     outcome = outcomes.get(token)
     assert outcome is not None
-    assert not outcome.is_claimed(0.0)
+    assert not outcome.beat
     assert outcome.commit_id == "c" * 64
     assert outcomes.get_many((token, new_token())) == [outcome, None]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
-from graveler.lake.sealing import LEASE
+from graveler.staging.tokens import LEASE
 from tests.lake.faults.model import Model
 from tests.lake.faults.scenes import Scene
 

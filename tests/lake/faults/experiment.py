@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
-from graveler.lake.sealing import LEASE
+from graveler.staging.tokens import LEASE
 from tests.lake.faults.case import Case
 from tests.lake.faults.kinds import (
     CLAIM,

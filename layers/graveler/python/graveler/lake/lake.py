@@ -16,6 +16,7 @@ from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.deadline import SKEW
+from graveler.lake.leases import LeaseWatch
 from graveler.lake.repositories import (
     KnownRepository,
     Repositories,
@@ -83,6 +84,7 @@ class Lake:
         self.home = home
         self._open_objects = open_objects
         self.clock = clock or SystemClock()
+        self.leases = LeaseWatch(self.clock)
         self._cache = cache
         self._notes = notes or cache
         self._found_open = found_open
@@ -288,6 +290,7 @@ class Lake:
             self._outside,
             self.grace,
             self.skew,
+            leases=self.leases,
             copies=None if self._cache is None else files,
         )
         with self._lock:

@@ -11,14 +11,15 @@ from graveler.errors import GravelerError, NoChangesError
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.leases import LeaseWatch
 from graveler.lake.rules import Intent
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import Outcomes, TokenOutcome, new_token, shard_count
+from graveler.staging.tokens import LEASE, Outcomes, TokenOutcome, new_token, shard_count
 from graveler.storage.tables import ConditionFailedError, Tables
 
-LEASE: Final = 6.0
-"""Seconds for which a sealed token is its owner's, renewed while it works. So long the next commit waits for one that was killed;
+RENEWALS: Final = 3
+"""Beats for each length of a lease while its owner works. The next commit waits for one that was killed for the lease's length;
 an owner that pauses for longer may find its work done by another, which harms nobody."""
 
 MAX_SEALED: Final = 30
@@ -54,6 +55,7 @@ class Sealer:
         staged: StagedChanges,
         outcomes: Outcomes,
         clock: Clock,
+        leases: LeaseWatch,
     ) -> None:
         self._tables = tables
         self._refs = refs
@@ -61,6 +63,7 @@ class Sealer:
         self._staged = staged
         self._outcomes = outcomes
         self._clock = clock
+        self._leases = leases
 
     def seal(self, branch: str, operation: str, request: str = "", intent: Intent | None = None) -> Sealed:
         """Close the branch's open token, if anything is staged under it: what is staged from now on belongs to the next commit.
@@ -84,7 +87,7 @@ class Sealer:
             fresh = new_token(shard_count(state.open))
             after = msgspec.structs.replace(state, open=fresh, sealed=(*state.sealed, state.open))
             writes = self._refs.move_branch_writes(state, after, None)
-            writes.append(self._outcomes.seal_write(state.open, operation, self._clock.now() + LEASE, request))
+            writes.append(self._outcomes.seal_write(state.open, operation, LEASE, request))
             try:
                 self._tables.transact(writes)
                 return Sealed(after, state.open)
@@ -110,11 +113,18 @@ class Sealer:
             self._renew(own, operation, 0.0, "")
 
     def take(self, tokens: tuple[Token, ...]) -> list[TokenOutcome] | None:
-        """What is known of sealed tokens that may be taken now; None while the lease of an owner lives. One table read, none for
-        no tokens."""
-        now = self._clock.now()
-        outcomes = [o for o in self._outcomes.get_many(tokens) if o is not None] if tokens else []
-        return None if any(outcome.is_claimed(now) for outcome in outcomes) else outcomes
+        """What is known of sealed tokens that may be taken now; None while the lease of an owner lives, as far as this process
+        knows: it watches a lease for its length before it takes the token (:class:`LeaseWatch`). One table read, none for no
+        tokens."""
+        outcomes = self._outcomes.get_many(tokens) if tokens else []
+        known = [(token, outcome) for token, outcome in zip(tokens, outcomes, strict=True) if outcome is not None]
+        held = [
+            self._is_held(token, outcome) for token, outcome in known
+        ]  # of all of them: each is watched from now on
+        return None if any(held) else [outcome for _, outcome in known]
+
+    def _is_held(self, token: Token, outcome: TokenOutcome) -> bool:
+        return bool(outcome.beat) and self._leases.is_held(f"token/{token}", outcome.beat, outcome.seconds)
 
     @contextmanager
     def holding(self, own: Token | None, operation: str, request: str = "", leave: float = 0.0) -> Iterator[None]:
@@ -128,13 +138,13 @@ class Sealer:
             return
         if leave:  # another process of the operation had it before
             with suppress(ConditionFailedError):
-                self._renew(own, operation, self._clock.now() + max(leave, LEASE), request)
+                self._renew(own, operation, max(leave, LEASE), request)
         stop = Event()
 
         def renew() -> None:
-            while not stop.wait(LEASE / 3):
+            while not stop.wait(LEASE / RENEWALS):
                 try:
-                    self._renew(own, operation, self._clock.now() + max(leave, LEASE), request)
+                    self._renew(own, operation, max(leave, LEASE), request)
                 except ConditionFailedError:
                     return  # adopted, or done
                 except GravelerError:
@@ -153,12 +163,12 @@ class Sealer:
             _stop(thread, stop)
             with suppress(GravelerError):  # it runs out by itself; or it is not held any more
                 if leave:
-                    self._renew(own, operation, self._clock.now() + leave, request)
+                    self._renew(own, operation, leave, request)
                 elif failed:
                     self._renew(own, operation, 0.0, request)
 
-    def _renew(self, own: Token, operation: str, lease: float, request: str) -> None:
-        write = self._outcomes.renew_write(own, operation, lease, request)
+    def _renew(self, own: Token, operation: str, seconds: float, request: str) -> None:
+        write = self._outcomes.renew_write(own, operation, seconds, request)
         self._tables.put(write.key, write.item, write.condition)
 
 

@@ -183,7 +183,7 @@ class SettingsKeeper:
             operation = token_hex(16)
             sealed = msgspec.structs.replace(state, open=new_token(shard_count(state.open)), sealed=(state.open,))
             writes = self._refs.move_branch_writes(state, sealed, None)
-            writes.append(self._outcomes.seal_write(state.open, operation, self._clock.now(), ""))
+            writes.append(self._outcomes.seal_write(state.open, operation, 0.0))
             try:
                 self._tables.transact(writes)
             except ConditionFailedError:

@@ -3,7 +3,8 @@
 A token's item in the table says ``sealed`` while a commit works on it, with the commit's operation id and a lease, and
 afterwards what happened: ``published`` in a commit, ``dropped`` since nothing in it was a change, ``reset``, or ``deleted``
 with its branch. It is written in the very transaction that does it, so whoever loses a race or an answer reads here what is
-true. A lease only keeps others from doing the same work at the same time; no promise depends on it, nor on any clock.
+true. A lease is a *beat* that changes with every renewal, and a length; it holds no time (:mod:`graveler.lake.leases`). It only
+keeps others from doing the same work at the same time, and no other promise than C5 depends on it.
 """
 
 from enum import Enum
@@ -19,6 +20,9 @@ from graveler.storage.tables import Absent, Item, Key, Matches, Put, Tables, Val
 MAX_SHARDS: Final = 64
 OUTCOME_TTL: Final = 7 * 86_400
 """Seconds for which an outcome is kept after it is decided: far longer than any client repeats a request."""
+
+LEASE: Final = 6.0
+"""Seconds for which a sealed token stays its owner's without a new beat."""
 
 
 def new_token(shards: int = 1) -> Token:
@@ -50,18 +54,16 @@ _STATES: Final = frozenset(state.value for state in TokenState)
 
 
 class TokenOutcome(Struct, frozen=True):
-    """A token's item. ``lease`` is when the owner's claim ends (Unix seconds), ``request`` the id of the request that it works
-    for, if there is one; ``commit_id`` where the changes went, if published."""
+    """A token's item. ``beat`` is the owner's last one, empty if nobody holds the lease (it was given back, or the token is
+    decided), and ``seconds`` the lease's length; ``request`` the id of the request that the owner works for, if there is one;
+    ``commit_id`` where the changes went, if published."""
 
     state: TokenState
     owner: str
-    lease: float = 0.0
+    beat: str = ""
+    seconds: float = 0.0
     commit_id: CommitID | None = None
     request: str = ""
-
-    def is_claimed(self, now: float) -> bool:
-        """Is the owner still at work on it, for all that is known?"""
-        return self.state is TokenState.SEALED and self.lease > now
 
 
 class Outcomes:
@@ -80,14 +82,16 @@ class Outcomes:
         item = self._tables.get(self.key(token))
         return None if item is None else _decode(item)
 
-    def seal_write(self, token: Token, owner: str, lease: float, request: str = "") -> Put:
-        """Claims a token that is being sealed; part of that transaction."""
-        return Put(self.key(token), _sealed(owner, lease, request), Absent())
+    def seal_write(self, token: Token, owner: str, seconds: float, request: str = "") -> Put:
+        """Claims a token that is being sealed, with a lease of this length; part of that transaction. With 0 seconds, nobody
+        holds it."""
+        return Put(self.key(token), _sealed(owner, seconds, request), Absent())
 
-    def renew_write(self, token: Token, owner: str, lease: float, request: str = "") -> Put:
-        """Prolongs the owner's claim, on condition that the token is still its own and undecided."""
+    def renew_write(self, token: Token, owner: str, seconds: float, request: str = "") -> Put:
+        """A new beat of the owner's lease, which from now on has this length; 0 seconds give it back. On condition that the token
+        is still its own and undecided."""
         mine = Matches({"state": TokenState.SEALED.value, "owner": owner})
-        return Put(self.key(token), _sealed(owner, lease, request), mine)
+        return Put(self.key(token), _sealed(owner, seconds, request), mine)
 
     def decide_write(self, token: Token, state: TokenState, owner: str, now: float, commit_id: CommitID | None) -> Put:
         """Says what became of a token; part of the transaction that takes it from its branch."""
@@ -101,23 +105,37 @@ class Outcomes:
         return Key(f"{self._uid}/token/{token}", b"outcome")
 
 
-def _sealed(owner: str, lease: float, request: str) -> dict[str, Value]:
-    item: dict[str, Value] = {"state": TokenState.SEALED.value, "owner": owner, "lease_ms": int(lease * 1000)}
+def _sealed(owner: str, seconds: float, request: str) -> dict[str, Value]:
+    item: dict[str, Value] = {"state": TokenState.SEALED.value, "owner": owner}
+    if seconds > 0:
+        item |= {"beat": token_hex(8), "length_ms": int(seconds * 1000)}
+    else:
+        item["given_back"] = True
     if request:
         item["request"] = request
     return item
 
 
 def _decode(item: Item) -> TokenOutcome:
-    state, owner, lease, commit, request = (
-        item.get(name) for name in ("state", "owner", "lease_ms", "commit", "request")
-    )
+    state, owner, commit, request = (item.get(name) for name in ("state", "owner", "commit", "request"))
     if not (isinstance(state, str) and state in _STATES and isinstance(owner, str)):
         raise CorruptError(f"the item of a staging token has no state and owner: {dict(item)!r}")
+    beat, seconds = _lease(item) if state == TokenState.SEALED.value else ("", 0.0)
     return TokenOutcome(
         TokenState(state),
         owner,
-        lease / 1000 if isinstance(lease, int) else 0.0,
+        beat,
+        seconds,
         CommitID(commit) if isinstance(commit, str) else None,
         request if isinstance(request, str) else "",
     )
+
+
+def _lease(item: Item) -> tuple[str, float]:
+    """The beat and the length of a sealed token's lease; an empty beat if nobody holds it."""
+    beat, length = item.get("beat"), item.get("length_ms")
+    if isinstance(beat, str) and isinstance(length, int):
+        return beat, length / 1000
+    # Earlier versions wrote when the lease ends, by the owner's clock: a new time is a new beat, and 0 gives it back.
+    until = item.get("lease_ms", 0)
+    return (str(until), LEASE) if until else ("", 0.0)

@@ -11,6 +11,7 @@ from graveler.errors import InvalidError
 from graveler.lake.addresses import DataNames
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.deadline import SKEW, Deadlines
+from graveler.lake.leases import LeaseWatch
 from graveler.lake.reading import RepositoryReader
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.stage import Stager
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 
 class VerbsBase(RepositoryReader):
-    """A repository that can be read, and all who change it. ``copies`` are the files of its trees as a cache has them."""
+    """A repository that can be read, and all who change it. ``copies`` are the files of its trees as a cache has them;
+    ``leases`` is what this process has seen of the lake's leases."""
 
     def __init__(
         self,
@@ -55,10 +57,12 @@ class VerbsBase(RepositoryReader):
         grace: float = GRACE,
         skew: float = SKEW,
         *,
+        leases: LeaseWatch,
         copies: TreeFiles | None = None,
     ) -> None:
         super().__init__(known, tables, objects, store, clock, outside, grace)
         self.skew = skew
+        self.leases = leases
         self._copies = copies
         self._deadlines = Deadlines(clock, grace, skew)
         self._tables = tables
@@ -91,7 +95,7 @@ class VerbsBase(RepositoryReader):
     def _sealer(self) -> "Sealer":
         from graveler.lake.sealing import Sealer
 
-        return Sealer(self._tables, self._refs, self._branches, self._staged, self._outcomes, self._clock)
+        return Sealer(self._tables, self._refs, self._branches, self._staged, self._outcomes, self._clock, self.leases)
 
     @cached_property
     def _resetter(self) -> "Resetter":
