@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from graveler.history.owners import Owners
 from tests.api.support import Client, segment
 
 REPO = "/repositories/repo"
@@ -134,6 +135,28 @@ def test_hard_reset_and_undo(call: Client) -> None:
     assert refused.status == 400
     assert "uncommitted changes (dirty branch)" in refused.message
     assert call("PUT", f"{BRANCHES}/main/hard_reset").status == 400
+
+
+def test_a_hidden_branch_belongs_to_a_transaction_that_renews_its_lease(call: Client) -> None:
+    commit(call, "main", {"a": b"1"})
+    hidden = {"name": "tx-1", "source": "main", "hidden": True, "owner": "one transaction"}
+    assert call("POST", BRANCHES, (), hidden).status == 201
+    renewal = f"{BRANCHES}/tx-1/lease"
+    owners = Owners(call.world.lake.tables, call.world.lake.repository("repo").repository.uid)
+    [before] = owners.all()
+    assert call("PUT", renewal, (), {"owner": "one transaction"}).status == 204
+    [after] = owners.all()
+    assert (before.owner, before.beat != after.beat) == (after.owner, True)
+    refused = call("PUT", renewal, (), {"owner": "another one"})
+    assert refused.status == 404
+    assert "owned by 'another one'" in refused.message
+    assert call("DELETE", renewal, {"owner": "another one"}).status == 204
+    assert owners.all() == [after]
+    assert call("DELETE", renewal, {"owner": "one transaction"}).status == 204
+    assert owners.all() == []
+    assert call("GET", f"{BRANCHES}/tx-1").status == 200
+    assert call("PUT", f"{BRANCHES}/main/lease", (), {"owner": "one transaction"}).status == 404
+    assert call("POST", BRANCHES, (), {**hidden, "name": "shown", "hidden": False}).status == 400
 
 
 def test_revert_takes_back_one_commit(call: Client) -> None:

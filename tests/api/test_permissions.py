@@ -103,6 +103,7 @@ ALL_BRANCHES = frozenset(
 BODIES: dict[str, object] = {
     "createBranch": {"name": "main", "source": "main"},
     "renameBranch": {"name": "main2"},
+    "renewLease": {"owner": "tx"},
     "createAccessKey": {"name": "somebody"},
     "createHold": {"ref": "main"},
     "importListing": {"path": "x", "physical_address": "x"},

@@ -11,11 +11,12 @@ import pytest
 
 from graveler.errors import UnavailableError
 from graveler.history.commits import encode_commit
+from graveler.history.owners import Owners
 from graveler.lake.fsck.check import fsck
 from graveler.lake.fsck.files import describe
 from graveler.lake.fsck.findings import FindingKind, Report
 from graveler.lake.repositories import Repositories
-from graveler.model import CommitID, MetarangeName, ObjectEntry
+from graveler.model import CommitID, MetarangeName, ObjectEntry, RepositoryUID
 from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.staging.tokens import new_token
 from graveler.storage.tables import Key
@@ -819,6 +820,23 @@ def test_an_entry_of_the_clean_up_queue_that_makes_no_sense_is_found(lake: Folde
     assert one(lake.fsck()).kind is K.CLEANUP
     assert lake.fsck(repair=True).remaining == ()
     assert lake.fsck().findings == ()
+
+
+# Leases of hidden branches
+
+
+def test_a_lease_that_belongs_to_no_hidden_branch_is_found(lake: FolderLake) -> None:
+    lake.repository.create_branch("tx-alive", "main", hidden=True, owner="somebody")
+    assert lake.fsck().findings == ()
+    owners = Owners(lake.tables, RepositoryUID(lake.uid))
+    lake.tables.transact([owners.claim_write(name, "somebody") for name in ("dev", "gone", "no name for a branch")])
+    lake.tables.put(Key(owners.partition, b"says-nothing"), {})
+    found = lake.fsck().findings
+    assert {finding.kind for finding in found} == {K.LEASE}
+    assert len(found) == 4
+    assert lake.fsck(repair=True).remaining == ()
+    assert lake.fsck().findings == ()
+    lake.repository.renew_branch("tx-alive", "somebody")
 
 
 # Objects of committed records, and the namespace

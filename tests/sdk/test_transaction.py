@@ -72,6 +72,40 @@ def test_what_fails_while_tidying_up_does_not_hide_the_error(repo: Repository, m
         raise ValueError("the reason")
 
 
+@pytest.mark.parametrize("removed", ["deleted", "renamed"])
+def test_a_block_whose_branch_went_is_told_and_nothing_of_it_lands(
+    repo: Repository, main: Branch, removed: str
+) -> None:
+    head = main.head.id
+    with (
+        pytest.raises(graveler.TransactionGoneError, match="Nothing came to 'main'") as caught,
+        main.transaction("late", tag="v1") as tx,
+    ):
+        tx.object("new").upload("new")
+        if removed == "deleted":
+            repo.branch(tx.id).delete()
+        else:
+            repo.branch(tx.id).rename("rescued")
+        tx.object("newer").upload("newer")
+    assert (caught.value.hidden, caught.value.branch) == (tx.id, "main")
+    assert main.head.id == head
+    assert list(repo.tags()) == []
+    assert all_branches(repo) == (["main"] if removed == "deleted" else ["main", "rescued"])
+
+
+def test_a_block_whose_branch_went_is_told_when_it_ends(repo: Repository, main: Branch) -> None:
+    head = main.head.id
+    with pytest.raises(graveler.TransactionGoneError), main.transaction("late") as tx:
+        tx.object("new").upload("new")
+        repo.branch(tx.id).delete()
+    assert main.head.id == head
+
+
+def test_what_a_block_does_not_find_is_told_as_it_is(main: Branch) -> None:
+    with pytest.raises(graveler.ObjectNotFoundError), main.transaction("never") as tx:
+        tx.object("nowhere").reader().read()
+
+
 def test_a_failed_block_may_leave_its_branch_to_look_at(repo: Repository, main: Branch) -> None:
     with (
         pytest.raises(ValueError, match="no"),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         PreconditionError,
         RefNotFoundError,
         RepositoryNotFoundError,
+        TransactionGoneError,
         UnavailableError,
     )
     from graveler.model import (
@@ -97,6 +98,7 @@ __all__ = [
     "StoredObject",
     "Tag",
     "Transaction",
+    "TransactionGoneError",
     "UnavailableError",
     "WriteableObject",
     "create",

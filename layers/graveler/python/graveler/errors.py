@@ -137,6 +137,18 @@ class ExpiredCommitError(GoneError):
         )
 
 
+class TransactionGoneError(GoneError):
+    """The hidden branch of a transaction went before the transaction ended."""
+
+    def __init__(self, hidden: str, branch: str) -> None:
+        self.hidden, self.branch = hidden, branch
+        super().__init__(
+            f"hidden branch {hidden!r} of a transaction on {branch!r} is gone: a collection of garbage deleted it, because this "
+            f"process gave no sign for five minutes, or somebody else deleted or renamed it. Nothing came to {branch!r}; do the "
+            "transaction again"
+        )
+
+
 class BytesGoneError(GoneError):
     """The lake knows the object, and where its bytes were there are none: somebody removed them behind the lake's back."""
 

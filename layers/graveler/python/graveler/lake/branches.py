@@ -11,12 +11,14 @@ from graveler.errors import (
     CorruptError,
     ForbiddenError,
     GravelerError,
+    InvalidError,
     ReadOnlyRepositoryError,
     RefNotFoundError,
     RepositoryNotFoundError,
     UnavailableError,
 )
 from graveler.history.commits import CommitStore
+from graveler.history.owners import BranchLease, Owners
 from graveler.history.reflog import Event, RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Backoff, Clock
@@ -53,6 +55,7 @@ class Branches:
         self._cleanup = cleanup
         self._traces = traces
         self._clock = clock
+        self._owners = Owners(tables, repository.uid)
 
     def find(self, name: str, intent: Intent | None = None) -> BranchState | None:
         """The branch, or None. One table read, of branch and repository together, so that nobody works on one that was
@@ -83,15 +86,52 @@ class Branches:
                 f"{self._repository.namespace})"
             ) from None
 
-    def create(self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False, force: bool = False) -> Branch:
-        """Point a new branch at an existing commit. One transaction; nothing is copied.
+    def create(
+        self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False, force: bool = False, owner: str = ""
+    ) -> Branch:
+        """Point a new branch at an existing commit. One transaction; nothing is copied. With an ``owner``, the branch gets a
+        lease, which :meth:`renew` keeps.
 
-        :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError` if the commit is expired.
+        :class:`AlreadyExistsError`, :class:`InvalidError` for the name, or for the owner of a branch that is not hidden,
+        :class:`RefNotFoundError` if the commit is expired.
         """
+        if owner and not hidden:
+            raise InvalidError(
+                f"branch {name!r} is to have an owner and not to be hidden; only a transaction's has one"
+            )
         state = BranchState(name, commit_id, new_token(), (), hidden)
         event = self.event("create branch", by)
-        self._create("branch", name, commit_id, self._refs.create_branch_writes(state, event), event, force=force)
+        writes = self._refs.create_branch_writes(state, event)
+        if hidden:  # no lease of an earlier branch of this name counts for this one
+            writes.append(self._owners.claim_write(name, owner) if owner else self._owners.gone_write(name))
+        self._create("branch", name, commit_id, writes, event, force=force)
         return Branch(name, commit_id, hidden)
+
+    def renew(self, name: str, owner: str) -> None:
+        """Show that the owner of a hidden branch is still at work. One table write. :class:`RefNotFoundError`."""
+        if not self._owners.renew(name, owner):
+            raise RefNotFoundError(name, f"no hidden branch of this name is owned by {owner!r} any more")
+
+    def release(self, name: str, owner: str) -> None:
+        """Leave a hidden branch to its user: no collector deletes it from then on. One table write."""
+        self._owners.release(name, owner)
+
+    def end(self, lease: BranchLease) -> bool:
+        """Remove the branch of a transaction whose owner is gone, on condition that neither the branch nor the lease has changed
+        since they were read; False if one has. A lease without a hidden branch goes alone, and does not count. One table read,
+        one transaction (promise C5)."""
+        state = self._refs.branch(lease.branch)
+        owned = state is not None and state.hidden
+        event = self.event("end transaction", "garbage collection")
+        writes = self._delete_writes(state, event) if state is not None and state.hidden else []
+        try:
+            self._tables.transact([*writes, self._owners.over_write(lease)])
+        except (ConditionFailedError, UnavailableError) as error:
+            if not owned or not self._happened("branch", lease.branch, event):
+                if isinstance(error, UnavailableError):
+                    raise
+                return False
+        return owned
 
     def delete(self, name: str, by: str, *, force: bool = False) -> None:
         """Remove a branch and its uncommitted changes. One table read, one transaction.
@@ -107,10 +147,9 @@ class Branches:
         while True:
             state = self.state(name, Intent(direct=False, force=force))
             event = self.event("delete branch", by, operation)
-            writes = self._refs.delete_branch_writes(state, event)
-            writes.append(self._traces.gone_write("branch", name))
-            for token in (*state.sealed, state.open):
-                writes += self.drop_token_writes(token, TokenState.DELETED, event.operation_id)
+            writes = self._delete_writes(state, event)
+            if state.hidden:
+                writes.append(self._owners.gone_write(name))
             try:
                 self._tables.transact(writes)
                 return
@@ -119,6 +158,14 @@ class Branches:
                     return
                 if not backoff.wait():
                     raise busy(name) from None
+
+    def _delete_writes(self, state: BranchState, event: Event) -> list[Write]:
+        """The part of a transaction that removes a branch which is as it was read, with what is staged on it."""
+        writes = self._refs.delete_branch_writes(state, event)
+        writes.append(self._traces.gone_write("branch", state.name))
+        for token in (*state.sealed, state.open):
+            writes += self.drop_token_writes(token, TokenState.DELETED, event.operation_id)
+        return writes
 
     def rename(self, old: str, new: str, by: str, *, force: bool = False) -> Branch:
         """Give a branch another name; its uncommitted changes go with it, also those that a commit is taking out. One table read,
@@ -147,6 +194,8 @@ class Branches:
                 self._commits.alive_check(state.commit_id),
                 self._traces.gone_write("branch", old, (*state.sealed, state.open)),
             ]
+            if state.hidden:  # a transaction's branch under another name is its user's
+                kept.append(self._owners.gone_write(old))
             try:
                 self.change(old, [*created, self._here(force=force), *removed, *kept], event)
                 return Branch(new, state.commit_id, state.hidden)

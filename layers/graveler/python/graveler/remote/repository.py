@@ -46,12 +46,22 @@ class RemoteRepository(RemoteSettings):
     # Refs
 
     def create_branch(
-        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False
+        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""
     ) -> Branch:
-        """Point a new branch at the commit of ``source``."""
-        document = {"name": name, "source": source, "hidden": hidden, "force": force}
+        """Point a new branch at the commit of ``source``. With an ``owner``, a hidden branch belongs to that transaction, which
+        has to call :meth:`renew_branch`; a server that knows no owners makes a branch without one."""
+        document = {"name": name, "source": source, "hidden": hidden, "force": force, "owner": owner or None}
         answer = self._connection.call("POST", (*self._base, "branches"), None, document)
         return Branch(name, CommitID(answer.body.decode().strip().strip('"')), hidden)
+
+    def renew_branch(self, name: str, owner: str) -> None:
+        """Show that the transaction ``owner`` still works on its hidden branch. :class:`NotFoundError` if the branch is gone, or
+        is not the owner's any more; also of a server that knows no owners."""
+        self._connection.call("PUT", (*self._base, "branches", name, "lease"), None, {"owner": owner})
+
+    def release_branch(self, name: str, owner: str) -> None:
+        """Keep a hidden branch when the transaction ``owner`` ends: no collector deletes it from then on."""
+        self._connection.call("DELETE", (*self._base, "branches", name, "lease"), {"owner": owner}, passing=(404,))
 
     def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None:
         """Remove a branch and its uncommitted changes."""

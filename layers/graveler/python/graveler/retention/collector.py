@@ -12,6 +12,7 @@ from graveler.lake.collected import set_collected
 from graveler.lake.deadline import SKEW
 from graveler.lake.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
+from graveler.retention.abandoned import Abandoned
 from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.expiry import Expiry
 from graveler.retention.keeping import DAY, Verdict
@@ -30,6 +31,8 @@ from graveler.storage.tables import Tables
 from graveler.tree.files import METARANGES, RANGES
 from graveler.tree.record import known_as
 
+_EXAMPLES: Final = 20
+"""Branches that a run names."""
 QUARANTINE_DAYS: Final = 7
 REPORT_DAYS: Final = 90
 
@@ -98,6 +101,7 @@ class Collector:
         self._clock = clock
         self._progress = progress
         self._engine = engine or InProcess(clock, self._options.threads)
+        self._abandoned = Abandoned(repository, tables, clock, self._options.grace)
         self._runs = Runs(objects)
 
     def plan(self) -> Summary:
@@ -111,8 +115,9 @@ class Collector:
         return self._claimed(Mode.DRY_RUN)
 
     def run(self) -> Summary:
-        """Collect. If a run died, that one is finished instead. Costs as :meth:`plan`, and one request for each file that goes,
-        three in quarantine. Errors as :meth:`plan`; what one run leaves behind the next one takes."""
+        """Collect. If a run died, that one is finished instead. Costs as :meth:`plan`, one request for each file that goes, three
+        in quarantine, and the table reads of :meth:`Abandoned.end`, which takes five minutes if a transaction was killed. Errors
+        as :meth:`plan`; what one run leaves behind the next one takes."""
         mode = self._options.mode
         if mode is None:
             first = not any(over and self._is_real(run) for run, over in self._runs.all())
@@ -168,6 +173,7 @@ class Collector:
         self._progress("reading refs", 0, 1)
         roots = reader.read(horizon)
         with closing(roots.names):
+            ownerless = self._abandoned.ownerless(roots.hidden)
             mark = self._judge(roots, began, horizon)
             old = mark.files.old_records(horizon)
             changed = (0, 0) if mode is Mode.DRY_RUN else self._expiry.mark(roots, mark.verdict, old, reader, began)
@@ -203,6 +209,8 @@ class Collector:
             tuple(forget),
             tuple(self._unlisted),
             tuple(written.numbers),
+            len(ownerless),
+            tuple(ownerless[:_EXAMPLES]),
         )
         self._runs.put_plan(plan)
         return plan
@@ -288,18 +296,19 @@ class Collector:
     # Sweep
 
     def _finish(self, plan: Plan) -> Summary:
-        forgotten = rows = 0
+        forgotten = rows = transactions = 0
         if plan.mode is not Mode.DRY_RUN:
             self._sweep(plan)
             forgotten = self._forget(plan)
             rows = self._clean_table()
+            transactions = self._abandoned.end(self._told("watching transactions, seconds"))
         outcomes: dict[str, dict[str, Tally]] = {}
         for candidate, outcome in self._runs.rows(plan):
             of_kind = outcomes.setdefault(candidate.kind.value, {})
             of_kind[outcome.value] = of_kind.get(outcome.value, Tally()).plus(candidate.size)
         if self._options.parquet:
             write_report(self._objects, self._runs.report_key(plan.run), self._runs.rows(plan))
-        summary = Summary(plan, self._clock.now(), outcomes, forgotten, rows, self._options.parquet)
+        summary = Summary(plan, self._clock.now(), outcomes, forgotten, rows, self._options.parquet, transactions)
         self._runs.put_summary(summary)
         return summary
 

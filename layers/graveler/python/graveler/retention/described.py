@@ -12,7 +12,8 @@ class RunDescription(Struct, frozen=True):
     ``outcomes`` by kind and what became of them. ``expired`` and ``revived`` are commits that were marked, or whose mark was
     taken back, ``forgotten`` commits and ``rows`` of the table that went. ``unknown`` files are not ours and stay;
     ``unlisted`` says what could not be looked at. ``report`` is the address of a Parquet table of all files, None where none was
-    written."""
+    written. ``transactions`` were over, and had their hidden branch deleted; ``ownerless`` hidden branches are no transaction's,
+    and stay; some are named."""
 
     run: str
     mode: str
@@ -32,6 +33,9 @@ class RunDescription(Struct, frozen=True):
     unknown_examples: tuple[str, ...]
     unlisted: tuple[str, ...]
     report: str | None
+    transactions: int = 0
+    ownerless: int = 0
+    ownerless_examples: tuple[str, ...] = ()
 
 
 def describe(run: Plan | Summary, report: str) -> RunDescription:
@@ -57,4 +61,7 @@ def describe(run: Plan | Summary, report: str) -> RunDescription:
         made.unknown_examples,
         made.unlisted,
         report if summary is None or summary.parquet else None,
+        0 if summary is None else summary.transactions,
+        made.ownerless,
+        made.ownerless_examples,
     )

@@ -76,12 +76,14 @@ class Names:
 
 
 class Roots(Struct, frozen=True):
-    """``names`` are objects of staged changes; ``pinned`` says of commits besides the heads what keeps them."""
+    """``names`` are objects of staged changes; ``pinned`` says of commits besides the heads what keeps them; ``hidden`` are the
+    names of hidden branches."""
 
     branches: dict[str, CommitID]
     pinned: dict[CommitID, str]
     names: Names
     commits: dict[CommitID, KnownCommit]
+    hidden: frozenset[str] = frozenset()
 
 
 class RootReader:
@@ -108,6 +110,7 @@ class RootReader:
         self._reflog = RefLog(tables, repository.uid)
         self._staged = StagedChanges(tables, repository.uid)
         self._scanned: set[Token] = set()
+        self._hidden: set[str] = set()
 
     def read(self, since: float) -> Roots:
         """The roots; of the reference logs what happened ``since`` (Unix seconds). Table reads: 16 and one for each thousand
@@ -142,7 +145,7 @@ class RootReader:
                 f"reading the uncommitted changes and refs took {took:.0f} s, longer than half the grace; nothing was collected. "
                 "Commit or reset what is uncommitted for long, or give garbage collection a longer grace"
             )
-        return Roots(branches, pinned, names, self.commits())
+        return Roots(branches, pinned, names, self.commits(), frozenset(self._hidden))
 
     def check_operations(self, now: float, kind: str) -> None:
         """:class:`PreconditionError` if an operation is at work for longer than half the grace: what it wrote first would not be
@@ -180,6 +183,7 @@ class RootReader:
             listed = self._clock.now()
             states = self.branches()
             heads.update((state.name, state.commit_id) for state in states)
+            self._hidden.update(state.name for state in states if state.hidden)
             # Oldest first: a reset moves what it keeps from an older token to the open one.
             fresh = [t for state in states for t in (*state.sealed, state.open) if t not in self._scanned]
             for token in fresh:

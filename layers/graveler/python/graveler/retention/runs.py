@@ -105,7 +105,8 @@ class Tally(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """What a mark found. ``forget`` are commits whose items go at the end, with the time of their mark; ``expired`` and
     ``revived`` how many commits were marked, or had their mark taken back; ``unlisted`` says what could not be looked at.
-    ``numbers`` are those of the chunks, where they have gaps."""
+    ``numbers`` are those of the chunks, where they have gaps; ``ownerless`` how many hidden branches are no transaction's, of
+    which some are named."""
 
     run: str
     repository: str
@@ -126,6 +127,8 @@ class Plan(Struct, frozen=True):
     forget: tuple[tuple[CommitID, int], ...] = ()
     unlisted: tuple[str, ...] = ()
     numbers: tuple[int, ...] | None = None
+    ownerless: int = 0
+    ownerless_examples: tuple[str, ...] = ()
 
     def chunk_numbers(self) -> Sequence[int]:
         """The numbers of its chunks of candidates, in order."""
@@ -134,7 +137,7 @@ class Plan(Struct, frozen=True):
 
 class Summary(Struct, frozen=True):
     """What a run did. ``outcomes`` are counted by kind, then by what became of them; ``rows`` are expired ones of the table;
-    ``parquet`` whether there is a report of that kind."""
+    ``parquet`` whether there is a report of that kind; ``transactions`` how many were over and had their branch deleted."""
 
     plan: Plan
     ended: float
@@ -142,6 +145,7 @@ class Summary(Struct, frozen=True):
     forgotten: int
     rows: int
     parquet: bool = True
+    transactions: int = 0
 
     def total(self, outcome: Outcome) -> Tally:
         """All files of which this became."""

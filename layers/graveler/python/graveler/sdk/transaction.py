@@ -2,10 +2,10 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from uuid import uuid4
 
-from graveler.errors import AlreadyExistsError, DirtyBranchError, GravelerError, RefNotFoundError
+from graveler.errors import AlreadyExistsError, DirtyBranchError, RefNotFoundError
 from graveler.history.names import check_tag
+from graveler.lake.hidden_branch import hidden_branch
 from graveler.model import CommitID
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.branch import Branch, WritableReference
@@ -51,10 +51,9 @@ def transaction(
     source = Branch(repository, branch_id)
     if next(source.uncommitted(max_amount=1), None) is not None:
         raise DirtyBranchError(branch_id, "a transaction on it")  # its merge would be refused, after all the work
-    hidden = Branch(repository, f"tx-{uuid4()}")
-    work = Transaction(repository, hidden.id, branch_id, message, metadata, tag)
-    try:
-        hidden.create(source, hidden=True)
+    with hidden_branch(repository.verbs, branch_id, repository.user, keep_on_error=keep_on_error) as name:
+        hidden = Branch(repository, name)
+        work = Transaction(repository, name, branch_id, message, metadata, tag)
         yield work
         if work.tag is not None:
             _refuse_taken(repository, work.tag)
@@ -64,11 +63,6 @@ def transaction(
             message=f"Merge transaction: {work.commit_message}" if work.commit_message else "Merge transaction",
             metadata=work.commit_metadata,
         )
-    except BaseException:
-        if not keep_on_error:
-            _forget(hidden)
-        raise
-    _forget(hidden)
     if work.tag is not None:
         repository.verbs.create_tag(work.tag, work.merged, by=repository.user)
 
@@ -79,10 +73,3 @@ def _refuse_taken(repository: RepositoryAccess, tag: str) -> None:
     with suppress(RefNotFoundError):
         repository.verbs.tag(tag)
         raise AlreadyExistsError("tag", tag)
-
-
-def _forget(hidden: Branch) -> None:
-    """Delete the hidden branch. What fails here leaves a branch that nobody sees (promise C5), and must not hide what the
-    transaction came to."""
-    with suppress(GravelerError):
-        hidden.delete()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Literal, TypeVar
-from uuid import uuid4
 
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
@@ -18,12 +17,12 @@ from pyspark.sql.types import StructType
 from graveler.errors import (
     AlreadyExistsError,
     DirtyBranchError,
-    GravelerError,
     InvalidError,
     RefNotFoundError,
     UnavailableError,
 )
 from graveler.history.names import check_tag
+from graveler.lake.hidden_branch import hidden_branch
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
 from graveler.places import ServedLake, user_name
@@ -214,17 +213,10 @@ def transaction(
             found.expect_permitted(branch)
         if found.uncommitted(branch, amount=1).results:
             raise DirtyBranchError(branch, "a transaction on it")  # its merge would be refused, after all the work
-        hidden = f"tx-{uuid4()}"
-        work = Transaction(found, branch, hidden, message, dict(metadata or {}), tag)
-        try:
-            found.create_branch(hidden, branch, by=by, hidden=True)
+        with hidden_branch(found, branch, by, keep_on_error=keep_on_error) as hidden:
+            work = Transaction(found, branch, hidden, message, dict(metadata or {}), tag)
             yield work
             work.merged = _land(found, work, by)
-        except BaseException:
-            if not keep_on_error:
-                _forget(found, hidden, by)
-            raise
-        _forget(found, hidden, by)
         if work.tag is not None:
             found.create_tag(work.tag, work.merged.id, by=by)
 
@@ -250,13 +242,6 @@ def _said(written: Sequence[Written]) -> str:
     """A message for who gave none."""
     paths = list(dict.fromkeys(one.path for one in written))
     return f"Write {', '.join(paths[:3])}{', …' if len(paths) > 3 else ''}" if paths else "Transaction"
-
-
-def _forget(repository: Reached, hidden: str, by: str) -> None:
-    """Delete the hidden branch. What fails here leaves a branch that nobody sees, and must not hide what the transaction came
-    to."""
-    with suppress(GravelerError):
-        repository.delete_branch(hidden, by=by)
 
 
 def _by_many(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -25,7 +25,7 @@ from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.long import LongVerb, answer
 from graveler.api.operation_documents import OperationDocument
-from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, RequiredText
+from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
@@ -44,12 +44,26 @@ class BranchesQuery(PageQuery, frozen=True, kw_only=True):
 
 
 class BranchCreation(Struct, frozen=True):
-    """A branch to be. ``source`` is any ref expression."""
+    """A branch to be. ``source`` is any ref expression. A hidden branch may have an ``owner``: a transaction, which has to renew
+    the branch's lease."""
 
     name: str
     source: str
     hidden: bool | None = None
     force: bool | None = None
+    owner: str | None = None
+
+
+class LeaseRenewal(Struct, frozen=True):
+    """The transaction that works on the branch, as it was named when the branch was created."""
+
+    owner: str
+
+
+class OwnerQuery(Query, frozen=True, kw_only=True):
+    """The transaction that works on the branch."""
+
+    owner: RequiredText
 
 
 class ResetCreation(Struct, frozen=True):
@@ -160,7 +174,12 @@ def create_branch(call: Call, repository: str, body: BranchCreation) -> Response
 
     def make() -> Response:
         made = opened.create_branch(
-            body.name, body.source, by=call.committer, hidden=bool(body.hidden), force=bool(body.force)
+            body.name,
+            body.source,
+            by=call.committer,
+            hidden=bool(body.hidden),
+            force=bool(body.force),
+            owner=body.owner or "",
         )
         return text_response(made.commit_id, 201, "text/plain")
 
@@ -189,6 +208,31 @@ def get_branch(call: Call, repository: str, branch: str) -> Response:
 def delete_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> Response:
     """Remove a branch and its uncommitted changes."""
     call.lake.repository(repository).delete_branch(branch, by=call.committer, force=query.force)
+    return no_content()
+
+
+@routes.put(
+    "/repositories/{repository}/branches/{branch}/lease",
+    "renewLease",
+    Permission.WRITE,
+    answers={204: None, 400: Error, 403: Error, 404: Error},
+)
+def renew_lease(call: Call, repository: str, branch: str, body: LeaseRenewal) -> Response:
+    """Show that a transaction still works on its hidden branch: without that for five minutes, a collection of garbage deletes
+    the branch."""
+    call.lake.repository(repository).renew_branch(branch, body.owner)
+    return no_content()
+
+
+@routes.delete(
+    "/repositories/{repository}/branches/{branch}/lease",
+    "releaseLease",
+    Permission.WRITE,
+    answers={204: None, 400: Error, 403: Error, 404: Error},
+)
+def release_lease(call: Call, repository: str, branch: str, query: OwnerQuery) -> Response:
+    """Keep a hidden branch when its transaction ends: no collection of garbage deletes it from then on."""
+    call.lake.repository(repository).release_branch(branch, query.owner)
     return no_content()
 
 

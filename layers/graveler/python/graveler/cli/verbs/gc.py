@@ -67,6 +67,9 @@ def run(
     that no ref reaches, or that the retention rules drop, is marked by one run, and its files are removed by one a day later.
     Others may work meanwhile. A run that was interrupted is finished by the next one.
 
+    Hidden branches of transactions whose process was killed are deleted. A run watches for five minutes whether a process gives
+    a sign; without such branches it does not wait.
+
     \b
     Examples:
       graveler gc run lakefs://quickstart
@@ -75,9 +78,9 @@ def run(
     \b
     JSON: one document {run, mode, began, ended, commits, kept, expired,
       revived, forgotten, rows, ranges, ranges_read, found, outcomes,
-      unknown, unknown_examples, unlisted, report}; found is {kind: {files,
-      bytes}}, report null where none was written,
-      outcomes {kind: {outcome: {files, bytes}}}.
+      unknown, unknown_examples, unlisted, report, transactions, ownerless,
+      ownerless_examples}; found is {kind: {files, bytes}}, report null
+      where none was written, outcomes {kind: {outcome: {files, bytes}}}.
     """
     from graveler.retention.runs import Mode
 
@@ -456,6 +459,16 @@ def _show(screen: Screen, made: "RunDescription", *, as_json: bool) -> None:
     if made.unknown.files:
         some = ", ".join(made.unknown_examples[:3])
         screen.line(screen.safe(f"kept, since they are not ours: {count(made.unknown.files, 'file')} ({some}, …)"))
+    if made.transactions:
+        screen.line(f"deleted the hidden branch of {count(made.transactions, 'transaction')} whose process is gone")
+    if made.ownerless:
+        some = ", ".join(made.ownerless_examples[:3])
+        screen.line(
+            screen.safe(
+                f"kept, since they are no transaction's: {count(made.ownerless, 'hidden branch')} ({some}, …); "
+                "`graveler branch delete` removes one"
+            )
+        )
     for what in made.unlisted:
         screen.line(screen.safe(f"not looked at: {what}"))
 

@@ -13,6 +13,7 @@ from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Progress, 
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
+from graveler.lake.fsck.owners import check_owners
 from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged import StagedCheck
@@ -65,6 +66,7 @@ def fsck(
     looker = ObjectCheck(objects, outside if outside_objects else None, counts)
     ref_check = RefCheck(history, tables, repository.uid, refs, counts)
     ref_check.run(repository.default_branch)
+    lease_damages = check_owners(tables, repository.uid, refs, repair=repair)
     progress("refs", len(history.heads), len(history.heads))
     staged_check = StagedCheck(tables, repository.uid, refs, codec, looker, counts, progress, repair=repair)
     staged_check.run(ref_check.branches)
@@ -88,6 +90,7 @@ def fsck(
     damages = [
         *_check_namespace(known, tables, store, repair=repair),
         *ref_check.damages,
+        *lease_damages,
         *staged_check.damages,
         *commit_check.damages,
         *tree_check.damages,

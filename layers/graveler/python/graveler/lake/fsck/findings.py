@@ -62,6 +62,8 @@ class FindingKind(str, Enum):
     """A branch and what is known of its tokens do not fit together."""
     CLEANUP = "clean-up"
     """An entry of the clean-up queue cannot be read."""
+    LEASE = "lease"
+    """The lease of a hidden branch cannot be read, or there is no such branch."""
     OBJECT_MISSING = "object-missing"
     OBJECT_SIZE = "object-size"
     """An object has another size than its record says."""

@@ -9,14 +9,27 @@ class RefVerbs(VerbsBase):
     """Verbs about refs."""
 
     def create_branch(
-        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False
+        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""
     ) -> Branch:
         """Point a new branch at the commit of ``source``. Cost: resolving and one transaction, whatever the lake's size.
+
+        With an ``owner``, a hidden branch belongs to the transaction of this name, which has to call :meth:`renew_branch` every
+        :data:`graveler.history.owners.RENEWAL` seconds: otherwise the collector of garbage deletes the branch.
 
         :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError`.
         """
         commit_id = resolve(source, self._refs, self._commits).commit_id
-        return self._branches.create(name, commit_id, by, hidden=hidden, force=force)
+        return self._branches.create(name, commit_id, by, hidden=hidden, force=force, owner=owner)
+
+    def renew_branch(self, name: str, owner: str) -> None:
+        """Show that the transaction ``owner`` still works on its hidden branch. Cost: one table write. :class:`RefNotFoundError`
+        if the branch is gone, or is not the owner's any more."""
+        self._branches.renew(name, owner)
+
+    def release_branch(self, name: str, owner: str) -> None:
+        """Keep a hidden branch when the transaction ``owner`` ends: no collector deletes it from then on. Cost: one table
+        write."""
+        self._branches.release(name, owner)
 
     def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None:
         """Remove a branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the

@@ -1,0 +1,62 @@
+"""The leases of hidden branches: each belongs to a branch that is there and hidden."""
+
+from graveler.errors import CorruptError, InvalidError
+from graveler.history.owners import Owners, decode_lease
+from graveler.history.refs import Refs
+from graveler.lake.fsck.findings import FindingKind
+from graveler.lake.fsck.history import Damage
+from graveler.lake.fsck.items import DamagedItem, scan
+from graveler.model import RepositoryUID
+from graveler.storage.tables import ConditionFailedError, Item, Key, Matches, Tables
+
+_REMOVE = "A branch that is created hidden under this name could be taken for a transaction's: run again with repair"
+
+
+def check_owners(tables: Tables, uid: RepositoryUID, refs: Refs, *, repair: bool) -> list[Damage]:
+    """Leases that belong to no hidden branch, or cannot be read; with ``repair`` they are removed. One table read for each
+    thousand leases, and one for each lease."""
+    partition = Owners(tables, uid).partition
+    damages = []
+    for sort, item in scan(tables, partition):
+        name = sort.decode("utf-8", "backslashreplace")
+        if isinstance(item, DamagedItem) and item.rest:
+            rest = f"cannot be read from {name!r} on: {item.why}"
+            damages.append(Damage(FindingKind.TABLE, f"partition {partition}", rest, "Restore the table from a copy"))
+            continue
+        why = _wrong(refs, name, item)
+        key = Key(partition, sort)
+        if why is None or (not isinstance(item, DamagedItem) and tables.get(key) is None):
+            continue  # as it should be, or its transaction has ended meanwhile
+        damage = Damage(FindingKind.LEASE, f"the lease of hidden branch {name!r}", why, _REMOVE)
+        if repair and _removed(tables, key, item):
+            damage.remedy, damage.repaired = "It was removed", True
+        damages.append(damage)
+    return damages
+
+
+def _wrong(refs: Refs, name: str, item: Item | DamagedItem) -> str | None:
+    """Why the lease is not as it should be."""
+    if isinstance(item, DamagedItem):
+        return f"cannot be read: {item.why}"
+    try:
+        decode_lease(name, item)
+    except CorruptError:
+        return "says nothing of an owner"
+    try:
+        state = refs.branch(name)
+    except InvalidError:
+        return "is of a branch that cannot be called so"
+    except CorruptError:
+        return None  # found by who looks at the branches
+    if state is None:
+        return "is of a branch that does not exist"
+    return None if state.hidden else "is of a branch that is not hidden"
+
+
+def _removed(tables: Tables, key: Key, item: Item | DamagedItem) -> bool:
+    """Remove the lease as it was read. Who creates a hidden branch writes or removes its lease, so this is not a new one's."""
+    try:
+        tables.delete(key, None if isinstance(item, DamagedItem) else Matches(dict(item)))
+    except (ConditionFailedError, CorruptError):
+        return False
+    return True
