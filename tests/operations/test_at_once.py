@@ -21,7 +21,8 @@ from graveler.operations.work import CancelledError, Report
 from graveler.tree import crew as crews
 from graveler.tree import stretches as sharing
 from tests.lake.support import TINY, World
-from tests.operations.support import PATIENCE, SMALL, alone, diverged, merge_ask, operations, write_down
+from tests.operations.support import SMALL, alone, diverged, merge_ask, operations, write_down
+from tests.support.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,6 @@ from graveler.operations.sweeping import Sweeper, sweep
 from graveler.operations.work import CancelledError, Report
 from tests.lake.support import World, put, texts
 from tests.operations.support import (
-    PATIENCE,
     SMALL,
     alone,
     commit_ask,
@@ -33,6 +32,7 @@ from tests.operations.support import (
     operations,
     write_down,
 )
+from tests.support.patience import PATIENCE
 
 MakeAsk = Callable[[OpenRepository], Ask]
 
