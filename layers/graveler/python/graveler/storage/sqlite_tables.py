@@ -16,7 +16,14 @@ from types import TracebackType
 from typing import Final
 from weakref import finalize
 
-from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+from graveler.errors import (
+    AnswerLostError,
+    BusyError,
+    CorruptError,
+    GravelerError,
+    InvalidError,
+    UnavailableError,
+)
 from graveler.storage.folders import make_folder, unavailable
 from graveler.storage.limits import (
     check_batch,
@@ -270,9 +277,27 @@ class SqliteTables:
                 self._begin(connection)
                 self._check_in_place(connections)
                 yield connection
-                connection.execute("COMMIT")
+                self._commit(connection)
         finally:
             connections.writing.release()
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        """End a transaction. Whatever fails before this has written nothing: frames in the log count only with a commit frame
+        behind them. When this fails, nobody knows: the commit frame may be in the log although it was not synced, and a
+        recovery, which takes the log up to its last whole commit frame, then brings the transaction to light. Rolling back does
+        not remove the frame (https://sqlite.org/walformat.html, "Recovery"). Only a busy COMMIT has done nothing
+        (https://sqlite.org/lang_transaction.html)."""
+        try:
+            connection.execute("COMMIT")
+        except (sqlite3.Error, MemoryError) as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+            if code in _BUSY:
+                raise
+            why = _REFUSED.get(code, "SQLite gave up; see that its disk is in order")
+            raise AnswerLostError(
+                f"the table {self._path} was written, and is not known to be safe on the disk: {why} ({error or 'no memory'}). "
+                "What was to be written may be there or not: look, then try again"
+            ) from error
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Get the write lock. SQLite's own waiting backs off to 100 ms, so that newcomers overtake who waits longest; this

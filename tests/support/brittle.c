@@ -1,0 +1,62 @@
+/* Loaded before the C library (LD_PRELOAD): writes and syncs of chosen files fail when a test says so. See brittle.py. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum { SYNC = 1, WRITE = 2 };
+
+static int kinds, code;
+static char part[PATH_MAX];
+static long first, last;
+static atomic_long seen;
+
+/* Calls of these kinds for files whose path has `named` in it: the first is 0; those from `from` to `to` fail with `error`. */
+void brittle_begin(int which, const char *named, long from, long to, int error) {
+    kinds = 0;
+    snprintf(part, sizeof part, "%s", named);
+    first = from, last = to, code = error;
+    atomic_store(&seen, 0);
+    kinds = which;
+}
+
+long brittle_seen(void) { return atomic_load(&seen); }
+
+static int fails(int kind, int descriptor) {
+    char link[64], path[PATH_MAX];
+    if (!(kinds & kind)) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    if (!strstr(path, part)) return 0;
+    long number = atomic_fetch_add(&seen, 1);
+    if (number < first || number > last) return 0;
+    errno = code;
+    return 1;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+int fsync(int descriptor) { return fails(SYNC, descriptor) ? -1 : REAL(fsync)(descriptor); }
+
+int fdatasync(int descriptor) { return fails(SYNC, descriptor) ? -1 : REAL(fdatasync)(descriptor); }
+
+ssize_t write(int descriptor, const void *data, size_t length) {
+    return fails(WRITE, descriptor) ? -1 : REAL(write)(descriptor, data, length);
+}
+
+ssize_t pwrite(int descriptor, const void *data, size_t length, off_t at) {
+    return fails(WRITE, descriptor) ? -1 : REAL(pwrite)(descriptor, data, length, at);
+}
+
+ssize_t pwrite64(int descriptor, const void *data, size_t length, off64_t at) {
+    return fails(WRITE, descriptor) ? -1 : REAL(pwrite64)(descriptor, data, length, at);
+}
