@@ -270,6 +270,38 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "if True:",
         "lake/test_merges_at_once.py::test_a_merge_against_a_concurrent_commit_takes_both",
     ),
+    Mutation(
+        "C1",
+        "a COMMIT of SQLite that fails is an answer that was lost",
+        "storage/sqlite_tables.py",
+        'raise AnswerLostError(\n                f"the table {self._path} was written',
+        'raise UnavailableError(\n                f"the table {self._path} was written',
+        "lake/test_disk_faults.py::test_what_a_verb_says_of_a_failing_disk_is_so[sync-one]",
+    ),
+    Mutation(
+        "C1",
+        "what is recovered from SQLite's log is synced before it is read",
+        "storage/sqlite_tables.py",
+        "                self._sync_log()",
+        "                pass",
+        "storage/test_sqlite_tables.py::test_what_is_recovered_from_the_log_is_made_durable_before_it_is_read",
+    ),
+    Mutation(
+        "C1",
+        "a folder that is made is durable, with those above it",
+        "storage/folders.py",
+        "in enumerate(place.parents):",
+        "in enumerate(()):",
+        "lake/test_folder_lake.py::test_a_new_lake_and_the_folders_on_the_way_to_it_are_durable",
+    ),
+    Mutation(
+        "C2",
+        "a file whose name could not be synced is not built on",
+        "storage/files.py",
+        "        except NotSyncedError:  # it is there, and must not be built on\n            raise\n",
+        "",
+        "storage/test_folder_objects.py::test_a_file_of_a_tree_whose_name_could_not_be_synced_is_not_built_on",
+    ),
 ]
 
 

@@ -125,6 +125,7 @@ def test_what_goes_wrong_inside_is_logged_under_an_id_and_not_told(
         (errors.ForbiddenError("no"), 403, ""),
         (errors.CorruptError("broken"), 500, ""),
         (errors.UnavailableError("disk"), 503, ""),
+        (errors.AnswerLostError("lost"), 503, "the outcome is unknown"),
         (AuthenticationError(), 401, ""),
         (SourceNotAllowedError("s3://x"), 403, ""),
     ],

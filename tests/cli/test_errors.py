@@ -130,7 +130,7 @@ def test_a_damaged_range_is_named(lake: Path) -> None:
 def test_a_folder_that_cannot_be_made(working_folder: Path) -> None:
     (working_folder / "file").write_text("")
     result = run("init", "file/lake")
-    assert (result.code, "cannot make" in result.err) == (9, True)
+    assert (result.code, "making a lake in" in result.err) == (9, True)
 
 
 def test_a_bug_is_called_a_bug_without_a_traceback(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 from graveler.errors import ForbiddenError
 from graveler.lake.folder import create_folder_lake
 from graveler.model import ObjectEntry
+from tests.support.disk import Syncs
 
 
 def plain(path: Path, link: Path) -> str:
@@ -51,3 +52,16 @@ def test_what_lies_beside_the_lake_is_read(tmp_path: Path) -> None:
         mine = lake.create_repository("mine", "local://mine")
         mine.link("main", ObjectEntry("a", f"file://{tmp_path}/lake-not/a", 5, "x", 1))
         assert mine.read("main", "a") == b"bytes"
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_new_lake_and_the_folders_on_the_way_to_it_are_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    folder = tmp_path / "on/the/way/lake"
+    if there:
+        folder.mkdir(parents=True)  # by an `init` that was killed, for instance
+    syncs = Syncs(monkeypatch)
+    with create_folder_lake(folder):
+        pass
+    assert syncs.lost(folder / "graveler.json", folder / "tables.sqlite") == []

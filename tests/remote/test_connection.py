@@ -8,6 +8,7 @@ import pytest
 
 from graveler.errors import (
     AlreadyExistsError,
+    AnswerLostError,
     BusyError,
     ConflictError,
     CorruptError,
@@ -107,11 +108,28 @@ def test_a_wait_beyond_patience_ends_as_busy(script: Scripted, connection: Conne
 
 def test_in_the_end_it_is_told_that_there_is_no_answer(script: Scripted, connection: Connection) -> None:
     script.will(LOST, LOST, LOST)
-    with pytest.raises(UnavailableError, match="may have happened or not"):
+    with pytest.raises(AnswerLostError, match="may have happened or not"):
         connection.call("PUT", ("repositories", "r"), None, {})
     assert len(script.asked) == 3
-    with pytest.raises(UnavailableError, match="nothing was changed"):
+    with pytest.raises(UnavailableError, match="nothing was changed") as refused:
         Connection("http://127.0.0.1:9", "key", "secret", retries=QUICK).call("PUT", ("repositories",), None, {})
+    assert not isinstance(refused.value, AnswerLostError)
+
+
+def test_what_the_server_or_a_gateway_does_not_know_is_unknown(script: Scripted, connection: Connection) -> None:
+    unknown = b'{"message": "the outcome is unknown", "detail": "the table may be there or not"}'
+    for replies, text in (
+        ([Reply(503, unknown)] * 3, "^the table may be there or not$"),
+        ([Reply(504, b"")] * 3, "it may have happened or not"),
+        ([LOST, LOST, Reply(503, said("the disk is full"))], "^the disk is full; it may have happened or not"),
+    ):
+        script.will(*replies)
+        with pytest.raises(AnswerLostError, match=text):
+            connection.call("PUT", ("repositories", "r"), None, {})
+    script.will(*[Reply(504, b"")] * 3)
+    with pytest.raises(UnavailableError) as refused:
+        connection.call("GET", ("repositories", "r"))
+    assert not isinstance(refused.value, AnswerLostError)
 
 
 def test_after_a_lost_answer_what_is_gone_was_deleted(script: Scripted, connection: Connection) -> None:

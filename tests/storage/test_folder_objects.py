@@ -16,10 +16,13 @@ import pytest
 
 from graveler.errors import InvalidError, UnavailableError
 from graveler.storage import folder_objects
+from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import HIDDEN, FolderObjects
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError
+from graveler.storage.folders import make_folder
+from graveler.storage.objects import NotSyncedError, ObjectConditionError, ObjectMissingError
 from graveler.storage.presigned import UrlSigner
 from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
+from tests.support.disk import Syncs
 from tests.support.patience import PATIENCE
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -489,3 +492,67 @@ def _as_nobody(folder: Path) -> Iterator[None]:
 
 def _temporary_files(store: FolderObjects) -> list[Path]:
     return list((store._hidden / "writes").iterdir())
+
+
+# Names that survive a power cut
+
+
+def test_every_folder_on_the_way_to_an_object_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs = Syncs(monkeypatch)
+    FolderObjects(tmp_path / "a/b/top").put("c/d/e", b"x")
+    assert syncs.lost(tmp_path / "a/b/top/c/d/e") == []
+
+
+def test_a_root_that_another_process_has_just_made_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a/top").mkdir(parents=True)  # by one who has not synced the parents yet, or died
+    syncs = Syncs(monkeypatch)
+    FolderObjects(tmp_path / "a/top").put("k", b"x")
+    assert syncs.lost(tmp_path / "a/top/k") == []
+
+
+def test_the_folder_of_an_upload_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs = Syncs(monkeypatch)
+    store = FolderObjects(tmp_path / "top")
+    upload = store.create_multipart("k")
+    store.put_part("k", upload, 1, b"x")
+    assert syncs.lost(tmp_path / "top" / HIDDEN / "uploads" / upload / "1") == []
+
+
+def test_a_folder_relative_to_where_one_is_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    syncs = Syncs(monkeypatch)
+    make_folder(Path("x/y"))
+    assert syncs.lost(tmp_path / "x/y") == []
+
+
+@pytest.mark.parametrize("verb", ["put", "delete", "part"])
+def test_a_name_that_could_not_be_synced_may_be_there_or_not(
+    store: FolderObjects, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    store.put("k", b"1")
+    upload = store.create_multipart("k")
+
+    def refuse(folder: Path) -> tuple[int, int]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(folder_objects, "sync_folder", refuse)
+    calls: dict[str, Callable[[], object]] = {
+        "put": lambda: store.put("k", b"2"),
+        "delete": lambda: store.delete("k"),
+        "part": lambda: store.put_part("k", upload, 1, b"2"),
+    }
+    with pytest.raises(NotSyncedError, match="input/output error; check it"):
+        calls[verb]()
+
+
+def test_a_file_of_a_tree_whose_name_could_not_be_synced_is_not_built_on(
+    store: FolderObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> tuple[int, int]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(folder_objects, "sync_folder", refuse)
+    files = ImmutableFiles(store, None)
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="input/output error"):
+            files.put("ranges", "r", b"1")

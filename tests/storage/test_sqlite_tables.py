@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
+from graveler.errors import AnswerLostError, BusyError, CorruptError, InvalidError, UnavailableError
+from graveler.storage import sqlite_tables
 from graveler.storage.sqlite_tables import APPLICATION_ID, FORMAT_VERSION, SqliteTables
 from graveler.storage.tables import Key, Put
 from tests.storage.processes import count_up, run_all, transact_until_killed
@@ -114,6 +115,30 @@ def test_two_that_make_the_file_at_once_make_one(tmp_path: Path, monkeypatch: py
         assert tables.get(K) == {"n": 1}
 
 
+def test_a_batch_that_fails_in_the_middle_does_not_say_that_nothing_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_tables, "_BATCH", 2)
+    other = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
+    begin = SqliteTables._begin
+    begun = 0
+
+    def overtaken(tables: SqliteTables, connection: sqlite3.Connection) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 2:
+            other.execute("BEGIN IMMEDIATE")
+        begin(tables, connection)
+
+    with SqliteTables(tmp_path / "t.db", busy_seconds=0.05) as tables:
+        assert tables.get(K) is None
+        monkeypatch.setattr(SqliteTables, "_begin", overtaken)
+        with pytest.raises(AnswerLostError, match="2 of 3 items were written"):
+            tables.write_many([Put(Key("p", b"%d" % number), {}) for number in range(3)])
+        other.close()
+        assert len(tables.query("p").items) == 2
+
+
 def test_a_reader_does_not_wait_for_a_writer_and_a_second_writer_waits_only_so_long(tmp_path: Path) -> None:
     path = tmp_path / "t.db"
     with SqliteTables(path, busy_seconds=0.05) as tables:
@@ -145,6 +170,31 @@ def test_every_commit_is_synced(tmp_path: Path) -> None:
         (connection,) = tables._connections.idle_writers
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_what_is_recovered_from_the_log_is_made_durable_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer died between writing the log and syncing it."""
+    path = tmp_path / "t.db"
+    with SqliteTables(path) as tables:
+        tables.put(K, {"n": 1})
+        for file in tmp_path.iterdir():
+            (tmp_path / file.name.replace("t.db", "copy.db")).write_bytes(file.read_bytes())
+    (tmp_path / "copy.db-shm").unlink()
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with SqliteTables(tmp_path / "copy.db") as tables:
+        assert tables.get(K) == {"n": 1}
+        assert synced == ["copy.db-wal"]
+        tables.put(K, {"n": 2})
+        assert synced == ["copy.db-wal"]
 
 
 def test_the_file_says_what_it_is(tmp_path: Path) -> None:

@@ -127,6 +127,26 @@ def faulty_disk(folder: Path) -> Iterator[FaultyDisk]:
         yield disk
 
 
+class Syncs:
+    """Which names of files and folders this process made durable: those that a folder held when it was synced."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.durable: set[Path] = set()
+        real = os.fsync
+
+        def fsync(descriptor: int) -> None:
+            real(descriptor)
+            folder = Path(f"/proc/self/fd/{descriptor}").readlink()
+            if folder.is_dir():
+                self.durable.update(folder.iterdir())
+
+        monkeypatch.setattr(os, "fsync", fsync)
+
+    def lost(self, *paths: Path) -> list[Path]:
+        """Those of the paths, and of the folders above them, that a power cut could take."""
+        return [at for path in paths for at in (path, *path.parents[:-1]) if at not in self.durable]
+
+
 def trouble(name: str) -> OSError:
     """An error by its name, as the operating system raises it."""
     number = getattr(errno, name)

@@ -11,6 +11,7 @@ from graveler.access.errors import AuthenticationError, NotPermittedError
 from graveler.api.documents import Error
 from graveler.errors import (
     AlreadyExistsError,
+    AnswerLostError,
     BusyError,
     ConflictError,
     CorruptError,
@@ -50,6 +51,8 @@ def bad_request(message: str) -> ApiError:
 
 UNKNOWN_ROUTE: Final = "invalid API endpoint"
 NOT_IMPLEMENTED: Final = "not implemented"
+UNKNOWN_OUTCOME: Final = "the outcome is unknown"
+"""It may have happened or not."""
 
 _TAKEN: Final = {
     "repository": (409, "error creating repository: not unique"),
@@ -94,6 +97,7 @@ _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[i
     (ForbiddenError, _says(403)),
     (BusyError, _says(429, "too many tries")),  # every client retries it
     (CorruptError, _says(500)),
+    (AnswerLostError, _says(503, UNKNOWN_OUTCOME)),
     (UnavailableError, _says(503)),
 )
 

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from graveler import __version__
 from graveler.cli.completion import join_words
-from graveler.cli.exits import EXIT_CODES, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
+from graveler.cli.exits import EXIT_CODES, UNSURE, ExitCode, InterruptedVerbError, ReaderGoneError, report, report_usage
 from graveler.cli.verbs import (
     bench,
     changes,
@@ -87,7 +87,7 @@ class _Sections(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise InterruptedVerbError from None
+            raise InterruptedVerbError(UNSURE) from None
         except BrokenPipeError:
             raise ReaderGoneError from None
 

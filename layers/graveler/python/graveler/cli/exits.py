@@ -60,7 +60,7 @@ MEANINGS: Final = {
     ExitCode.FORBIDDEN: "not allowed",
     ExitCode.BUSY: "others were in the way; try again",
     ExitCode.CORRUPT: "stored bytes are not what was written",
-    ExitCode.UNAVAILABLE: "disk, network or permission failed",
+    ExitCode.UNAVAILABLE: "disk, network or permission failed; the message says where it may have happened all the same",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
     ExitCode.READER_GONE: "the reader of the output went away, as `| head` does",
 }
@@ -78,6 +78,9 @@ _CODES: Final[Mapping[type[GravelerError], ExitCode]] = {
 
 EXIT_CODES: Final = "\n".join(f"{code.value:>5}  {meaning}" for code, meaning in MEANINGS.items())
 """The table as the help shows it."""
+
+
+UNSURE: Final = "a change that was being made may be there or not: look before you repeat it"
 
 
 class InterruptedVerbError(Exception):
@@ -122,7 +125,7 @@ def report(error: BaseException) -> ExitCode:
         screen.line(f"interrupted; {error.what_holds}")
         return ExitCode.INTERRUPTED
     if isinstance(error, KeyboardInterrupt):
-        screen.line("interrupted; nothing was changed")
+        screen.line(f"interrupted; {UNSURE}")
         return ExitCode.INTERRUPTED
     if isinstance(error, ReaderGoneError | BrokenPipeError):
         return ExitCode.READER_GONE

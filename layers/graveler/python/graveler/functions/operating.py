@@ -18,6 +18,8 @@ from graveler.lake.in_parts.work import Sizes
 from graveler.operations.machine import Machine, Task
 
 _WHY_CHARS: Final = 2000
+_NOTHING_CHANGED: Final = frozenset(("BusyError", "CorruptError", "UnavailableError"))
+"""Names of errors, as Lambda tells them."""
 
 
 class Caught(msgspec.Struct, frozen=True, rename="pascal"):
@@ -70,7 +72,7 @@ def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
 def _take(machine: Machine, step: Step) -> dict[str, Any]:
     task = Task(step.repository, step.operation, step.attempt, step.round)
     if step.step == "fail":
-        machine.fail(task, why(step.error))
+        machine.fail(task, why(step.error), unsure=not _changed_nothing(step.error))
         return {}
     if step.step == "plan":
         answer: object = machine.plan(task)
@@ -89,4 +91,10 @@ def why(caught: Caught) -> str:
     except (msgspec.MsgspecError, KeyError):
         said = caught.cause
     what = f"{caught.error}: {said}" if said else caught.error
-    return f"it was tried again and again, and failed each time, at last with {what[:_WHY_CHARS]}; nothing was changed"
+    happened = "nothing was changed" if _changed_nothing(caught) else "it may have happened or not: look at the branch"
+    return f"it was tried again and again, and failed each time, at last with {what[:_WHY_CHARS]}; {happened}"
+
+
+def _changed_nothing(caught: Caught) -> bool:
+    """Errors that say so themselves. A function that timed out or was killed may have published before."""
+    return caught.error in _NOTHING_CHANGED

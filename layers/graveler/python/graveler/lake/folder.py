@@ -29,6 +29,7 @@ from graveler.lake.lake import Lake
 from graveler.lake.repositories import LAKE
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.folders import make_folder, unavailable
 from graveler.storage.limits import check_object_key
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectConditionError, Objects
@@ -53,14 +54,15 @@ class _Marker(msgspec.Struct, frozen=True):
 
 
 def create_folder_lake(folder: Path, *, clock: Clock | None = None) -> Lake:
-    """Make an empty lake in a folder, which is created if need be. :class:`AlreadyExistsError` if there is one."""
+    """Make an empty lake in a folder, which is created if need be; all of it is durable afterwards.
+    :class:`AlreadyExistsError` if there is one."""
     taken = AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
     try:
         if (folder / MARKER).exists():
             raise taken
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
-        raise UnavailableError(f"cannot make a lake in {str(folder)!r}: {error.strerror}") from None
+        raise unavailable(error, f"making a lake in {str(folder)!r}") from None
     # The marker goes last: a folder with it is a lake that can be opened.
     tables = SqliteTables(folder / "tables.sqlite")
     tables.get(LAKE)  # makes the file

@@ -20,7 +20,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, GravelerError, NotFoundError, RepositoryNotFoundError, UnavailableError
+from graveler.errors import (
+    AnswerLostError,
+    BusyError,
+    GravelerError,
+    NotFoundError,
+    RepositoryNotFoundError,
+    UnavailableError,
+)
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
@@ -137,14 +144,16 @@ class Machine:
         self._finish(repository, operation, OperationState.COMPLETED, result=commit.id)
         return ended
 
-    def fail(self, task: Task, why: str) -> None:
-        """Note that the state machine gave up, ``why`` in words for a user. Does nothing if the operation has ended, or another
-        attempt is under way. Cost: two table reads and one write; for a commit some more."""
+    def fail(self, task: Task, why: str, *, unsure: bool = False) -> None:
+        """Note that the state machine gave up, ``why`` in words for a user; ``unsure``: the last try may have published. Does
+        nothing if the operation has ended, or another attempt is under way. Cost: two table reads and one write; for a commit
+        some more."""
         found = self._open(task)
         if found is not None:
             repository, operation = found
             _log.error("operation %s (%s) failed: %s", operation.id, operation.kind, why)
-            self._finish(repository, operation, OperationState.FAILED, error=why, error_kind=UnavailableError.__name__)
+            kind = AnswerLostError if unsure else UnavailableError
+            self._finish(repository, operation, OperationState.FAILED, error=why, error_kind=kind.__name__)
             self._let_go(repository, operation)
 
     def _open(self, task: Task) -> tuple[OpenRepository, Operation] | None:

@@ -376,9 +376,10 @@ class ImportStarted(Struct, frozen=True):
 
 
 class ImportFailure(Struct, frozen=True):
-    """Why an import ended."""
+    """Why an import ended: as :class:`Said`."""
 
     message: str
+    detail: str = ""
 
 
 class ImportStatus(Struct, frozen=True):

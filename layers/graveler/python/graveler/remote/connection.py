@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, Pro
 from urllib3.util import Timeout, make_headers
 
 from graveler import __version__
-from graveler.errors import InvalidError, UnavailableError
+from graveler.errors import AnswerLostError, InvalidError, UnavailableError
 from graveler.places import Network
 from graveler.remote.answers import Said
 from graveler.remote.errors import refusal
@@ -28,6 +28,8 @@ from graveler.remote.pools import Pools
 
 _BASE: Final = "/api/v1"
 _REPEATED: Final = frozenset((429, 502, 503, 504))
+_GATEWAYS: Final = frozenset((502, 504))
+"""Whoever says this does not know what the server behind it did."""
 _LONGEST_WAIT: Final = 60.0
 _PIECE: Final = 1 << 20
 
@@ -136,10 +138,14 @@ class Connection:
         if answer.lost and method == "DELETE" and answer.status == 404:
             return answer  # gone, as it should be: by the try whose answer was lost, if not before
         if answer.lost and method != "POST" and answer.status in (409, 412):
-            raise UnavailableError(
+            raise AnswerLostError(
                 f"{what}: an answer was lost, so it may have happened or not; look, then try again ({_said(answer).message})"
             )
-        raise refusal(answer.status, _said(answer), what)
+        error = refusal(answer.status, _said(answer), what)
+        unsure = method != "GET" and (answer.lost or answer.status in _GATEWAYS)
+        if unsure and isinstance(error, UnavailableError) and not isinstance(error, AnswerLostError):
+            raise AnswerLostError(f"{error}; it may have happened or not: look, then try again")
+        raise error
 
     def _send(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], what: str, seconds: float
@@ -173,8 +179,9 @@ class Connection:
                 failure = f"status {answer.status}"
             attempt += 1
             if attempt >= self._retries.attempts:
-                happened = "it may have happened or not" if lost and method != "GET" else "nothing was changed"
-                raise UnavailableError(
+                unsure = lost and method != "GET"
+                happened = "it may have happened or not" if unsure else "nothing was changed"
+                raise (AnswerLostError if unsure else UnavailableError)(
                     f"{what}: no answer ({failure}); {happened}. See whether network and endpoint are right"
                 )
             time.sleep(self._retries.pause(attempt))

@@ -10,6 +10,7 @@ from typing import Final
 
 from graveler.errors import (
     AlreadyExistsError,
+    AnswerLostError,
     BusyError,
     ConflictError,
     CorruptError,
@@ -40,6 +41,7 @@ _TOUCHED: Final = re.compile(r"merging '(.*?)' into '(.*?)': somebody changed ob
 _EXPIRED: Final = re.compile(r"commit (\w+) has expired")
 _UNEXPECTED: Final = "unexpected error"
 _UNKNOWN: Final = "error authenticating request"
+UNKNOWN_OUTCOME: Final = "the outcome is unknown"
 
 _WORDS: Final[Mapping[int, tuple[str, ...]]] = {
     400: ("commit: no changes", "no changes", "uncommitted changes (dirty branch)", "invalid ref"),
@@ -155,5 +157,5 @@ _BY_STATUS: Final[Mapping[int, Callable[[str, str], GravelerError]]] = {
     429: lambda _, text: BusyError(text),
     500: _corrupt,
     501: lambda _, text: InvalidError(text),
-    503: lambda _, text: UnavailableError(text),
+    503: lambda words, text: (AnswerLostError if words == UNKNOWN_OUTCOME else UnavailableError)(text),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from graveler.errors import GravelerError, InvalidError, MergeConflictError, NotFoundError
+from graveler.errors import AnswerLostError, GravelerError, InvalidError, MergeConflictError, NotFoundError
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Branch,
@@ -20,7 +20,7 @@ from graveler.model import (
     Tag,
 )
 from graveler.remote import answers
-from graveler.remote.errors import refusal
+from graveler.remote.errors import UNKNOWN_OUTCOME, refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import RemoteSettings
@@ -461,7 +461,7 @@ class RemoteRepository(RemoteSettings):
             progress(status.ingested_objects - done, 0)
             done = status.ingested_objects
             if status.error is not None:
-                raise _import_failure(status.error.message)
+                raise _import_failure(status.error)
             if status.completed and status.commit is not None:
                 return status.commit.value()
             time.sleep(pause)
@@ -479,7 +479,10 @@ def _place(address: "ImportAddress") -> str:
     return f"{destination.rstrip('/')}/" if is_folder else destination
 
 
-def _import_failure(message: str) -> GravelerError:
+def _import_failure(failure: answers.ImportFailure) -> GravelerError:
+    message = failure.message
+    if message == UNKNOWN_OUTCOME:
+        return AnswerLostError(failure.detail)
     if "does not exist" in message:
         return NotFoundError(message)
     return InvalidError(f"the import failed, and nothing was changed: {message}")

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from graveler.errors import AnswerLostError, InvalidError
 from graveler.storage.cache import Cache
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
+from graveler.storage.objects import NotSyncedError, ObjectConditionError, ObjectMissingError, Objects
 
 FOLDER = "_graveler"
 KINDS = frozenset(("ranges", "metaranges"))
@@ -79,6 +79,8 @@ class ImmutableFiles:
         key = self._key(kind, name)
         try:
             self._objects.put(key, data, if_absent=True)
+        except NotSyncedError:  # it is there, and must not be built on
+            raise
         except (ObjectConditionError, AnswerLostError):  # what has this name has these contents, whoever put it
             self._make_young(key, data)
         if self._cache is not None:

@@ -29,7 +29,7 @@ from secrets import randbelow, token_hex
 from zlib import crc32
 
 from graveler.errors import GravelerError, InvalidError, UnavailableError
-from graveler.storage.folders import make_folder, sync_folder, unavailable
+from graveler.storage.folders import make_folder, not_synced, sync_folder, unavailable
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
 from graveler.storage.objects import (
     ObjectConditionError,
@@ -177,6 +177,7 @@ class FolderObjects:
                 if if_match is not None:
                     raise ObjectMissingError(self._namespace, key) from None
                 return
+        with self._made_durable("deleting", key):
             self._prune(path.parent)
 
     def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
@@ -219,8 +220,7 @@ class FolderObjects:
         self._sweep_once()
         upload_id = f"{crc32(key.encode()):08x}-{token_hex(16)}"
         with self._explained("beginning an upload of", key):
-            make_folder(self._root)
-            (self._hidden / "uploads" / upload_id).mkdir(parents=True)
+            make_folder(self._hidden / "uploads" / upload_id)
         return upload_id
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
@@ -246,6 +246,7 @@ class FolderObjects:
                     temporary.rename(folder / str(number))
                 except FileNotFoundError:
                     raise UploadMissingError(self._namespace, key, upload_id) from None
+            with self._made_durable("writing a part of", key):
                 sync_folder(folder)
             return _described(key, status)
 
@@ -302,6 +303,14 @@ class FolderObjects:
             yield
         except OSError as error:
             raise unavailable(error, f"{doing} {self._namespace}/{key}") from error
+
+    @contextmanager
+    def _made_durable(self, doing: str, key: str) -> Iterator[None]:
+        """As :meth:`_explained`, of what comes when the thing itself is done."""
+        try:
+            yield
+        except OSError as error:
+            raise not_synced(error, f"{doing} {self._namespace}/{key}") from error
 
     def _status(self, path: Path, key: str) -> os.stat_result:
         try:
@@ -417,6 +426,7 @@ class FolderObjects:
                             raise
             else:
                 raise UnavailableError(f"writing {self._namespace}/{key} failed: others keep removing its folder")
+        with self._made_durable("writing", key):
             self._settle(path.parent)
         return _described(key, status)
 

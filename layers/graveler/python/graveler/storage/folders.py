@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from graveler.errors import UnavailableError
-from graveler.storage.objects import NotPermittedError
+from graveler.storage.objects import NotPermittedError, NotSyncedError
 
 _WHY = {
     errno.ENOSPC: "the disk is full; free some space, then try again",
@@ -30,6 +30,14 @@ def unavailable(error: OSError, doing: str) -> UnavailableError:
     return kind(f"{doing} failed: {_WHY.get(error.errno or 0) or error.strerror or error}")
 
 
+def not_synced(error: OSError, doing: str) -> NotSyncedError:
+    """The error to raise for one that came when something was done already, while making it durable."""
+    why = _WHY.get(error.errno or 0) or error.strerror or error
+    return NotSyncedError(
+        f"{doing} was done, and is not known to be safe on the disk: {why}. After a power cut it may be undone; try again"
+    )
+
+
 def sync_folder(folder: Path) -> tuple[int, int]:
     """Make the names in ``folder`` durable. Returns device and inode, which tell this folder from a later one of its name."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -48,11 +56,24 @@ def sync_folder(folder: Path) -> tuple[int, int]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make ``folder`` and those above it, durably; one that is there already is success."""
+    """Make ``folder`` and those above it, durably; one that is there already is success.
+
+    Syncs the parent of each, up to where the file system begins, also of those that were there: whoever made one may not have
+    synced its name yet, or have died before. Only a folder that this user may not read, and that nothing was made in, is passed
+    over."""
     missing: list[Path] = []
-    while not folder.is_dir():
-        missing.append(folder)
-        folder = folder.parent
+    above = folder
+    while not above.is_dir():
+        missing.append(above)
+        above = above.parent
     for child in reversed(missing):
         child.mkdir(exist_ok=True)
-        sync_folder(child.parent)
+    place = Path(os.path.realpath(folder))
+    device = place.stat().st_dev
+    for number, parent in enumerate(place.parents):
+        try:
+            if sync_folder(parent)[0] != device:
+                return
+        except PermissionError:
+            if number < len(missing):
+                raise

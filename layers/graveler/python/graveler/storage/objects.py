@@ -4,7 +4,7 @@ Keys are ``/``-separated, relative to the namespace, without empty, ``.`` or ``.
 unless its docstring says otherwise; tests count them per method. Errors: :class:`ObjectMissingError`,
 :class:`ObjectConditionError`, :class:`UploadMissingError`, :class:`graveler.errors.InvalidError` for what no store takes
 (a bad key, parts out of order), and :class:`graveler.errors.UnavailableError` for what the store itself cannot do now
-(disk full, no permission, network).
+(disk full, no permission, network), :class:`graveler.errors.AnswerLostError` where a change may have happened.
 """
 
 import builtins
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from graveler.errors import GravelerError, NotFoundError, PreconditionError, UnavailableError
+from graveler.errors import AnswerLostError, GravelerError, NotFoundError, PreconditionError, UnavailableError
 
 
 class ObjectMissingError(NotFoundError):
@@ -41,6 +41,10 @@ class UploadMissingError(NotFoundError):
         super().__init__(
             f"{namespace}/{key} has no upload {upload_id!r} under way; it was completed or aborted, or begin one"
         )
+
+
+class NotSyncedError(AnswerLostError):
+    """A write was done and could not be made durable. To find it there afterwards proves nothing."""
 
 
 class NotPermittedError(UnavailableError):

@@ -214,10 +214,21 @@ class SqliteTables:
         # Sorted, neighbours share pages of the file: less is written.
         puts = sorted((w.key.partition, w.key.sort, encode_item(w.key, w.item)) for w in writes if isinstance(w, Put))
         deletes = sorted((w.key.partition, w.key.sort) for w in writes if isinstance(w, Delete))
+        done = 0
         for statement, rows in ((_PUT, puts), (_DELETE, deletes)):
             for begin in range(0, len(rows), _BATCH):
-                with self._writing() as connection:
-                    connection.executemany(statement, rows[begin : begin + _BATCH])
+                batch = rows[begin : begin + _BATCH]
+                try:
+                    with self._writing() as connection:
+                        connection.executemany(statement, batch)
+                except (BusyError, UnavailableError) as error:
+                    if not done:
+                        raise
+                    raise AnswerLostError(
+                        f"{done:,} of {len(writes):,} items were written to the table {self._path}, the others perhaps not: "
+                        f"{error}"
+                    ) from error
+                done += len(batch)
 
     def transact(self, writes: Sequence[Write]) -> None:
         """All of the writes or none, durably. Cost: one transaction, one sync of the disk, one look-up for each condition."""
@@ -295,7 +306,7 @@ class SqliteTables:
                 raise
             why = _REFUSED.get(code, "SQLite gave up; see that its disk is in order")
             raise AnswerLostError(
-                f"the table {self._path} was written, and is not known to be safe on the disk: {why} ({error or 'no memory'}). "
+                f"the table {self._path} was written, and is not known to be safe on the disk: {why} ({error!r}). "
                 "What was to be written may be there or not: look, then try again"
             ) from error
 
@@ -360,6 +371,8 @@ class SqliteTables:
         )
         try:
             self._prepare(connection)
+            if not connections.all:
+                self._sync_log()
             status = self._path.stat()
         except OSError as error:
             connection.close()
@@ -370,6 +383,19 @@ class SqliteTables:
         connections.file = status.st_dev, status.st_ino
         connections.all.add(connection)
         return connection
+
+    def _sync_log(self) -> None:
+        """Make durable what this process may have recovered from the log: a process that died, or whose disk failed, may not have
+        synced it, and whoever finds a write there takes it for acknowledged. (SQLite holds no locks on this file, which closing
+        it would drop.)"""
+        try:
+            descriptor = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def _size(self) -> int:
         """Size of the file in bytes; negative if there is none."""

@@ -10,13 +10,13 @@ from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.call import Call
 from graveler.api.documents import Commit, Error, commit_document
-from graveler.api.errors import ApiError, bad_request
+from graveler.api.errors import UNKNOWN_OUTCOME, ApiError, bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.api.staging import require_source
-from graveler.errors import PreconditionError
+from graveler.errors import AnswerLostError, PreconditionError
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
@@ -184,5 +184,11 @@ def _status(repository: OpenRepository, operation: Operation) -> ImportStatus:
         ingested_objects=operation.objects,
         metarange_id=UNSET if commit is None else commit.metarange_id,
         commit=UNSET if commit is None else commit_document(commit),
-        error=Error(operation.error) if operation.error else UNSET,
+        error=_failure(operation) if operation.error else UNSET,
     )
+
+
+def _failure(operation: Operation) -> Error:
+    if operation.error_kind == AnswerLostError.__name__:
+        return Error(UNKNOWN_OUTCOME, operation.error)
+    return Error(operation.error)

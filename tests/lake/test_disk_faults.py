@@ -1,0 +1,41 @@
+"""Verbs on a disk whose syncs and writes fail: what they say is so. See :mod:`tests.lake.disk_faults`, ``docs/faults.md``.
+
+``GRAVELER_FAULTS`` tries all verbs and all calls.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.lake.disk_faults import Campaign, Outcome
+from tests.lake.faults import CASES
+from tests.support import brittle
+
+LONG = bool(os.environ.get("GRAVELER_FAULTS"))
+VERBS = (
+    "create repository",
+    "create branch",
+    "create tag",
+    "set metadata",
+    "upload",
+    "delete many",
+    "reset",
+    "commit",
+    "merge",
+)
+PROGRAM = "import runpy; runpy.run_module('tests.lake.disk_faults', run_name='__main__')"
+
+
+@pytest.mark.parametrize("lasting", [False, True] if LONG else [False], ids=lambda lasting: "all" if lasting else "one")
+@pytest.mark.parametrize("kind", list(brittle.Kind), ids=lambda kind: kind.name.lower())
+def test_what_a_verb_says_of_a_failing_disk_is_so(kind: brittle.Kind, lasting: bool, tmp_path: Path) -> None:
+    cases = [case.name for case in CASES if case.name in VERBS or LONG]
+    files, every = ("/lake/", 1) if LONG else ("/lake/tables.sqlite", 1 if kind is brittle.Kind.SYNC else 7)
+    campaign = Campaign(str(tmp_path), cases, int(kind), files, lasting, every)
+    printed = brittle.run(PROGRAM, msgspec.json.encode(campaign).decode())
+    outcomes = [msgspec.json.decode(line, type=Outcome) for line in printed.splitlines()]
+    assert {outcome.case for outcome in outcomes} == set(cases)
+    assert {outcome.told for outcome in outcomes} >= {"unknown" if kind is brittle.Kind.SYNC else "nothing"}
+    assert [outcome for outcome in outcomes if not outcome.is_true] == []
