@@ -102,6 +102,10 @@ class PartOfTable:
         self.written.add(key.partition)
         self._table.put(self._at(key), item, condition)
 
+    def replace(self, key: Key, item: Item) -> Item | None:
+        self.written.add(key.partition)
+        return self._table.replace(self._at(key), item)
+
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         self._table.delete(self._at(key), condition)
 

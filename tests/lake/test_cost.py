@@ -85,8 +85,8 @@ def test_uploading_is_linking_and_one_object_write(large: World, warm: bool) -> 
     assert counted.objects.calls == {"put": 1}
 
 
-@pytest.mark.parametrize(("amount", "writes", "reads"), [(1, 1, 1), (60, 3, 1), (1000, 40, 1), (1001, 41, 2)])
-def test_deleting_is_a_write_for_each_25_and_a_read_for_each_thousand(
+@pytest.mark.parametrize(("amount", "writes", "reads"), [(1, 1, 1), (60, 3, 2), (1000, 40, 2), (1001, 41, 3)])
+def test_deleting_many_is_a_read_a_write_for_each_25_and_a_read_for_each_thousand(
     large: World, amount: int, writes: int, reads: int
 ) -> None:
     branch = fresh_branch(large, f"delete{amount}")

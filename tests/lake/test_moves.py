@@ -187,7 +187,8 @@ def test_a_renamed_branch_takes_its_uncommitted_changes_along() -> None:
     made = world.main.rename_branch("old", "new", by="me")
     assert (made.name, made.commit_id) == ("new", before.commit_id)
     after = world.main._branches.state("new")
-    assert (after.open, after.sealed) == (before.open, before.sealed)
+    assert after.sealed == ()
+    assert after.open not in (before.open, *before.sealed)
     assert texts(world.main, "new") == {"a": "s", "b": "o"}
     with pytest.raises(RefNotFoundError):
         world.main.branch("old")
@@ -298,7 +299,7 @@ def test_cost() -> None:
         calls = counted.tables.calls
         return calls["get"] + calls["get_many"], calls["query"], calls["transact"]
 
-    assert asked(lambda r: r.rename_branch("b", "c")) == (1, 0, 1)
+    assert asked(lambda r: r.rename_branch("b", "c")) == (1, 1, 2)
     found = asked(lambda r: r.hard_reset("main", ids[0]))
     assert found[1:] == (1, 1), found
     assert asked(lambda r: r.undo("main"))[1:] == (2, 1)

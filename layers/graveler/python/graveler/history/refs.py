@@ -2,7 +2,7 @@
 
 Items lie in 16 partitions for each kind, ``<repository uid>/<kind>/<shard>``, by the xxh64 of the name modulo 16, under the
 name in UTF-8. A branch's attributes: ``commit``, ``open`` (the open token), and where they apply ``sealed`` (sealed tokens, the
-oldest first) and ``hidden``. A tag's: ``commit``.
+oldest first), ``hidden`` and ``renaming`` (the token that a rename fills, and its beat). A tag's: ``commit``.
 
 Nothing here changes a ref by itself. The ``…_writes`` functions return the writes of a transaction, **the ref's own first**,
 then the row of the reference log: every change of a ref is one transaction with its row (CONCURRENCY, C1 and C2). The caller
@@ -25,15 +25,24 @@ from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, P
 SHARDS: Final = 16
 
 
+class Renaming(Struct, frozen=True):
+    """A rename at work on a branch: the token under which it stages again what is uncommitted, and the beat of its lease."""
+
+    into: Token
+    beat: str
+
+
 class BranchState(Struct, frozen=True):
     """A branch as the table has it: the commit it points at, the token that new changes go to, and the tokens that a commit
-    has sealed but not published yet, the oldest first. ``hidden`` ones are left out of listings."""
+    has sealed but not published yet, the oldest first. ``hidden`` ones are left out of listings. While a branch is
+    ``renaming``, nothing is acknowledged on it."""
 
     name: str
     commit_id: CommitID
     open: Token
     sealed: tuple[Token, ...] = ()
     hidden: bool = False
+    renaming: Renaming | None = None
 
 
 NamedRef = TypeVar("NamedRef", BranchState, Tag)
@@ -76,15 +85,18 @@ class Refs:
         if item is None:
             return None
         commit, opened = item.get("commit"), item.get("open")
-        sealed, hidden = item.get("sealed", []), item.get("hidden", False)
+        sealed, hidden, renaming = item.get("sealed", []), item.get("hidden", False), item.get("renaming", [])
         if not (
             isinstance(commit, str)
             and isinstance(opened, str)
             and isinstance(sealed, list)
             and isinstance(hidden, bool)
+            and isinstance(renaming, list)
+            and len(renaming) in (0, 2)
         ):
             raise CorruptError(f"the table's item of branch {name!r} cannot be read")
-        return BranchState(name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden)
+        mark = Renaming(Token(renaming[0]), renaming[1]) if renaming else None
+        return BranchState(name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark)
 
     def decode_tag(self, name: str, item: Item | None) -> Tag | None:
         """What the item at :meth:`tag_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
@@ -138,6 +150,10 @@ class Refs:
     def unchanged_check(self, state: BranchState) -> Check:
         """For a transaction that shall happen only while the branch is exactly as ``state`` says. No request."""
         return Check(self.branch_key(state.name), _unchanged(state))
+
+    def accepting_check(self, name: str, token: Token) -> Check:
+        """For a transaction that shall happen only while the branch takes changes under ``token``. No request."""
+        return Check(self.branch_key(name), Matches({"open": token, "renaming": None}))
 
     def delete_branch_writes(self, old: BranchState, event: Event) -> list[Write]:
         """Delete a branch, on condition that it still is exactly as ``old`` says. Two writes, no request."""
@@ -231,11 +247,13 @@ def _branch_item(state: BranchState) -> dict[str, Value]:
         item["sealed"] = list(state.sealed)
     if state.hidden:
         item["hidden"] = True
+    if state.renaming is not None:
+        item["renaming"] = [state.renaming.into, state.renaming.beat]
     return item
 
 
 def _unchanged(old: BranchState) -> Matches:
-    """All four attributes as they were read: what does not apply is not there."""
-    expected: dict[str, Value | None] = {"sealed": None, "hidden": None}
+    """All attributes as they were read: what does not apply is not there."""
+    expected: dict[str, Value | None] = {"sealed": None, "hidden": None, "renaming": None}
     expected.update(_branch_item(old))
     return Matches(expected)

@@ -1,7 +1,9 @@
 """Branches and tags: reading their state, creating, listing and deleting them."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from secrets import token_hex
+from typing import Final
 
 import msgspec
 
@@ -22,6 +24,7 @@ from graveler.history.owners import BranchLease, Owners
 from graveler.history.reflog import Event, RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.leases import LeaseWatch
 from graveler.lake.repositories import check_same, repository_key
 from graveler.lake.rules import READ_ONLY, Intent
 from graveler.lake.traces import Traces
@@ -29,6 +32,9 @@ from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Toke
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
 from graveler.storage.tables import Check, ConditionFailedError, Item, Matches, Tables, Value, Write
+
+RENAME_LEASE: Final = 6.0
+"""Seconds for which a branch that is being renamed stays closed after the renaming process was last heard of."""
 
 
 class Branches:
@@ -45,6 +51,7 @@ class Branches:
         cleanup: CleanupQueue,
         traces: Traces,
         clock: Clock,
+        leases: LeaseWatch,
     ) -> None:
         self._repository = repository
         self._tables = tables
@@ -55,6 +62,7 @@ class Branches:
         self._cleanup = cleanup
         self._traces = traces
         self._clock = clock
+        self._leases = leases
         self._owners = Owners(tables, repository.uid)
 
     def find(self, name: str, intent: Intent | None = None) -> BranchState | None:
@@ -69,8 +77,14 @@ class Branches:
         return state
 
     def state(self, name: str, intent: Intent | None = None) -> BranchState:
-        """The branch. One table read. :class:`RefNotFoundError`; with an ``intent``, as :meth:`find`."""
+        """The branch. One table read. :class:`RefNotFoundError`.
+
+        With an ``intent``, as :meth:`find`, once no rename is at work on it: what a rename has copied must not change behind its
+        back (promise C1). :class:`BusyError` if one does not end.
+        """
         state = self.find(name, intent)
+        if intent is not None and state is not None and state.renaming is not None:
+            state = self._await_rename(state, intent)
         if state is None:
             raise RefNotFoundError(name, "no branch has this name")
         return state
@@ -163,51 +177,11 @@ class Branches:
         """The part of a transaction that removes a branch which is as it was read, with what is staged on it."""
         writes = self._refs.delete_branch_writes(state, event)
         writes.append(self._traces.gone_write("branch", state.name))
+        if state.renaming is not None:
+            writes.append(self._cleanup.add_write(state.renaming.into, self._clock.now()))
         for token in (*state.sealed, state.open):
             writes += self.drop_token_writes(token, TokenState.DELETED, event.operation_id)
         return writes
-
-    def rename(self, old: str, new: str, by: str, *, force: bool = False) -> Branch:
-        """Give a branch another name; its uncommitted changes go with it, also those that a commit is taking out. One table read,
-        one transaction. What is written under the old name meanwhile is not acknowledged.
-
-        :class:`ForbiddenError` for the default branch, :class:`AlreadyExistsError`, :class:`InvalidError` for the new name.
-        """
-        if old == self._repository.default_branch:
-            raise ForbiddenError(
-                f"branch {old!r} is the default branch of repository {self._repository.name!r} and cannot be renamed"
-            )
-        self._refs.branch_key(new)
-        backoff = Backoff(self._clock)
-        operation = token_hex(16)
-        while True:
-            state = self.state(old, Intent(direct=True, force=force))
-            if old == new:
-                raise AlreadyExistsError("branch", new)
-            event = self.event("rename branch", by, operation)
-            renamed = msgspec.structs.replace(state, name=new)
-            created = self._refs.create_branch_writes(renamed, event)
-            removed = self._refs.delete_branch_writes(state, event)
-            # Who lists branches to collect garbage may miss one that is renamed meanwhile: so a commit that it holds for
-            # unreachable is not moved, and the staged changes are noted.
-            kept: list[Write] = [
-                self._commits.alive_check(state.commit_id),
-                self._traces.gone_write("branch", old, (*state.sealed, state.open)),
-            ]
-            if state.hidden:  # a transaction's branch under another name is its user's
-                kept.append(self._owners.gone_write(old))
-            try:
-                self.change(old, [*created, self._here(force=force), *removed, *kept], event)
-                return Branch(new, state.commit_id, state.hidden)
-            except ConditionFailedError as error:
-                if 0 in error.failures:
-                    raise AlreadyExistsError("branch", new) from None
-                if len(created) in error.failures:
-                    raise self._not_here(error.failures[len(created)]) from None
-                if len(created) + 1 + len(removed) in error.failures:
-                    raise RefNotFoundError(state.commit_id, "the commit does not exist, or has expired") from None
-                if not backoff.wait():
-                    raise busy(old) from None
 
     def change(self, name: str, writes: Sequence[Write], event: Event) -> None:
         """Make the transaction that changes a branch and writes ``event`` into its reference log. One table read more when it
@@ -219,14 +193,26 @@ class Branches:
                 raise
 
     def drop_token_writes(
-        self, token: Token, outcome: TokenState, operation: str, commit_id: CommitID | None = None
+        self,
+        token: Token,
+        outcome: TokenState,
+        operation: str,
+        commit_id: CommitID | None = None,
+        into: Token | None = None,
     ) -> list[Write]:
         """The part of a transaction that takes a token from its branch: what became of it, and its place in the clean-up."""
         now = self._clock.now()
         return [
-            self._outcomes.decide_write(token, outcome, operation, now, commit_id),
+            self._outcomes.decide_write(token, outcome, operation, now, commit_id, into),
             self._cleanup.add_write(token, now),
         ]
+
+    def end_rename_writes(self, state: BranchState) -> list[Write]:
+        """A transaction that opens a branch again which a rename has closed; what was staged for the rename is cleaned up."""
+        assert state.renaming is not None
+        opened = msgspec.structs.replace(state, renaming=None)
+        queued = self._cleanup.add_write(state.renaming.into, self._clock.now())
+        return [*self._refs.move_branch_writes(state, opened, None), queued]
 
     def page(self, prefix: str, after: str, amount: int, *, show_hidden: bool = False) -> Page[Branch]:
         """Branches by name. About one table read for each of 16 shards."""
@@ -248,12 +234,12 @@ class Branches:
         event = self.event("delete tag", by)
         writes = self._refs.delete_tag_writes(tag, event)
         try:
-            self._tables.transact([*writes, self._here(force=force), self._traces.gone_write("tag", name)])
+            self._tables.transact([*writes, self.here_check(force=force), self._traces.gone_write("tag", name)])
         except ConditionFailedError as error:
             if self._happened("tag", name, event):
                 return
             if 0 not in error.failures:
-                raise self._not_here(error.failures[len(writes)]) from None
+                raise self.not_here(error.failures[len(writes)]) from None
             raise RefNotFoundError(name, "no tag has this name any more") from None
 
     def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
@@ -264,16 +250,31 @@ class Branches:
         """What the reference log shall say of a change made now."""
         return Event(int(self._clock.now() * 1e9), operation, operation_id or token_hex(16), by)
 
-    def _here(self, *, force: bool) -> Check:
+    def here_check(self, *, force: bool) -> Check:
         """Condition: the repository is still there, and not read-only, unless the change is forced."""
         writable: dict[str, Value | None] = {} if force else {READ_ONLY: None}
         return Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid, **writable}))
 
-    def _not_here(self, item: Item | None) -> GravelerError:
-        """Why the condition of :meth:`_here` failed on what stood there."""
+    def not_here(self, item: Item | None) -> GravelerError:
+        """Why the condition of :meth:`here_check` failed on what stood there."""
         if item is None or item.get("uid") != self._repository.uid:
             return RepositoryNotFoundError(self._repository.name)
         return ReadOnlyRepositoryError(self._repository.name)
+
+    def _await_rename(self, state: BranchState, intent: Intent) -> BranchState | None:
+        """The branch once no rename is at work on it; None if it has another name then. Opens it again if the renaming process
+        has died."""
+        backoff = Backoff(self._clock)
+        found: BranchState | None = state
+        while found is not None and found.renaming is not None:
+            if self._leases.is_held(f"rename/{found.renaming.into}", found.renaming.beat, RENAME_LEASE):
+                if not backoff.wait():
+                    raise busy(found.name)
+            else:
+                with suppress(ConditionFailedError):  # somebody else was faster
+                    self._tables.transact(self.end_rename_writes(found))
+            found = self.find(state.name, intent)
+        return found
 
     def _happened(self, kind: RefKind, name: str, event: Event) -> bool:
         """Did the transaction happen that failed just now? An adapter that gets no answer repeats a request, and the second one
@@ -284,12 +285,12 @@ class Branches:
         self, kind: RefKind, name: str, commit_id: CommitID, writes: Sequence[Write], event: Event, *, force: bool
     ) -> None:
         try:
-            self._tables.transact([self._commits.alive_check(commit_id), self._here(force=force), *writes])
+            self._tables.transact([self._commits.alive_check(commit_id), self.here_check(force=force), *writes])
         except ConditionFailedError as error:
             if self._happened(kind, name, event):
                 return
             if 1 in error.failures:
-                raise self._not_here(error.failures[1]) from None
+                raise self.not_here(error.failures[1]) from None
             if 0 in error.failures:
                 raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
             raise AlreadyExistsError(kind, name) from None

@@ -21,6 +21,7 @@ from graveler.lake.blame import last_changes, path_interval, prefix_interval, to
 from graveler.lake.branches import Branches
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.differences import Differences, page_of_changes, uncommitted
+from graveler.lake.leases import LeaseWatch
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.snapshot import Snapshot
 from graveler.lake.summary import Level, Summary, Usage
@@ -60,7 +61,11 @@ class RepositoryReader:
         clock: Clock,
         outside: Callable[[str], tuple[Objects, str]],
         grace: float = GRACE,
+        *,
+        leases: LeaseWatch,
     ) -> None:
+        self.leases = leases
+        """What this process has seen of the lake's leases."""
         self.grace = grace
         """Seconds for which garbage collection leaves young files alone."""
         self.tables = tables
@@ -93,6 +98,7 @@ class RepositoryReader:
             self._cleanup,
             self._traces,
             clock,
+            leases,
         )
 
     def keys_of(self, ref: str) -> list[Key]:

@@ -35,7 +35,7 @@ from graveler.lake.publish import HeadMovedError
 from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealer
 from graveler.staging.changes import Staged, StagedChanges
-from graveler.staging.tokens import TokenState, new_token, shard_count
+from graveler.staging.tokens import TokenState, next_token
 from graveler.storage.tables import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete, Matches, Put, Tables, Write
 
 _BATCH_WRITES: Final = MAX_TRANSACTION_WRITES - 1
@@ -64,7 +64,7 @@ class Resetter:
                 return True
             if self._sealer.take(state.sealed) is None:
                 return False
-            opened = msgspec.structs.replace(state, open=new_token(shard_count(state.open)), sealed=())
+            opened = msgspec.structs.replace(state, open=next_token(state.open), sealed=())
             self._move(state, opened, by)
             return True
 

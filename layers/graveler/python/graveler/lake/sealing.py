@@ -15,7 +15,7 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.rules import Intent
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import LEASE, Outcomes, TokenOutcome, new_token, shard_count
+from graveler.staging.tokens import LEASE, Outcomes, TokenOutcome, next_token
 from graveler.storage.tables import ConditionFailedError, Tables
 
 RENEWALS: Final = 3
@@ -84,7 +84,7 @@ class Sealer:
                 continue
             if len(state.sealed) >= MAX_SEALED:
                 return Sealed(state, rest=True)
-            fresh = new_token(shard_count(state.open))
+            fresh = next_token(state.open)
             after = msgspec.structs.replace(state, open=fresh, sealed=(*state.sealed, state.open))
             writes = self._refs.move_branch_writes(state, after, None)
             writes.append(self._outcomes.seal_write(state.open, operation, LEASE, request))

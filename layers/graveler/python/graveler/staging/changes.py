@@ -1,12 +1,15 @@
 """What is staged under tokens: putting, finding and scanning it.
 
-An item's sort key is the object's key; attribute ``record`` holds the packed record, and is absent in a tombstone. **A delete
-always writes a tombstone**, also over an item that is only staged: removing the item instead would race with a commit that has
-read it already (promise C1). Where several tokens hold a key, the newest counts; callers pass tokens from the newest on.
+An item's sort key is the object's key; attribute ``record`` holds the packed record, and is absent in a tombstone. Attribute
+``put`` tells single puts apart, so that one which is refused afterwards can be taken back, and no other.
+
+**A delete always writes a tombstone**, also over an item that is only staged: removing the item instead would race with a commit
+that has read it already (promise C1). Where several tokens hold a key, the newest counts; callers pass tokens from the newest on.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from secrets import token_bytes
 from typing import Final
 
 from msgspec import Struct
@@ -20,6 +23,9 @@ from graveler.storage.tables import Absent, Condition, Delete, Item, Key, Matche
 PAGE: Final = 1000
 """Items that one table read asks for."""
 
+_MARK: Final = "put"
+_MARK_BYTES: Final = 8
+
 StagedRecord = tuple[bytes, bytes | None]
 """A key, and its packed record or None for a tombstone."""
 
@@ -28,6 +34,23 @@ class Staged(Struct, frozen=True):
     """What is staged for one key; ``packed`` is None for a tombstone."""
 
     packed: bytes | None
+
+
+class Placed(Struct, frozen=True):
+    """A put of one record, and the item that it replaced: None if there was none. ``known`` is False where the first answer was
+    lost, so that nobody knows what was replaced."""
+
+    token: Token
+    key: bytes
+    packed: bytes | None
+    mark: bytes
+    replaced: Item | None
+    known: bool = True
+
+    @property
+    def replaced_same(self) -> bool:
+        """Whether the same record was staged there before, so that the put changed nothing."""
+        return self.known and self.replaced is not None and record_of(self.replaced) == self.packed
 
 
 class StagedChunk(Struct, frozen=True):
@@ -45,9 +68,39 @@ class StagedChanges:
         self._tables = tables
         self._uid = uid
 
-    def put(self, token: Token, key: bytes, packed: bytes | None) -> None:
-        """Stage one record, or (None) a tombstone. One table write."""
-        self._tables.put(self._key(token, key), _item(packed))
+    def put(self, token: Token, key: bytes, packed: bytes | None) -> Placed:
+        """Stage one record, or (None) a tombstone. One table write, which returns what it replaced."""
+        mark = token_bytes(_MARK_BYTES)
+        replaced = self._tables.replace(self._key(token, key), {**_item(packed), _MARK: mark})
+        # An adapter that got no answer puts again, and replaces its own first try.
+        return Placed(token, key, packed, mark, replaced, replaced is None or replaced.get(_MARK) != mark)
+
+    def item(self, token: Token, key: bytes) -> Item | None:
+        """What is staged for a key, as it is stored. One table read."""
+        return self._tables.get(self._key(token, key))
+
+    def take_back_write(self, placed: Placed) -> Put | Delete:
+        """Puts back what a put replaced, on condition that its own item is still there. Only together with a check that the token
+        is still open: no commit can have read it then. ``ValueError`` if nobody knows what it replaced."""
+        if not placed.known:
+            raise ValueError(f"nobody knows what {placed} replaced")
+        key, own = self._key(placed.token, placed.key), Matches({_MARK: placed.mark})
+        return Delete(key, own) if placed.replaced is None else Put(key, placed.replaced, own)
+
+    def stage_again(self, tokens: Sequence[Token], into: Token) -> Iterator[int]:
+        """Stage under ``into``, which nobody reads yet, all that is staged under ``tokens`` (the oldest first), as it is. Yields
+        the number of items after each thousand. One table read for each token, shard and thousand items, one table write for
+        each 25."""
+        for token in tokens:
+            for partition in self.partitions(token):
+                start, more = b"", True
+                while more:
+                    page = self._tables.query(partition, start=start, limit=PAGE)
+                    more = page.more
+                    if page.items:
+                        self._tables.write_many([Put(self._key(into, key), item) for key, item in page.items])
+                        start = page.items[-1][0] + b"\0"
+                        yield len(page.items)
 
     def put_many(self, token: Token, records: Sequence[StagedRecord]) -> None:
         """Stage records of distinct keys; each is durable by itself. One table write for each 25."""
@@ -57,13 +110,13 @@ class StagedChanges:
         """What is staged for a key, or None. One table read."""
         for item in self._tables.get_many([self._key(token, key) for token in tokens]):
             if item is not None:
-                return Staged(_record(item))
+                return Staged(record_of(item))
         return None
 
     def look(self, tokens: Sequence[Token], key: bytes) -> list[Staged | None]:
         """What is staged for a key under each of the tokens. One table read."""
         items = self._tables.get_many([self._key(token, key) for token in tokens])
-        return [None if item is None else Staged(_record(item)) for item in items]
+        return [None if item is None else Staged(record_of(item)) for item in items]
 
     def put_write(self, token: Token, key: bytes, packed: bytes | None, seen: Staged | None) -> Put:
         """Stages a record in a transaction, on condition that what is staged there is exactly as ``seen`` (None: nothing)."""
@@ -92,11 +145,11 @@ class StagedChanges:
         if len(pages) == 1:
             items, more = pages[0].items, pages[0].more
             keys = [key for key, _ in items]
-            return StagedChunk(keys, [_record(item) for _, item in items], keys[-1] if more else None)
+            return StagedChunk(keys, [record_of(item) for _, item in items], keys[-1] if more else None)
         complete_upto: bytes | None = None
         found: dict[bytes, bytes | None] = {}
         for page in pages:
-            found.update((key, _record(item)) for key, item in page.items)
+            found.update((key, record_of(item)) for key, item in page.items)
             if page.more and (complete_upto is None or page.items[-1][0] < complete_upto):
                 complete_upto = page.items[-1][0]
         keys = sorted(found)
@@ -191,7 +244,8 @@ def _as_seen(seen: Staged | None) -> Condition:
     return Absent() if seen is None else Matches({"record": seen.packed})
 
 
-def _record(item: Item) -> bytes | None:
+def record_of(item: Item) -> bytes | None:
+    """The packed record of a staged item; None of a tombstone. :class:`CorruptError`."""
     record = item.get("record")
     if record is None or isinstance(record, bytes):
         return record

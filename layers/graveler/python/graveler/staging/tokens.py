@@ -1,10 +1,11 @@
 """Tokens: names for one generation of uncommitted changes, and what became of it.
 
 A token's item in the table says ``sealed`` while a commit works on it, with the commit's operation id and a lease, and
-afterwards what happened: ``published`` in a commit, ``dropped`` since nothing in it was a change, ``reset``, or ``deleted``
-with its branch. It is written in the very transaction that does it, so whoever loses a race or an answer reads here what is
-true. A lease is a *beat* that changes with every renewal, and a length; it holds no time (:mod:`graveler.lake.leases`). It only
-keeps others from doing the same work at the same time, and no other promise than C5 depends on it.
+afterwards what happened: ``published`` in a commit, ``dropped`` since nothing in it was a change, ``reset``, ``deleted`` with its
+branch, or ``renamed`` with it. Where what it held is staged again under another token, ``into`` names that. It is written in the
+very transaction that does it, so whoever loses a race or an answer reads here what is true. A lease is a *beat* that changes with
+every renewal, and a length; it holds no time (:mod:`graveler.lake.leases`). It only keeps others from doing the same work at the
+same time, and no other promise than C5 depends on it.
 """
 
 from enum import Enum
@@ -25,11 +26,28 @@ LEASE: Final = 6.0
 """Seconds for which a sealed token stays its owner's without a new beat."""
 
 
+_LINE: Final = 16
+"""The first digits of a token, which all tokens of one branch share as long as it has one name."""
+
+
 def new_token(shards: int = 1) -> Token:
-    """A fresh token. ``shards`` spreads its items over that many partitions: one takes 1,000 write units a second."""
+    """The first token of a branch. ``shards`` spreads its items over that many partitions: one takes 1,000 write units a
+    second."""
     if not 1 <= shards <= MAX_SHARDS:
         raise ValueError(f"shards must be between 1 and {MAX_SHARDS}, got {shards}")
     return Token(f"{token_hex(16)}-{shards}")
+
+
+def next_token(token: Token) -> Token:
+    """A fresh token for the branch that has ``token``, with as many shards. A branch that is created or renamed begins with a
+    :func:`new_token` instead."""
+    return Token(f"{token[:_LINE]}{token_hex(16 - _LINE // 2)}-{shard_count(token)}")
+
+
+def same_branch(token: Token, other: Token) -> bool:
+    """Whether two tokens belong to one branch under one name. False for two tokens of one branch if the version before this one
+    made the newer of them."""
+    return token[:_LINE] == other[:_LINE]
 
 
 def shard_count(token: Token) -> int:
@@ -48,6 +66,7 @@ class TokenState(str, Enum):
     DROPPED = "dropped"
     RESET = "reset"
     DELETED = "deleted"
+    RENAMED = "renamed"
 
 
 _STATES: Final = frozenset(state.value for state in TokenState)
@@ -64,6 +83,7 @@ class TokenOutcome(Struct, frozen=True):
     seconds: float = 0.0
     commit_id: CommitID | None = None
     request: str = ""
+    into: Token | None = None
 
 
 class Outcomes:
@@ -93,11 +113,22 @@ class Outcomes:
         mine = Matches({"state": TokenState.SEALED.value, "owner": owner})
         return Put(self.key(token), _sealed(owner, seconds, request), mine)
 
-    def decide_write(self, token: Token, state: TokenState, owner: str, now: float, commit_id: CommitID | None) -> Put:
-        """Says what became of a token; part of the transaction that takes it from its branch."""
+    def decide_write(
+        self,
+        token: Token,
+        state: TokenState,
+        owner: str,
+        now: float,
+        commit_id: CommitID | None,
+        into: Token | None = None,
+    ) -> Put:
+        """Says what became of a token; part of the transaction that takes it from its branch. ``into`` is the token under which
+        what it held is staged again."""
         item: dict[str, Value] = {"state": state.value, "owner": owner, "expires": int(now) + OUTCOME_TTL}
         if commit_id is not None:
             item["commit"] = commit_id
+        if into is not None:
+            item["into"] = into
         return Put(self.key(token), item)
 
     def key(self, token: Token) -> Key:
@@ -117,7 +148,7 @@ def _sealed(owner: str, seconds: float, request: str) -> dict[str, Value]:
 
 
 def _decode(item: Item) -> TokenOutcome:
-    state, owner, commit, request = (item.get(name) for name in ("state", "owner", "commit", "request"))
+    state, owner, commit, request, into = (item.get(name) for name in ("state", "owner", "commit", "request", "into"))
     if not (isinstance(state, str) and state in _STATES and isinstance(owner, str)):
         raise CorruptError(f"the item of a staging token has no state and owner: {dict(item)!r}")
     beat, seconds = _lease(item) if state == TokenState.SEALED.value else ("", 0.0)
@@ -128,6 +159,7 @@ def _decode(item: Item) -> TokenOutcome:
         seconds,
         CommitID(commit) if isinstance(commit, str) else None,
         request if isinstance(request, str) else "",
+        Token(into) if isinstance(into, str) else None,
     )
 
 

@@ -15,7 +15,7 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.reading import RepositoryReader
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.stage import Stager
-from graveler.model import ObjectEntry
+from graveler.model import CommitID, ObjectEntry
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 from graveler.tree.files import TreeFiles, TreeStore
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from graveler.lake.move import Mover
     from graveler.lake.publish import Publisher
     from graveler.lake.ready import ReadyCommitter
+    from graveler.lake.rename import Renamer
     from graveler.lake.replay import Replayer
     from graveler.lake.reset import Resetter
     from graveler.lake.rewrite import Rewriter
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from graveler.lake.sides import Sides
     from graveler.lake.three_way import ThreeWayLander
     from graveler.lake.uploads import Uploads
+    from graveler.lake.withdraw import Withdrawer
 
 
 class VerbsBase(RepositoryReader):
@@ -60,16 +62,15 @@ class VerbsBase(RepositoryReader):
         leases: LeaseWatch,
         copies: TreeFiles | None = None,
     ) -> None:
-        super().__init__(known, tables, objects, store, clock, outside, grace)
+        super().__init__(known, tables, objects, store, clock, outside, grace, leases=leases)
         self.skew = skew
-        self.leases = leases
         self._copies = copies
         self._deadlines = Deadlines(clock, grace, skew)
         self._tables = tables
         self._clock = clock
         self._known = known
         self._names = DataNames(known.repository.uid, known.secret, grace / 2)
-        self._stager = Stager(self._branches, self._staged, clock)
+        self._stager = Stager(self._branches, self._staged, clock, self._make_withdrawer)
 
     # Who does what most readers never ask for: its modules are loaded when it is first needed.
 
@@ -78,6 +79,29 @@ class VerbsBase(RepositoryReader):
         from graveler.lake.uploads import Uploads
 
         return Uploads(self._objects, self._known.repository.namespace, self._names, self._clock.now)
+
+    def _make_withdrawer(self) -> "Withdrawer":
+        from graveler.lake.withdraw import Withdrawer
+
+        def committed(commit_id: CommitID, key: bytes) -> bytes | None:
+            return self._trees.load(self._branches.commit(commit_id).metarange).get(key)
+
+        return Withdrawer(self._tables, self._refs, self._staged, self._outcomes, committed, self._clock)
+
+    @cached_property
+    def _renamer(self) -> "Renamer":
+        from graveler.lake.rename import Renamer
+
+        return Renamer(
+            self._known.repository,
+            self._tables,
+            self._refs,
+            self._commits,
+            self._branches,
+            self._staged,
+            self._traces,
+            self._clock,
+        )
 
     @cached_property
     def _creator(self) -> "Creator":

@@ -1,0 +1,1 @@
+"""Exhaustive models of the protocols, small enough to search every order of their steps."""
