@@ -49,6 +49,7 @@ class Abandoned:
             CleanupQueue(tables, uid),
             Traces(repository, tables, clock, grace),
             clock,
+            LeaseWatch(clock),
         )
 
     def ownerless(self, hidden: Iterable[str]) -> list[str]:
