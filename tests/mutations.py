@@ -239,6 +239,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/test_dead_committers.py::test_a_commit_that_fails_gives_its_lease_back",
     ),
     Mutation(
+        "C3",
+        "undo goes by the order of the log, and the log by a counter",
+        "history/refs.py",
+        "LogEntry(event, old, new), number)",
+        "LogEntry(event, old, new))",
+        "lake/test_moves.py::test_undo_takes_back_what_happened_last_whatever_the_clocks_say",
+    ),
+    Mutation(
+        "C3",
+        "a name that is taken again goes on counting",
+        "lake/branches.py",
+        'return self._reflog.last_number("branch", name) + 1',
+        "return 1",
+        "lake/test_moves.py::test_the_log_of_a_name_goes_on_where_a_branch_takes_it_again",
+    ),
+    Mutation(
         "C5",
         "what a creator that died had claimed can be claimed",
         "lake/repositories.py",

@@ -51,7 +51,7 @@ class Counted:
         ("HEAD", f"{REPO}/refs/main/objects", {"path": "a/b"}, None, 2),
         ("GET", f"{REPO}/refs/main/objects/ls", {}, None, 2),
         ("GET", f"{REPO}/branches/main/staging/backing", {"path": "x"}, None, 2),
-        ("POST", f"{REPO}/branches", {}, {"name": "x", "source": "main"}, 3),
+        ("POST", f"{REPO}/branches", {}, {"name": "x", "source": "main"}, 4),
     ],
 )
 def test_requests_are_those_of_the_verb(

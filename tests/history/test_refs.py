@@ -21,7 +21,7 @@ MAIN = BranchState("main", C1, Token("t1"))
 
 def test_a_branch_is_read_as_it_was_created() -> None:
     world = World()
-    state = BranchState("main", C1, Token("t3"), (Token("t1"), Token("t2")), hidden=True)
+    state = BranchState("main", C1, Token("t3"), (Token("t1"), Token("t2")), hidden=True, moves=7)
     assert world.refs.branch("main") is None
     world.tables.transact(world.refs.create_branch_writes(state, event()))
     world.tables.reset()
@@ -86,6 +86,7 @@ def test_a_move_or_deletion_fails_after_any_other_change(meanwhile: BranchState)
     refs = world.refs
     world.tables.transact(refs.create_branch_writes(MAIN, event()))
     world.tables.transact(refs.move_branch_writes(MAIN, meanwhile, event()))
+    counted = replace(meanwhile, moves=event().time_ns)
     late: Sequence[Sequence[Write]] = (
         refs.move_branch_writes(MAIN, replace(MAIN, commit_id=C2), event()),
         refs.delete_branch_writes(MAIN, event()),
@@ -93,10 +94,14 @@ def test_a_move_or_deletion_fails_after_any_other_change(meanwhile: BranchState)
     for writes in late:
         with pytest.raises(ConditionFailedError):
             world.tables.transact(writes)
-        assert refs.branch("main") == meanwhile
+        assert refs.branch("main") == counted
     # and back, so that a condition on what is not there holds too
-    world.tables.transact(refs.move_branch_writes(meanwhile, MAIN, event()))
-    world.tables.transact(refs.delete_branch_writes(MAIN, event()))
+    world.tables.transact(refs.move_branch_writes(counted, MAIN, event()))
+    back = replace(MAIN, moves=counted.moves + 1)
+    stale = replace(back, moves=counted.moves - 1)
+    with pytest.raises(ConditionFailedError):
+        world.tables.transact(refs.delete_branch_writes(stale, event()))
+    world.tables.transact(refs.delete_branch_writes(back, event()))
     assert refs.branch("main") is None
 
 
@@ -156,13 +161,16 @@ def test_only_a_move_that_leaves_the_commit_may_go_without_a_row() -> None:
 def test_every_change_of_a_ref_has_its_row() -> None:
     world = World()
     refs, log = world.refs, RefLog(world.tables, UID, keep_seconds=60)
-    moved = replace(MAIN, commit_id=C2)
+    main = replace(MAIN, moves=1)
+    moved = replace(main, commit_id=C2)
     create, move, delete = (
-        event(verb, time_ns) for verb, time_ns in (("create", 5), ("merge", 1 << 40), ("delete", 1 << 62))
+        event(verb, time_ns) for verb, time_ns in (("create", 5), ("merge", 1 << 62), ("delete", 1 << 40))
     )
-    world.tables.transact(refs.create_branch_writes(MAIN, create))
-    world.tables.transact(refs.move_branch_writes(MAIN, moved, move))
-    world.tables.transact(refs.delete_branch_writes(moved, delete))
+    world.tables.transact(refs.create_branch_writes(main, create))
+    world.tables.transact(refs.move_branch_writes(main, moved, move))
+    world.tables.transact(refs.delete_branch_writes(replace(moved, moves=2), delete))
+    assert log.last_number("branch", "main") == 3
+    assert log.last_number("branch", "other") == 0
     expected = [LogEntry(delete, C2, None), LogEntry(move, C1, C2), LogEntry(create, None, C1)]
     world.tables.reset()
     assert log.entries("branch", "main") == expected

@@ -279,7 +279,7 @@ def test_a_merge_over_staged_nothings_costs_two_transactions_more(large: World) 
 def test_refs_cost_the_same_whatever_the_size(large: World) -> None:
     small = World()
     verbs: list[tuple[Verb, dict[str, int]]] = [
-        (lambda r: r.create_branch("ref", "main"), {"read": 1, "transact": 1}),
+        (lambda r: r.create_branch("ref", "main"), {"read": 1, "query": 1, "transact": 1}),
         (lambda r: r.branch("ref"), {"read": 1}),
         (lambda r: r.create_tag("tag", "main"), {"read": 1, "transact": 1}),
         (lambda r: r.tag("tag"), {"read": 1}),

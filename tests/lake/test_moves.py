@@ -17,7 +17,8 @@ from graveler.errors import (
 )
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
-from tests.lake.support import Before, DieAt, FakeClock, World, changes, commit, died, messages, put, texts
+from graveler.storage.tables import Key
+from tests.lake.support import Before, DieAt, FakeClock, OwnClock, World, changes, commit, died, messages, put, texts
 from tests.support.instruments import Fault
 
 TRANSACT = "tables.transact"
@@ -145,6 +146,91 @@ def test_undo_goes_back_and_undoing_it_goes_forth() -> None:
     world.main.hard_reset("main", ids[0])
     world.main.undo("main")
     assert head(world) == ids[2]
+
+
+@pytest.mark.parametrize("ahead", [-86_400.0, 86_400.0])
+def test_undo_takes_back_what_happened_last_whatever_the_clocks_say(ahead: float) -> None:
+    world = World()
+    other = world.repository(clock=OwnClock(world.clock, ahead))
+    first = commit(world.main, {"k": "1"}, message="1")
+    second = commit(other, {"k": "2"}, message="2")
+    third = commit(world.main, {"k": "3"}, message="3")
+    world.main.hard_reset("main", first, by="reset")
+    for repository, back, forth in ((world.main, third, first), (other, third, first)):
+        assert repository.undo("main").commit_id == back
+        assert repository.undo("main").commit_id == forth
+    assert other.undo("main").commit_id == third
+    other.hard_reset("main", second)
+    world.main.undo("main")
+    assert head(world) == third
+    news = [row.new for row in world.main.reflog("main")]
+    assert news == [third, second, third, first, third, first, third, first, third, second, first, news[-1]]
+    assert [row.new for row in world.main.reflog("main", 3)] == news[:3]
+
+
+@pytest.mark.parametrize("ahead", [-86_400.0, 86_400.0])
+def test_the_log_of_a_name_goes_on_where_a_branch_takes_it_again(ahead: float) -> None:
+    world = World()
+    other = world.repository(clock=OwnClock(world.clock, ahead))
+    first = world.main.branch("main").commit_id
+    other.create_branch("b", "main")
+    second = commit(other, {"k": "1"}, "b")
+    other.delete_branch("b")
+    world.main.create_branch("b", second)
+    with pytest.raises(NotFoundError, match="nothing to undo"):
+        world.main.undo("b")
+    world.main.create_branch("c", "main")
+    world.main.delete_branch("b")
+    other.rename_branch("c", "b")
+    third = commit(world.main, {"k": "2"}, "b")
+    rows = [(row.old, row.new) for row in world.main.reflog("b")]
+    assert rows[:4] == [(first, third), (None, first), (second, None), (None, second)]
+    assert rows[4:] == [(second, None), (first, second), (None, first)]
+    assert [row.new for row in world.main.reflog("c")] == [None, first]
+    assert other.undo("b").commit_id == first
+
+
+def test_a_name_that_somebody_uses_meanwhile_is_counted_on() -> None:
+    world = World()
+
+    def meanwhile() -> None:
+        world.main.create_branch("b", "main")
+        world.main.delete_branch("b")
+
+    hook = Before("tables.transact", 1, act=meanwhile)
+    world.repository(hook).create_branch("b", "main")
+    assert hook.reached
+    hook = Before("tables.transact", 1, act=lambda: world.main.create_branch("b", "main"))
+    world.main.delete_branch("b")
+    with pytest.raises(AlreadyExistsError):
+        world.repository(hook).create_branch("b", "main")
+    verbs = [row.event.operation.partition(" ")[0] for row in reversed(world.main.reflog("b"))]
+    assert verbs == ["create", "delete"] * 2 + ["create"]
+
+
+def test_branches_that_an_earlier_version_moved_are_counted_from_then_on() -> None:
+    """Its rows are in order of time, and its writes of the branch's item know no counter."""
+    world, ids = history()
+    key = world.main._refs.branch_key("main")
+    partition = f"{world.main.repository.uid}/reflog/branch/main"
+    item = dict(world.tables.get(key) or {})
+    del item["moves"]
+    world.tables.put(key, item)
+    for sort, row in world.tables.query(partition).items:
+        old = {name: value for name, value in row.items() if name != "time_ns"}
+        time_ns = row["time_ns"]
+        assert isinstance(time_ns, int)
+        world.tables.delete(Key(partition, sort))
+        world.tables.put(Key(partition, time_ns.to_bytes(8) + sort), old)
+    before = world.main.reflog("main")
+    assert [row.new for row in before[:3]] == ids[::-1]
+    assert world.repository().undo("main").commit_id == ids[1]
+    world.main.undo("main")
+    assert head(world) == ids[2]
+    slow = world.repository(clock=OwnClock(world.clock, -86_400.0))
+    fourth = commit(slow, {"k": "4"})
+    assert [row.new for row in world.main.reflog("main")] == [fourth, ids[2], ids[1], *(row.new for row in before)]
+    assert slow.undo("main").commit_id == ids[2]
 
 
 def test_there_is_nothing_to_undo_on_a_new_branch() -> None:
@@ -299,7 +385,7 @@ def test_cost() -> None:
         calls = counted.tables.calls
         return calls["get"] + calls["get_many"], calls["query"], calls["transact"]
 
-    assert asked(lambda r: r.rename_branch("b", "c")) == (1, 1, 2)
+    assert asked(lambda r: r.rename_branch("b", "c")) == (1, 2, 2)
     found = asked(lambda r: r.hard_reset("main", ids[0]))
     assert found[1:] == (1, 1), found
     assert asked(lambda r: r.undo("main"))[1:] == (2, 1)

@@ -1,8 +1,14 @@
 """The reference log: who moved which branch or tag from where to where, and by which operation.
 
-Each ref has a partition of its own, ``<repository uid>/reflog/<kind>/<name>``, in order of time. A row is written in the very
-transaction that changes the ref, so the log has no gaps and tells of nothing that did not happen. Rows expire (attribute
-``expires``, Unix seconds) some time after they were written; a table that removes expired items may take its time.
+Each ref has a partition of its own, ``<repository uid>/reflog/<kind>/<name>``. A row is written in the very transaction that
+changes the ref, so the log has no gaps and tells of nothing that did not happen. Rows expire (attribute ``expires``, Unix
+seconds) some time after they were written; a table that removes expired items may take its time.
+
+Rows of a branch are numbered, by a counter that the branch's item holds and that each such transaction raises: so they are in the
+order in which things happened, whatever the clocks of those say who did them. A numbered row's key is 2**63 plus the number, in
+8 bytes, big endian, and the time is its attribute ``time_ns``. Rows of tags, and those that earlier versions wrote, are in order
+of time, before all numbered ones: their key is the time (8 bytes, big endian) and 8 bytes of the SHA-256 of the row, so that
+two operations at the same nanosecond do not overwrite each other.
 """
 
 from hashlib import sha256
@@ -20,6 +26,8 @@ KEEP_SECONDS: Final = 90 * 24 * 3600
 """How long a row is kept unless told otherwise."""
 
 _PAGE: Final = 1000
+_NUMBERED: Final = 1 << 63
+"""Greater than all times."""
 
 
 class Event(Struct, frozen=True):
@@ -47,12 +55,11 @@ class RefLog:
     def __init__(self, tables: Tables, uid: RepositoryUID, keep_seconds: int = KEEP_SECONDS) -> None:
         self._tables, self._uid, self._keep = tables, uid, keep_seconds
 
-    def put_write(self, kind: RefKind, name: str, entry: LogEntry) -> Put:
-        """The write that adds ``entry`` to the log of a ref. No request.
+    def put_write(self, kind: RefKind, name: str, entry: LogEntry, number: int = 0) -> Put:
+        """The write that adds ``entry`` to the log of a ref. No request. :class:`InvalidError` for a time before 1970.
 
-        The row's key is the time (8 bytes, big endian) and 8 bytes of the SHA-256 of the row: two operations at the same
-        nanosecond do not overwrite each other, and a transaction that is repeated writes its row once. Raises
-        :class:`InvalidError` for a time before 1970.
+        With a ``number``, from 1, the row is the newest if no greater one is there. Without one the row is in order of time, and
+        a transaction that is repeated writes it once.
         """
         event = entry.event
         if not 0 <= event.time_ns < 1 << 63:
@@ -67,6 +74,9 @@ class RefLog:
             item["old"] = entry.old
         if entry.new is not None:
             item["new"] = entry.new
+        if number:
+            item["time_ns"] = event.time_ns
+            return Put(Key(self._partition(kind, name), (_NUMBERED | number).to_bytes(8)), item)
         said = "\0".join([event.operation_id, event.operation, event.by, entry.old or "", entry.new or ""])
         sort = event.time_ns.to_bytes(8, "big") + sha256(said.encode("utf-8", "surrogatepass")).digest()[:8]
         return Put(Key(self._partition(kind, name), sort), item)
@@ -86,15 +96,32 @@ class RefLog:
             end = page.items[-1][0]
         return found
 
+    def last_number(self, kind: RefKind, name: str) -> int:
+        """The number of the newest row of a ref, also of one that does not exist any more; 0 if it has none. One request."""
+        page = self._tables.query(self._partition(kind, name), limit=1, descending=True)
+        return number_of_row(page.items[0][0]) if page.items else 0
+
     def _partition(self, kind: RefKind, name: str) -> str:
         return f"{self._uid}/reflog/{kind}/{name}"
 
 
+def number_of_row(sort: bytes) -> int:
+    """The number of the row with this key; 0 if it has none."""
+    return max(0, int.from_bytes(sort) - _NUMBERED) if len(sort) == 8 else 0
+
+
+def time_of_row(sort: bytes, item: Item) -> int | None:
+    """When a row says that it was written, in Unix nanoseconds; None if it does not."""
+    time_ns = item.get("time_ns") if number_of_row(sort) else int.from_bytes(sort[:8]) if len(sort) == 16 else None
+    return time_ns if isinstance(time_ns, int) else None
+
+
 def _decode(kind: RefKind, name: str, sort: bytes, item: Item) -> LogEntry:
+    time_ns = time_of_row(sort, item)
     operation, operation_id, by = item.get("operation"), item.get("operation_id"), item.get("by")
     old, new = item.get("old"), item.get("new")
     if not (
-        len(sort) == 16
+        time_ns is not None
         and isinstance(operation, str)
         and isinstance(operation_id, str)
         and isinstance(by, str)
@@ -102,5 +129,5 @@ def _decode(kind: RefKind, name: str, sort: bytes, item: Item) -> LogEntry:
         and isinstance(new, str | None)
     ):
         raise CorruptError(f"row {sort.hex()} in the reference log of {kind} {name!r} cannot be read")
-    event = Event(int.from_bytes(sort[:8], "big"), operation, operation_id, by)
+    event = Event(time_ns, operation, operation_id, by)
     return LogEntry(event, None if old is None else CommitID(old), None if new is None else CommitID(new))

@@ -2,7 +2,8 @@
 
 Items lie in 16 partitions for each kind, ``<repository uid>/<kind>/<shard>``, by the xxh64 of the name modulo 16, under the
 name in UTF-8. A branch's attributes: ``commit``, ``open`` (the open token), and where they apply ``sealed`` (sealed tokens, the
-oldest first), ``hidden`` and ``renaming`` (the token that a rename fills, and its beat). A tag's: ``commit``.
+oldest first), ``hidden``, ``renaming`` (the token that a rename fills, and its beat) and ``moves`` (the number of its newest row
+in the reference log). A tag's: ``commit``.
 
 Nothing here changes a ref by itself. The ``…_writes`` functions return the writes of a transaction, **the ref's own first**,
 then the row of the reference log: every change of a ref is one transaction with its row (CONCURRENCY, C1 and C2). The caller
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError, InvalidError
@@ -35,7 +37,8 @@ class Renaming(Struct, frozen=True):
 class BranchState(Struct, frozen=True):
     """A branch as the table has it: the commit it points at, the token that new changes go to, and the tokens that a commit
     has sealed but not published yet, the oldest first. ``hidden`` ones are left out of listings. While a branch is
-    ``renaming``, nothing is acknowledged on it."""
+    ``renaming``, nothing is acknowledged on it. ``moves`` is the number of its newest row in the reference log; 0 if an earlier
+    version wrote the item, which did not count."""
 
     name: str
     commit_id: CommitID
@@ -43,6 +46,12 @@ class BranchState(Struct, frozen=True):
     sealed: tuple[Token, ...] = ()
     hidden: bool = False
     renaming: Renaming | None = None
+    moves: int = 0
+
+    def moved(self, event: Event) -> "BranchState":
+        """With the number that the row of ``event`` gets, which changes the branch as it is here. Where nobody counted so far, it
+        is the time in nanoseconds: whatever was counted before an earlier version changed the branch is less than that."""
+        return replace(self, moves=self.moves + 1 if self.moves else event.time_ns)
 
 
 NamedRef = TypeVar("NamedRef", BranchState, Tag)
@@ -86,6 +95,7 @@ class Refs:
             return None
         commit, opened = item.get("commit"), item.get("open")
         sealed, hidden, renaming = item.get("sealed", []), item.get("hidden", False), item.get("renaming", [])
+        moves = item.get("moves", 0)
         if not (
             isinstance(commit, str)
             and isinstance(opened, str)
@@ -93,10 +103,11 @@ class Refs:
             and isinstance(hidden, bool)
             and isinstance(renaming, list)
             and len(renaming) in (0, 2)
+            and isinstance(moves, int)
         ):
             raise CorruptError(f"the table's item of branch {name!r} cannot be read")
         mark = Renaming(Token(renaming[0]), renaming[1]) if renaming else None
-        return BranchState(name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark)
+        return BranchState(name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark, moves)
 
     def decode_tag(self, name: str, item: Item | None) -> Tag | None:
         """What the item at :meth:`tag_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
@@ -130,22 +141,27 @@ class Refs:
         return self._list("tag", self.decode_tag, prefix, after, amount)
 
     def create_branch_writes(self, state: BranchState, event: Event) -> list[Write]:
-        """Create a branch, on condition that none has its name. Two writes, no request."""
+        """Create a branch, on condition that none has its name. Two writes, no request. ``state.moves`` is one more than
+        :meth:`RefLog.last_number` of its name; the second write fails if that is not so any more."""
         write = Put(self.branch_key(state.name), _branch_item(state), Absent())
-        return [write, self._row("branch", state.name, event, None, state.commit_id)]
+        row = self._row("branch", state.name, event, None, state.commit_id, state.moves)
+        return [write, replace(row, condition=Absent())]
 
     def move_branch_writes(self, old: BranchState, new: BranchState, event: Event | None) -> list[Write]:
         """Replace ``old`` by ``new``, on condition that the branch still is exactly as ``old`` says. Two writes, no request.
+        It counts the move: afterwards the branch is as ``new`` says, but for what :meth:`BranchState.moved` says of ``old``.
 
         ``event`` is None when no ref changes: a seal opens a token and leaves the commit as it was. Then it is one write
         without a row. ``ValueError`` if the names differ, or the commits do and ``event`` is None.
         """
         if old.name != new.name or (event is None and old.commit_id != new.commit_id):
             raise ValueError(f"{old} cannot become {new} like this")
+        moves = old.moves if event is None else old.moved(event).moves
+        new = replace(new, moves=moves)
         writes: list[Write] = [Put(self.branch_key(old.name), _branch_item(new), _unchanged(old))]
-        if event is not None:
-            writes.append(self._row("branch", old.name, event, old.commit_id, new.commit_id))
-        return writes
+        if event is None:
+            return writes
+        return [*writes, self._row("branch", old.name, event, old.commit_id, new.commit_id, moves)]
 
     def unchanged_check(self, state: BranchState) -> Check:
         """For a transaction that shall happen only while the branch is exactly as ``state`` says. No request."""
@@ -158,7 +174,7 @@ class Refs:
     def delete_branch_writes(self, old: BranchState, event: Event) -> list[Write]:
         """Delete a branch, on condition that it still is exactly as ``old`` says. Two writes, no request."""
         write = Delete(self.branch_key(old.name), _unchanged(old))
-        return [write, self._row("branch", old.name, event, old.commit_id, None)]
+        return [write, self._row("branch", old.name, event, old.commit_id, None, old.moved(event).moves)]
 
     def create_tag_writes(self, tag: Tag, event: Event) -> list[Write]:
         """Create a tag, on condition that none has its name. Two writes, no request."""
@@ -177,8 +193,10 @@ class Refs:
     def _partition(self, kind: RefKind, shard: int) -> str:
         return f"{self._uid}/{kind}/{shard:x}"
 
-    def _row(self, kind: RefKind, name: str, event: Event, old: CommitID | None, new: CommitID | None) -> Put:
-        return self._log.put_write(kind, name, LogEntry(event, old, new))
+    def _row(
+        self, kind: RefKind, name: str, event: Event, old: CommitID | None, new: CommitID | None, number: int = 0
+    ) -> Put:
+        return self._log.put_write(kind, name, LogEntry(event, old, new), number)
 
     def _list(
         self,
@@ -249,11 +267,13 @@ def _branch_item(state: BranchState) -> dict[str, Value]:
         item["hidden"] = True
     if state.renaming is not None:
         item["renaming"] = [state.renaming.into, state.renaming.beat]
+    if state.moves:
+        item["moves"] = state.moves
     return item
 
 
 def _unchanged(old: BranchState) -> Matches:
     """All attributes as they were read: what does not apply is not there."""
-    expected: dict[str, Value | None] = {"sealed": None, "hidden": None, "renaming": None}
+    expected: dict[str, Value | None] = {"sealed": None, "hidden": None, "renaming": None, "moves": None}
     expected.update(_branch_item(old))
     return Matches(expected)

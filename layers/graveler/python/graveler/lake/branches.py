@@ -103,8 +103,8 @@ class Branches:
     def create(
         self, name: str, commit_id: CommitID, by: str, *, hidden: bool = False, force: bool = False, owner: str = ""
     ) -> Branch:
-        """Point a new branch at an existing commit. One transaction; nothing is copied. With an ``owner``, the branch gets a
-        lease, which :meth:`renew` keeps.
+        """Point a new branch at an existing commit. One table read, one transaction; nothing is copied. With an ``owner``, the
+        branch gets a lease, which :meth:`renew` keeps.
 
         :class:`AlreadyExistsError`, :class:`InvalidError` for the name, or for the owner of a branch that is not hidden,
         :class:`RefNotFoundError` if the commit is expired.
@@ -113,13 +113,25 @@ class Branches:
             raise InvalidError(
                 f"branch {name!r} is to have an owner and not to be hidden; only a transaction's has one"
             )
-        state = BranchState(name, commit_id, new_token(), (), hidden)
+        self._refs.branch_key(name)
+        backoff = Backoff(self._clock)
         event = self.event("create branch", by)
-        writes = self._refs.create_branch_writes(state, event)
-        if hidden:  # no lease of an earlier branch of this name counts for this one
-            writes.append(self._owners.claim_write(name, owner) if owner else self._owners.gone_write(name))
-        self._create("branch", name, commit_id, writes, event, force=force)
-        return Branch(name, commit_id, hidden)
+        opened = new_token()
+        while True:
+            state = BranchState(name, commit_id, opened, (), hidden, moves=self.next_number(name))
+            writes = self._refs.create_branch_writes(state, event)
+            if hidden:  # no lease of an earlier branch of this name counts for this one
+                writes.append(self._owners.claim_write(name, owner) if owner else self._owners.gone_write(name))
+            try:
+                self._create("branch", name, commit_id, writes, event, force=force)
+                return Branch(name, commit_id, hidden)
+            except ConditionFailedError:  # one of this name was there meanwhile, and is deleted: its rows are older
+                if not backoff.wait():
+                    raise busy(name) from None
+
+    def next_number(self, name: str) -> int:
+        """The number with which a branch begins that takes this name. One table read."""
+        return self._reflog.last_number("branch", name) + 1
 
     def renew(self, name: str, owner: str) -> None:
         """Show that the owner of a hidden branch is still at work. One table write. :class:`RefNotFoundError`."""
@@ -293,7 +305,9 @@ class Branches:
                 raise self.not_here(error.failures[1]) from None
             if 0 in error.failures:
                 raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
-            raise AlreadyExistsError(kind, name) from None
+            if 2 in error.failures:
+                raise AlreadyExistsError(kind, name) from None
+            raise
 
 
 def busy(branch: str) -> BusyError:

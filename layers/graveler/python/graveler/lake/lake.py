@@ -149,7 +149,7 @@ class Lake:
         operation = token_hex(16)
         commit = new_commit([], MetarangeName(""), "", FIRST_MESSAGE, int(now), {}, operation)
         refs, commits = Refs(self.tables, repository.uid), CommitStore(self.tables, repository.uid)
-        branch = BranchState(default_branch, commit.id, new_token())
+        branch = BranchState(default_branch, commit.id, new_token(), moves=1)
         event = Event(int(now * 1e9), "create repository", operation, by)
         writes = [
             *self._repositories.create_writes(known),

@@ -140,7 +140,8 @@ class Renamer:
         into = closed.renaming.into
         tokens = (*closed.sealed, closed.open)
         event = self._branches.event("rename branch", by, operation)
-        renamed = BranchState(new, closed.commit_id, into, (), closed.hidden)
+        number = self._branches.next_number(new)
+        renamed = BranchState(new, closed.commit_id, into, (), closed.hidden, moves=number)
         created = self._refs.create_branch_writes(renamed, event)
         removed = self._refs.delete_branch_writes(closed, event)
         # Whoever lists branches to collect garbage may miss one that is renamed meanwhile: so a commit that it holds for

@@ -117,12 +117,11 @@ class Resetter:
             () if end is None else self._staged.scan(newest_first, end),
         )
         self._while_unchanged(state, (self._staged.put_write(state.open, key, packed, None) for key, packed in kept))
-        after = msgspec.structs.replace(state, sealed=())
-        self._move(state, after, by)
-        return after
+        return self._move(state, msgspec.structs.replace(state, sealed=()), by)
 
-    def _move(self, state: BranchState, after: BranchState, by: str) -> None:
-        """Take the tokens from the branch that ``after`` does not have. One transaction. :class:`HeadMovedError`."""
+    def _move(self, state: BranchState, after: BranchState, by: str) -> BranchState:
+        """Take the tokens from the branch that ``after`` does not have; the branch as it is then. One transaction.
+        :class:`HeadMovedError`."""
         event = self._branches.event("reset", by)
         writes = self._refs.move_branch_writes(state, after, event)
         for token in (*state.sealed, state.open):
@@ -132,6 +131,7 @@ class Resetter:
             self._branches.change(state.name, writes, event)
         except ConditionFailedError:
             raise HeadMovedError from None
+        return msgspec.structs.replace(after, moves=state.moved(event).moves)
 
     def _while_unchanged(self, state: BranchState, writes: Iterable[Put | Delete]) -> None:
         """Make writes, except those whose own condition fails, as long as the branch is as ``state`` says

@@ -244,15 +244,20 @@ def _restore_refs(
         item["open"] = tokens.fresh[line.name]
         state = refs.decode_branch(line.name, item)
         assert state is not None
-        _add_ref(guard, log, "branch", refs.branch_key(line.name), item, LogEntry(event, None, state.commit_id))
+        # Rows that were written after the dump may be there still: this one is to be the newest.
+        item["moves"] = max(event.time_ns, state.moves + 1)
+        entry = LogEntry(event, None, state.commit_id)
+        _add_ref(guard, log, "branch", refs.branch_key(line.name), item, entry, item["moves"])
     for line in tags:
         tag = refs.decode_tag(line.name, line.item)
         assert tag is not None
         _add_ref(guard, log, "tag", refs.tag_key(line.name), line.item, LogEntry(event, None, tag.commit_id))
 
 
-def _add_ref(guard: _Guarded, log: RefLog, kind: RefKind, key: Key, item: Item, entry: LogEntry) -> None:
-    guard.add(Put(key, item), log.put_write(kind, key.sort.decode(), entry))
+def _add_ref(
+    guard: _Guarded, log: RefLog, kind: RefKind, key: Key, item: Item, entry: LogEntry, number: int = 0
+) -> None:
+    guard.add(Put(key, item), log.put_write(kind, key.sort.decode(), entry, number))
 
 
 def _owner(objects: Objects, uid: RepositoryUID) -> dict[str, str | int]:

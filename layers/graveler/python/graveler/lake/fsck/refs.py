@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.history.commits import is_commit_id
+from graveler.history.reflog import time_of_row
 from graveler.history.refs import SHARDS, BranchState, Refs
 from graveler.lake.collected import collected_before
 from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind, RefKind
@@ -59,11 +60,14 @@ class RefCheck:
             mine: set[int] = set()
             for sort, item in scan(self._tables, f"{self._uid}/reflog/{kind}/{name}"):
                 row = f"row {sort.hex()} in the reference log of {kind} {name!r}"
-                commits = None if isinstance(item, DamagedItem) else _commits_of(item)
-                if commits is not None and int.from_bytes(sort[:8], "big") < collected * 1e9:
+                commits, when = (
+                    (None, 0) if isinstance(item, DamagedItem) else (_commits_of(item), time_of_row(sort, item))
+                )
+                if commits is not None and when is not None and when < collected * 1e9:
                     continue
-                if commits is None:
-                    why = item.why if isinstance(item, DamagedItem) else "names no commits"
+                if commits is None or when is None:
+                    why = "does not say when it was written" if when is None else "names no commits"
+                    why = item.why if isinstance(item, DamagedItem) else why
                     self.damages.append(
                         Damage(
                             FindingKind.REFLOG,

@@ -11,7 +11,8 @@ class RefVerbs(VerbsBase):
     def create_branch(
         self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""
     ) -> Branch:
-        """Point a new branch at the commit of ``source``. Cost: resolving and one transaction, whatever the lake's size.
+        """Point a new branch at the commit of ``source``. Cost: resolving, one table read and one transaction, whatever the
+        lake's size.
 
         With an ``owner``, a hidden branch belongs to the transaction of this name, which has to call :meth:`renew_branch` every
         :data:`graveler.history.owners.RENEWAL` seconds: otherwise the collector of garbage deletes the branch.
@@ -39,7 +40,7 @@ class RefVerbs(VerbsBase):
     def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
         """Give a branch another name; its uncommitted changes go with it. The reference log of before stays under the old name.
         What is staged is staged again under a token that the old name never had, so that a process which still knows the old name
-        cannot change it. Cost: one table read, two transactions, and one read for each token of the branch and its shards; one
+        cannot change it. Cost: two table reads, two transactions, and one read for each token of the branch and its shards; one
         table write for each 25 staged, one read for each thousand. While that lasts, changes of the branch wait. A commit or
         merge at work on it fails, and loses nothing.
 
@@ -68,7 +69,7 @@ class RefVerbs(VerbsBase):
         return self._mover.undo(branch, by, force=force, request_id=request_id)
 
     def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
-        """Name the commit of ``ref``. Cost and errors as :meth:`create_branch`."""
+        """Name the commit of ``ref``. Cost: resolving and one transaction. Errors as :meth:`create_branch`."""
         return self._branches.create_tag(name, resolve(ref, self._refs, self._commits).commit_id, by, force=force)
 
     def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
