@@ -282,8 +282,8 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C6",
         "a merge whose destination moved is built again on it",
         "lake/landing.py",
-        "if not backoff.wait():",
-        "if True:",
+        "turn.wait()",
+        "raise",
         "lake/test_merges_at_once.py::test_a_merge_against_a_concurrent_commit_takes_both",
     ),
     Mutation(
@@ -317,6 +317,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "        except NotSyncedError:  # it is there, and must not be built on\n            raise\n",
         "",
         "storage/test_folder_objects.py::test_a_file_of_a_tree_whose_name_could_not_be_synced_is_not_built_on",
+    ),
+    Mutation(
+        "turns",
+        "a verb that loses takes a ticket, and those that come later wait for it",
+        "lake/turns.py",
+        "self._must_join = self._must_join or ticket",
+        "pass",
+        "lake/test_turns.py::test_nobody_who_waits_is_overtaken_more_often_than_others_were_there",
+    ),
+    Mutation(
+        "turns",
+        "a ticket without a beat is passed over",
+        "lake/turns.py",
+        "if self._turns.watch.is_held(self._lease(ticket), str(beat), TURN):",
+        "if True:",
+        "lake/test_turns.py::test_those_who_died_in_line_hold_the_next_one_up_for_one_turn",
     ),
 ]
 

@@ -170,7 +170,7 @@ def test_a_merge_whose_destination_moves_all_the_time_gives_up_with_busy() -> No
 
     with pytest.raises(BusyError, match="main"):
         world.repository(schedule).merge("side", "main")
-    assert world.clock.slept < 40
+    assert count < 1000
 
 
 def test_merge_strategy_is_told_in_the_commit() -> None:

@@ -31,7 +31,7 @@ from graveler.lake.traces import Traces
 from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
-from graveler.storage.tables import Check, ConditionFailedError, Item, Matches, Tables, Value, Write
+from graveler.storage.tables import Check, ConditionFailedError, Item, Key, Matches, Tables, Value, Write
 
 RENAME_LEASE: Final = 6.0
 """Seconds for which a branch that is being renamed stays closed after the renaming process was last heard of."""
@@ -69,12 +69,7 @@ class Branches:
         """The branch, or None. One table read, of branch and repository together, so that nobody works on one that was
         deleted, or created again under its name. With an ``intent``, :class:`ForbiddenError` if the repository's settings refuse
         it."""
-        branch, repository = self._tables.get_many([self._refs.branch_key(name), repository_key(self._repository.name)])
-        repository = check_same(self._repository.uid, self._repository.name, repository)
-        state = self._refs.decode_branch(name, branch)
-        if intent is not None:
-            intent.check(self._repository.name, repository, name, hidden=state is not None and state.hidden)
-        return state
+        return self._find(name, (), intent)[0]
 
     def state(self, name: str, intent: Intent | None = None) -> BranchState:
         """The branch. One table read. :class:`RefNotFoundError`.
@@ -82,12 +77,30 @@ class Branches:
         With an ``intent``, as :meth:`find`, once no rename is at work on it: what a rename has copied must not change behind its
         back (promise C1). :class:`BusyError` if one does not end.
         """
-        state = self.find(name, intent)
+        return self.state_beside(name, (), intent)[0]
+
+    def state_beside(
+        self, name: str, keys: Sequence[Key], intent: Intent | None = None
+    ) -> tuple[BranchState, list[Item | None]]:
+        """The branch as :meth:`state`, and other items read together with it, or before it where a rename was at work."""
+        state, items = self._find(name, keys, intent)
         if intent is not None and state is not None and state.renaming is not None:
             state = self._await_rename(state, intent)
         if state is None:
             raise RefNotFoundError(name, "no branch has this name")
-        return state
+        return state, items
+
+    def _find(
+        self, name: str, keys: Sequence[Key], intent: Intent | None
+    ) -> tuple[BranchState | None, list[Item | None]]:
+        branch, repository, *items = self._tables.get_many(
+            [self._refs.branch_key(name), repository_key(self._repository.name), *keys]
+        )
+        repository = check_same(self._repository.uid, self._repository.name, repository)
+        state = self._refs.decode_branch(name, branch)
+        if intent is not None:
+            intent.check(self._repository.name, repository, name, hidden=state is not None and state.hidden)
+        return state, items
 
     def commit(self, commit_id: CommitID) -> Commit:
         """A commit that a ref points at. One table read, none if it is in memory. :class:`CorruptError` if it is missing."""

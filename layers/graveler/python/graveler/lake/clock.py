@@ -60,3 +60,30 @@ class Backoff:
         self._left -= pause
         self._pause = min(self._pause * 2, self._longest)
         return True
+
+
+class Polls:
+    """Waits between looks at what others do, evenly: who waits for long must not look ever more rarely, or those that come later
+    overtake it. ``patience`` seconds in all.
+
+    The first looks are 5 ms apart, or as many times that as others are before; where nothing changes, up to 100 ms.
+    """
+
+    def __init__(self, clock: Clock, *, patience: float = 30.0) -> None:
+        self._clock = clock
+        self._looks = 0
+        self._left = patience
+
+    def progress(self) -> None:
+        """Something has changed: the next look is soon."""
+        self._looks = 0
+
+    def wait(self, place: int = 1) -> bool:
+        """Wait for the next look, when ``place`` have to go, this one included; False, at once, when the patience is used up."""
+        if self._left <= 0:
+            return False
+        pause = random.uniform(0.5, 1.5) * min(0.005 * (place + self._looks // 4), 0.1)
+        self._clock.sleep(pause)
+        self._left -= pause
+        self._looks += 1
+        return True

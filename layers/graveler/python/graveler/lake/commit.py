@@ -13,7 +13,7 @@ from graveler.history.commits import CommitStore, new_commit
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
-from graveler.lake.clock import Backoff, Clock
+from graveler.lake.clock import Clock, Polls
 from graveler.lake.deadline import Deadline, Deadlines
 from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
@@ -134,7 +134,7 @@ class Committer:
         look: bool = False,
     ) -> Commit:
         """A commit of the sealed tokens, as far as no other commit has them. ``look``: the branch may have changed since."""
-        backoff = Backoff(self._clock)
+        polls = Polls(self._clock)
         state: BranchState | None = self._branches.find(branch) if look else sealed.state
         while True:
             if sealed.own is not None and (state is None or sealed.own not in state.sealed):
@@ -169,7 +169,7 @@ class Committer:
                 except HeadMovedError:
                     pass
             # Else an older token's owner is at work: publish after it.
-            if not backoff.wait():
+            if not polls.wait():
                 raise busy(branch)
             state = self._branches.find(branch)
 

@@ -10,12 +10,12 @@ from secrets import token_hex
 import msgspec
 
 from graveler.history.commits import new_commit
-from graveler.lake.branches import busy
 from graveler.lake.clean_heads import CleanHeads
-from graveler.lake.clock import Backoff, Clock
+from graveler.lake.clock import Clock
 from graveler.lake.deadline import Deadline, Deadlines
 from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
+from graveler.lake.turns import Turns
 from graveler.model import Commit, CommitID, MetarangeName
 from graveler.tree.tree import Tree, Trees
 
@@ -53,11 +53,18 @@ class Lander:
     """Lands trees on branches of one repository."""
 
     def __init__(
-        self, heads: CleanHeads, publisher: Publisher, trees: Trees, clock: Clock, deadlines: Deadlines
+        self,
+        heads: CleanHeads,
+        publisher: Publisher,
+        trees: Trees,
+        turns: Turns,
+        clock: Clock,
+        deadlines: Deadlines,
     ) -> None:
         self._heads = heads
         self._publisher = publisher
         self._trees = trees
+        self._turns = turns
         self._clock = clock
         self._deadlines = deadlines
 
@@ -67,7 +74,8 @@ class Lander:
 
     def look(self, landing: Landing) -> tuple[Commit, Tree]:
         """The branch's head and its tree, once a tree could land there. Cost and errors as :meth:`CleanHeads.wait_for`."""
-        _, head, before = self._heads.wait_for(landing.branch, landing.why, landing.intent)
+        with self._turns.at(landing.branch) as turn:
+            _, head, before = self._heads.wait_for(turn, landing.branch, landing.why, landing.intent)
         return head, before
 
     def land(self, landing: Landing, prepare: Callable[[], Build], deadline: Deadline | None = None) -> Commit:
@@ -87,20 +95,27 @@ class Lander:
 
         def make() -> Commit:
             build = prepare()
-            backoff = Backoff(self._clock)
-            while True:
-                state, head, before = self._heads.wait_for(landing.branch, landing.why, landing.intent)
-                draft = build(head, before)
-                name = self._trees.save(draft.tree)
-                when = int(self._clock.now()) if landing.created is None else landing.created
-                commit = new_commit([head, *draft.merged], name, *said, when, landing.metadata, operation, draft.cuts)
-                try:
-                    self._publisher.publish(
-                        state, commit, landing.verb, until, sources=draft.alive, request_id=landing.request_id
-                    )
-                    return commit
-                except HeadMovedError:
-                    if not backoff.wait():
-                        raise busy(landing.branch) from None
+            with self._turns.at(landing.branch) as turn:
+                while True:
+                    state, head, before = self._heads.wait_for(turn, landing.branch, landing.why, landing.intent)
+                    draft = build(head, before)
+                    name = self._trees.save(draft.tree)
+                    when = int(self._clock.now()) if landing.created is None else landing.created
+                    parents = [head, *draft.merged]
+                    commit = new_commit(parents, name, *said, when, landing.metadata, operation, draft.cuts)
+                    try:
+                        self._publisher.publish(
+                            state,
+                            commit,
+                            landing.verb,
+                            until,
+                            sources=draft.alive,
+                            request_id=landing.request_id,
+                            besides=turn.leaving(),
+                        )
+                        turn.left()
+                        return commit
+                    except HeadMovedError:
+                        turn.wait()
 
         return self._publisher.once(landing.request_id, make)

@@ -8,10 +8,10 @@ from graveler.errors import NotFoundError, PreconditionError, RefNotFoundError
 from graveler.history.commits import CommitStore
 from graveler.history.reflog import RefLog
 from graveler.history.refs import Refs
-from graveler.lake.branches import Branches, busy
+from graveler.lake.branches import Branches
 from graveler.lake.clean_heads import CleanHeads
-from graveler.lake.clock import Backoff, Clock
 from graveler.lake.rules import Intent
+from graveler.lake.turns import Turns
 from graveler.model import Branch, CommitID
 from graveler.storage.tables import ConditionFailedError
 
@@ -24,14 +24,14 @@ class Mover:
     """Moves branches of one repository."""
 
     def __init__(
-        self, refs: Refs, reflog: RefLog, commits: CommitStore, branches: Branches, heads: CleanHeads, clock: Clock
+        self, refs: Refs, reflog: RefLog, commits: CommitStore, branches: Branches, heads: CleanHeads, turns: Turns
     ) -> None:
         self._refs = refs
         self._reflog = reflog
         self._commits = commits
         self._branches = branches
         self._heads = heads
-        self._clock = clock
+        self._turns = turns
 
     def hard_reset(self, branch: str, commit_id: CommitID, by: str, *, force: bool = False) -> Branch:
         """See :meth:`graveler.lake.repository.OpenRepository.hard_reset`."""
@@ -67,26 +67,26 @@ class Mover:
         """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it points there. ``run`` names
         this run in the reference log."""
         intent = Intent(direct=True, force=force)
-        backoff = Backoff(self._clock)
-        while True:
-            state = self._branches.state(branch, intent)
-            if state.commit_id != commit_id:
-                state, _, _ = self._heads.wait_for(branch, f"moving it to {commit_id[:16]}", intent)
-            if only_from is not None and state.commit_id != only_from:
-                raise PreconditionError(
-                    f"branch {branch!r} was moved by somebody else while that was to be undone; nothing was changed. "
-                    "Look at its reference log, and try again"
-                )
-            if state.commit_id == commit_id:
-                return Branch(branch, commit_id)
-            event = self._branches.event(verb, by, run)
-            moved = msgspec.structs.replace(state, commit_id=commit_id)
-            writes = [*self._refs.move_branch_writes(state, moved, event), self._commits.alive_check(commit_id)]
-            try:
-                self._branches.change(branch, writes, event)
-                return Branch(branch, commit_id)
-            except ConditionFailedError as error:
-                if len(writes) - 1 in error.failures:
-                    raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
-                if not backoff.wait():
-                    raise busy(branch) from None
+        with self._turns.at(branch) as turn:
+            while True:
+                state = turn.state(intent)
+                if state.commit_id != commit_id:
+                    state, _, _ = self._heads.wait_for(turn, branch, f"moving it to {commit_id[:16]}", intent)
+                if only_from is not None and state.commit_id != only_from:
+                    raise PreconditionError(
+                        f"branch {branch!r} was moved by somebody else while that was to be undone; nothing was changed. "
+                        "Look at its reference log, and try again"
+                    )
+                if state.commit_id == commit_id:
+                    return Branch(branch, commit_id)
+                event = self._branches.event(verb, by, run)
+                moved = msgspec.structs.replace(state, commit_id=commit_id)
+                writes = [*self._refs.move_branch_writes(state, moved, event), self._commits.alive_check(commit_id)]
+                try:
+                    self._branches.change(branch, [*writes, *turn.leaving()], event)
+                    turn.left()
+                    return Branch(branch, commit_id)
+                except ConditionFailedError as error:
+                    if len(writes) - 1 in error.failures:
+                        raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
+                    turn.wait()

@@ -93,11 +93,13 @@ class Publisher:
         sources: Sequence[CommitID] = (),
         request_id: str = "",
         adopted: AbstractSet[str] = frozenset(),
+        besides: Sequence[Write] = (),
     ) -> None:
         """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
         parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
         ``adopted``, of requests whose tokens are taken over, get this commit as their result (promise C4). ``deadline`` is that
-        of the work: from before the first file was written, or found.
+        of the work: from before the first file was written, or found. ``besides``, without conditions, is written in the same
+        transaction.
 
         One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
         the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
@@ -113,6 +115,7 @@ class Publisher:
             writes += self._branches.drop_token_writes(token, TokenState.PUBLISHED, commit.operation, commit.id)
         alive = range(len(writes), len(writes) + len(sources))
         writes += map(self._commits.alive_check, sources)
+        writes += besides
         # From now on, not from the commit's time, which its maker may choose.
         result: Item = {"commit": commit.id, "expires": event.time_ns // 1_000_000_000 + REQUEST_TTL}
         writes += [Put(self._request_key(id_), result, Absent()) for id_ in self._undone(adopted - {request_id})]

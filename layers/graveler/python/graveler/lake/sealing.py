@@ -9,10 +9,10 @@ import msgspec
 
 from graveler.errors import GravelerError, NoChangesError
 from graveler.history.refs import BranchState, Refs
-from graveler.lake.branches import Branches, busy
-from graveler.lake.clock import Backoff, Clock
+from graveler.lake.clock import Clock
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.rules import Intent
+from graveler.lake.turns import Turn, Turns
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import LEASE, Outcomes, TokenOutcome, next_token
@@ -51,7 +51,7 @@ class Sealer:
         self,
         tables: Tables,
         refs: Refs,
-        branches: Branches,
+        turns: Turns,
         staged: StagedChanges,
         outcomes: Outcomes,
         clock: Clock,
@@ -59,7 +59,7 @@ class Sealer:
     ) -> None:
         self._tables = tables
         self._refs = refs
-        self._branches = branches
+        self._turns = turns
         self._staged = staged
         self._outcomes = outcomes
         self._clock = clock
@@ -70,17 +70,22 @@ class Sealer:
 
         ``request`` is the id of the user's request, for whoever has to finish it (promise C4). With an ``intent``,
         :class:`ForbiddenError` if the repository's settings refuse it.
-        One table read of the branch, one for each of the token's shards, at most, to see that something is staged; one
-        transaction. Waits where more than a few commits line up already.
+        One table read of the branch, as :meth:`Turn.state`, one for each of the token's shards, at most, to see that something is
+        staged; one transaction. Waits where more than a few commits line up already.
         """
-        backoff = Backoff(self._clock)
+        with self._turns.at(branch) as turn:
+            return self.seal_in(turn, operation, request, intent, leave=True)
+
+    def seal_in(
+        self, turn: Turn, operation: str, request: str = "", intent: Intent | None = None, *, leave: bool = False
+    ) -> Sealed:
+        """:meth:`seal` for a verb whose turn it is; ``leave``: the turn ends with it."""
         while True:
-            state = self._branches.state(branch, intent)
+            state = turn.state(intent)
             if not self._staged.exists([state.open]):
                 return Sealed(state)
             if len(state.sealed) >= MAX_QUEUE and self.take(state.sealed) is None:
-                if not backoff.wait():
-                    raise busy(branch)
+                turn.wait()
                 continue
             if len(state.sealed) >= MAX_SEALED:
                 return Sealed(state, rest=True)
@@ -89,14 +94,16 @@ class Sealer:
             writes = self._refs.move_branch_writes(state, after, None)
             writes.append(self._outcomes.seal_write(state.open, operation, LEASE, request))
             try:
-                self._tables.transact(writes)
-                return Sealed(after, state.open)
+                self._tables.transact([*writes, *(turn.leaving() if leave else ())])
             except ConditionFailedError:
                 seen = self._outcomes.get(state.open)
-                if seen is not None and seen.owner == operation:
-                    return Sealed(after, state.open)  # an earlier try, whose answer was lost
-                if not backoff.wait():
-                    raise busy(branch) from None
+                if seen is None or seen.owner != operation:
+                    turn.wait()
+                    continue
+                # Else an earlier try, whose answer was lost.
+            if leave:
+                turn.left()
+            return Sealed(after, state.open)
 
     def own(self, state: BranchState, operation: str) -> Token | None:
         """The sealed token of the branch that this operation has sealed before, if there is one. One table read, none if nothing

@@ -15,6 +15,7 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.reading import RepositoryReader
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.stage import Stager
+from graveler.lake.turns import Turns
 from graveler.model import CommitID, ObjectEntry
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
@@ -71,6 +72,7 @@ class VerbsBase(RepositoryReader):
         self._known = known
         self._names = DataNames(known.repository.uid, known.secret, grace / 2)
         self._stager = Stager(self._branches, self._staged, clock, self._make_withdrawer)
+        self._turns = Turns(known.repository.uid, tables, self._branches, clock, self.leases)
 
     # Who does what most readers never ask for: its modules are loaded when it is first needed.
 
@@ -119,7 +121,7 @@ class VerbsBase(RepositoryReader):
     def _sealer(self) -> "Sealer":
         from graveler.lake.sealing import Sealer
 
-        return Sealer(self._tables, self._refs, self._branches, self._staged, self._outcomes, self._clock, self.leases)
+        return Sealer(self._tables, self._refs, self._turns, self._staged, self._outcomes, self._clock, self.leases)
 
     @cached_property
     def _resetter(self) -> "Resetter":
@@ -139,7 +141,7 @@ class VerbsBase(RepositoryReader):
     def _heads(self) -> "CleanHeads":
         from graveler.lake.clean_heads import CleanHeads
 
-        return CleanHeads(self._branches, self._staged, self._sealer, self._publisher, self._trees, self._clock)
+        return CleanHeads(self._branches, self._staged, self._sealer, self._publisher, self._trees)
 
     @cached_property
     def _committer(self) -> "Committer":
@@ -162,7 +164,7 @@ class VerbsBase(RepositoryReader):
     def _lander(self) -> "Lander":
         from graveler.lake.landing import Lander
 
-        return Lander(self._heads, self._publisher, self._trees, self._clock, self._deadlines)
+        return Lander(self._heads, self._publisher, self._trees, self._turns, self._clock, self._deadlines)
 
     @cached_property
     def _sides(self) -> "Sides":
@@ -189,7 +191,7 @@ class VerbsBase(RepositoryReader):
     def _mover(self) -> "Mover":
         from graveler.lake.move import Mover
 
-        return Mover(self._refs, self._reflog, self._commits, self._branches, self._heads, self._clock)
+        return Mover(self._refs, self._reflog, self._commits, self._branches, self._heads, self._turns)
 
     @cached_property
     def _merger(self) -> "Merger":

@@ -1,0 +1,187 @@
+"""``python -m bench.contention``: many at once on one branch of a folder lake, as threads of one process or as processes: how
+long each of their calls takes, from its beginning to its answer, and how many there are in a second.
+
+Merges bring a branch of one commit each. Imports replace a prefix of their own by one object. Committers stage one object and
+commit; a commit that finds its object in another one has ended too. What is staged refuses a merge or an import, which is an
+answer and no wait: in ``mixed`` such calls are made again, each is a call of its own, and the table says how many were refused.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from shutil import rmtree
+from statistics import median
+from tempfile import mkdtemp
+from threading import Barrier, Lock, Thread
+
+from graveler.errors import BusyError, DirtyBranchError, NoChangesError
+from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.importing.importer import ImportSource
+from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry
+
+NAME = "bench"
+KINDS = ("merge", "commit", "import")
+MIXES = (*KINDS, "mixed")
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kinds", default=",".join(MIXES), help="which, with commas between (default %(default)s)")
+    parser.add_argument("--workers", default="8,16", help="how many at once (default %(default)s)")
+    parser.add_argument("--as", dest="how", default="threads,processes", help="default %(default)s")
+    parser.add_argument("--calls", type=int, default=20, help="of each worker (default %(default)s)")
+    parser.add_argument("--objects", type=int, default=20_000, help="in the lake before (default %(default)s)")
+    parser.add_argument("--work", nargs=4, metavar=("FOLDER", "KIND", "FIRST", "COUNT"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        folder, kind, first, count = arguments.work
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        print(json.dumps(work(Path(folder), kind, range(int(first), int(first) + int(count)), arguments.calls)))
+        return
+    print("| what | median | 99 % | worst | worst / median | calls a second | refused | busy |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    for how in arguments.how.split(","):
+        for kind in arguments.kinds.split(","):
+            for workers in map(int, arguments.workers.split(",")):
+                print(line(how, kind, workers, measure(how, kind, workers, arguments)), flush=True)
+
+
+def measure(how: str, kind: str, workers: int, arguments: argparse.Namespace) -> list[tuple[float, float, str]]:
+    """Beginning, end and outcome of each call of all workers."""
+    folder = Path(mkdtemp(prefix="graveler-bench-"))
+    try:
+        prepare(folder / "lake", kind, workers, arguments.calls, arguments.objects)
+        if how == "threads":
+            return work(folder / "lake", kind, range(workers), arguments.calls)
+        command = [sys.executable, "-m", "bench.contention", "--calls", str(arguments.calls), "--work"]
+        started = [
+            subprocess.Popen(
+                [*command, str(folder / "lake"), kind, str(number), "1"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for number in range(workers)
+        ]
+        for process in started:
+            assert process.stdout is not None
+            process.stdout.readline()
+        for process in started:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        return [tuple(call) for process in started for call in json.loads(process.communicate()[0])]
+    finally:
+        rmtree(folder)
+
+
+def prepare(folder: Path, kind: str, workers: int, calls: int, objects: int) -> None:
+    """The lake, and a branch for each merge."""
+    repository = create_folder_lake(folder).create_repository(NAME, "local://bench")
+    encode = repository._codec.encode
+    records = [(path.encode(), encode(entry(path))) for path in (f"before/{n:09}" for n in range(objects))]
+    repository.import_sources("main", [ImportSource(b"before/", True, lambda: iter(records))], "before")
+    for number in range(workers):
+        for call in range(calls if kind_of(kind, number) == "merge" else 0):
+            repository.create_branch(f"side-{number}-{call}", "main")
+            repository.link(
+                f"side-{number}-{call}", entry(f"before/{(number * calls + call) * 37 % objects:09}-merged")
+            )
+            repository.commit(f"side-{number}-{call}", "side")
+
+
+def work(folder: Path, kind: str, numbers: range, calls: int) -> list[tuple[float, float, str]]:
+    """What these workers, threads of this process, do."""
+    repository = open_folder_lake(folder).repository(NAME)
+    barrier = Barrier(len(numbers))
+    lock = Lock()
+    found: list[tuple[float, float, str]] = []
+
+    def run(number: int) -> None:
+        do = CALLS[kind_of(kind, number)]
+        barrier.wait()
+        for call in range(calls):
+            while True:
+                begin = time.time()
+                outcome = tried(do, repository, number, call)
+                with lock:
+                    found.append((begin, time.time(), outcome))
+                if outcome == "done":
+                    break
+
+    threads = [Thread(target=run, args=(number,)) for number in numbers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def tried(do: Callable[[OpenRepository, int, int], object], repository: OpenRepository, number: int, call: int) -> str:
+    """Make a call; what came of it."""
+    try:
+        do(repository, number, call)
+    except NoChangesError:
+        return "done"
+    except DirtyBranchError:
+        return "refused"
+    except BusyError:
+        return "busy"
+    return "done"
+
+
+def kind_of(kind: str, number: int) -> str:
+    """What a worker does."""
+    return KINDS[number % len(KINDS)] if kind == "mixed" else kind
+
+
+def entry(path: str) -> ObjectEntry:
+    """An object that is somewhere else."""
+    return ObjectEntry(path, f"s3://elsewhere/{path}", 1000, f"{hash(path) & (1 << 128) - 1:032x}", 0)
+
+
+def merge(repository: OpenRepository, number: int, call: int) -> None:
+    """One merge."""
+    repository.merge(f"side-{number}-{call}", "main")
+
+
+def commit(repository: OpenRepository, number: int, call: int) -> None:
+    """One staged object, and its commit."""
+    repository.link("main", entry(f"committed/{number:03}/{call:06}"))
+    repository.commit("main", "committed")
+
+
+def take(repository: OpenRepository, number: int, call: int) -> None:
+    """One import."""
+    path = f"imported/{number:03}/{call:06}"
+    record = repository._codec.encode(entry(path))
+    source = ImportSource(f"imported/{number:03}/".encode(), True, lambda: iter([(path.encode(), record)]))
+    repository.import_sources("main", [source], "imported")
+
+
+CALLS = {"merge": merge, "commit": commit, "import": take}
+
+
+def line(how: str, kind: str, workers: int, found: list[tuple[float, float, str]]) -> str:
+    """A row of the table."""
+    ended = [outcome for _, _, outcome in found]
+    seconds = sorted(end - begin for begin, end, _ in found)
+    whole = max(end for _, end, _ in found) - min(begin for begin, _, _ in found)
+    middle, worst = median(seconds), seconds[-1]
+    late = seconds[min(len(seconds) - 1, len(seconds) * 99 // 100)]
+    return (
+        f"| {workers} {how}: {kind} | {middle * 1000:.0f} ms | {late * 1000:.0f} ms | {worst * 1000:.0f} ms | "
+        f"{worst / middle:.1f} | {ended.count('done') / whole:.1f} | {ended.count('refused')} | {ended.count('busy')} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""Turns: those who wait for one branch change it in the order in which they came, and nobody overtakes them for ever.
+
+The first to come takes no place in line and makes no request for it: it reads the line together with the branch, finds it empty,
+and goes on. A verb that loses a race, or has to wait for another, takes a ticket; those that come while tickets are waiting take
+one too, behind them. A ticket goes in the transaction that changes the branch, or when the verb ends.
+
+A turn lasts at most :data:`TURN` seconds. While it waits, a ticket's owner renews its beat, which the others judge by their own
+monotonic clocks (:mod:`graveler.lake.leases`); while it works, it does not. So a process that was killed and one that works for
+minutes are passed over alike, all of them after one such time, and the ticket is removed. Who was passed over, and loses, begins
+again at the end of the line.
+
+Threads of one process line up in memory first, and wake at once; only the first of them reads the table's line.
+
+No promise rests on a turn (docs/concurrency.md): going out of turn costs others time, and publishing depends on the branch alone.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from secrets import token_hex
+from threading import Event, Lock
+from types import TracebackType
+from typing import Final
+
+from graveler.errors import GravelerError
+from graveler.history.refs import BranchState
+from graveler.lake.branches import Branches, busy
+from graveler.lake.clock import Clock, Polls
+from graveler.lake.leases import LeaseWatch
+from graveler.lake.rules import Intent
+from graveler.model import RepositoryUID
+from graveler.storage.tables import (
+    Absent,
+    Condition,
+    ConditionFailedError,
+    Delete,
+    Item,
+    Key,
+    Matches,
+    Put,
+    Tables,
+    Write,
+)
+
+TURN: Final = 4.0
+"""Seconds for which others wait for one whose turn it is, or whose ticket shows no beat."""
+
+_TICKET_TTL: Final = 86_400
+
+
+class Turns:
+    """The lines before the branches of one repository. Safe to share between threads; one for each process is best."""
+
+    def __init__(self, uid: RepositoryUID, tables: Tables, branches: Branches, clock: Clock, watch: LeaseWatch) -> None:
+        self.uid = uid
+        self.tables = tables
+        self.branches = branches
+        self.clock = clock
+        self.watch = watch
+        self.threads = _Threads()
+
+    def at(self, branch: str) -> "Turn":
+        """A turn of one verb at a branch, which begins when it first reads the branch. A context manager, which ends the turn if
+        the verb has not."""
+        return Turn(self, branch)
+
+
+class Turn:
+    """One verb's turn at one branch. For one thread."""
+
+    def __init__(self, turns: Turns, branch: str) -> None:
+        self._turns = turns
+        self._branch = branch
+        self._partition = f"{turns.uid}/turns"
+        self._line_key = Key(self._partition, branch.encode() + b"\0")
+        self._polls = Polls(turns.clock)
+        self._event: Event | None = None
+        self._must_join = False
+        self._ahead = 0
+        self._ticket = ""
+        self._beat = 0
+        self._renewed = 0.0
+        self._line: list[str] = []
+        """All tickets, as far as this one knows, gone ones too."""
+
+    def __enter__(self) -> "Turn":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._ticket:
+                with suppress(GravelerError):  # it is passed over in the end
+                    self._turns.tables.delete(self._key(self._ticket))
+                self.left()
+        finally:
+            self._turns.threads.leave(self._branch, self._event)
+
+    def state(self, intent: Intent | None = None) -> BranchState:
+        """The branch as it is when this verb's turn has come. Errors as :meth:`Branches.state`, :class:`BusyError` when the
+        patience is used up.
+
+        One table read, of branch, repository and line together. Where others wait: one read more, one transaction for the ticket,
+        one read for each look, 5 to 100 ms apart, and a write every :data:`TURN` / 3 seconds.
+        """
+        self._event = self._turns.threads.wait(self._branch, self._event)
+        while True:
+            state, waiting = self._look(intent)
+            before = self._before(waiting)
+            if not before and (self._ticket or not self._must_join):
+                self._tidy(waiting)
+                return state
+            if not self._ticket and self._join(waiting) and not before:
+                continue  # what was read is from before the ticket
+            if len(before) != self._ahead:
+                self._ahead = len(before)
+                self._polls.progress()
+            self._pause(max(1, len(before)))
+            self._renew()
+
+    def wait(self, *, ticket: bool = True) -> None:
+        """Waits some milliseconds; :class:`BusyError` when the patience is used up. With ``ticket``, this verb lost a race, or
+        waits for work that was begun before: from the next look on nobody who comes later goes first."""
+        self._must_join = self._must_join or ticket
+        self._pause(1)
+        self._renew()
+
+    def leaving(self) -> list[Write]:
+        """What ends the turn, as part of the transaction that changes the branch; :meth:`left` afterwards. At most one write."""
+        return [Delete(self._key(self._ticket))] if self._ticket else []
+
+    def left(self) -> None:
+        """The transaction with :meth:`leaving` has happened. No request, unless nobody waits behind this one: then one write,
+        which leaves the line as if nobody had ever waited."""
+        if self._ticket and self._line[-1] == self._ticket:
+            self._clear(self._line)
+        self._ticket = ""
+        self._must_join = False
+        self._turns.threads.leave(self._branch, self._event)
+        self._event = None
+
+    def _pause(self, place: int) -> None:
+        if not self._polls.wait(place):
+            raise busy(self._branch)
+
+    def _look(self, intent: Intent | None) -> tuple[BranchState, dict[str, int]]:
+        """The branch, and the beats of the tickets that are waiting, in their order."""
+        known = self._line
+        keys = [self._line_key, *map(self._key, known)]
+        state, (line, *items) = self._turns.branches.state_beside(self._branch, keys, intent)
+        found: dict[str, Item | None] = dict(zip(known, items, strict=True))
+        self._line = _tickets(line)
+        fresh = [ticket for ticket in self._line if ticket not in found]
+        if fresh:
+            found.update(zip(fresh, self._turns.tables.get_many([*map(self._key, fresh)]), strict=True))
+        waiting = {ticket: _beat(item) for ticket in self._line if (item := found[ticket]) is not None}
+        if self._ticket not in waiting:
+            self._ticket = ""  # others passed it over
+        return state, waiting
+
+    def _before(self, waiting: dict[str, int]) -> list[str]:
+        """The tickets before this one's whose owners are at work. Removes those of others."""
+        before = []
+        for ticket, beat in list(waiting.items()):
+            if ticket == self._ticket:
+                break
+            if self._turns.watch.is_held(self._lease(ticket), str(beat), TURN):
+                before.append(ticket)
+                continue
+            with suppress(ConditionFailedError):
+                self._turns.tables.delete(self._key(ticket), Matches({"beat": beat}))
+                self._turns.watch.forget(self._lease(ticket))
+                del waiting[ticket]
+        return before
+
+    def _join(self, waiting: dict[str, int]) -> bool:
+        """Take a ticket, behind those that wait. One transaction. False if somebody else was faster: look again."""
+        ticket = token_hex(8)
+        line = [*waiting, ticket]
+        expires = int(self._turns.clock.now()) + _TICKET_TTL
+        condition: Condition = Matches({"tickets": self._line}) if self._line else Absent()
+        try:
+            self._turns.tables.transact(
+                [
+                    Put(self._line_key, {"tickets": line, "expires": expires}, condition),
+                    Put(self._key(ticket), {"beat": 0, "expires": expires}),
+                ]
+            )
+        except ConditionFailedError:
+            return False
+        self._ticket, self._line = ticket, line
+        self._beat, self._renewed = 0, self._turns.clock.monotonic()
+        return True
+
+    def _renew(self) -> None:
+        """One table write, if it is time."""
+        if not self._ticket or self._turns.clock.monotonic() - self._renewed < TURN / 3:
+            return
+        self._renewed = self._turns.clock.monotonic()
+        item = {"beat": self._beat + 1, "expires": int(self._turns.clock.now()) + _TICKET_TTL}
+        with suppress(ConditionFailedError):  # others passed it over, as the next look tells
+            self._turns.tables.put(self._key(self._ticket), item, Matches({"beat": self._beat}))
+            self._beat += 1
+
+    def _tidy(self, waiting: dict[str, int]) -> None:
+        """All who were in line have gone, and the last one died before it could remove the line: else each one that comes would
+        look for them."""
+        if self._line and not waiting:
+            self._clear(self._line)
+            self._line = []
+
+    def _clear(self, line: Sequence[str]) -> None:
+        """Remove the line, if it still is this one. It is a courtesy: nothing depends on it."""
+        with suppress(GravelerError):
+            self._turns.tables.delete(self._line_key, Matches({"tickets": list(line)}))
+
+    def _key(self, ticket: str) -> Key:
+        return Key(self._partition, self._line_key.sort + ticket.encode())
+
+    def _lease(self, ticket: str) -> str:
+        return f"{self._partition}/{ticket}"
+
+
+def _tickets(line: Item | None) -> list[str]:
+    found = None if line is None else line.get("tickets")
+    return [*found] if isinstance(found, list) else []
+
+
+def _beat(item: Item) -> int:
+    found = item.get("beat")
+    return found if isinstance(found, int) else 0
+
+
+class _Threads:
+    """The threads of this process that wait for a branch, the first of which may go on."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._lines: dict[str, deque[Event]] = {}
+
+    def wait(self, branch: str, mine: Event | None) -> Event:
+        """Stand in line, at its end unless ``mine`` is in it, until those before have gone. One before that stays for longer than
+        :data:`TURN` seconds loses its place."""
+        with self._lock:
+            line = self._lines.setdefault(branch, deque())
+            if mine is None or mine not in line:
+                mine = Event()
+                line.append(mine)
+            first = line[0]
+        while first is not mine:
+            gone = not mine.wait(TURN)
+            with self._lock:
+                line = self._lines[branch]
+                if gone and line[0] is first:
+                    self._remove(branch, first)
+                first = line[0]
+        return mine
+
+    def leave(self, branch: str, mine: Event | None) -> None:
+        """Leave the line; nothing happens to who is not in it."""
+        with self._lock:
+            if mine is not None and mine in self._lines.get(branch, ()):
+                self._remove(branch, mine)
+
+    def _remove(self, branch: str, event: Event) -> None:
+        line = self._lines[branch]
+        line.remove(event)
+        if line:
+            line[0].set()
+        else:
+            del self._lines[branch]
