@@ -7,6 +7,7 @@ import pytest
 
 from graveler.errors import (
     BusyError,
+    DamagedFileError,
     ExpiredCommitError,
     InvalidError,
     NotFoundError,
@@ -21,6 +22,7 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.keeping import DAY
 from graveler.retention.runs import LEASE, Claim, Kind, Mode, Outcome, Plan, Runs, Tally
 from graveler.retention.sweeping import QUARANTINE
+from graveler.tree.sstable import write_table
 from tests.lake.support import DieAt, Died, World
 from tests.retention.support import AGE, check_live, collect, contents, keys, needed_objects, write
 from tests.support.instruments import CountingObjects
@@ -402,6 +404,28 @@ def test_a_damaged_tree_stops_the_collector(world: World) -> None:
         world.objects().delete(key)
     before = keys(world, "data/")
     with pytest.raises(Exception, match="nothing was collected"):
+        collect(world)
+    assert keys(world, "data/") == before
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_an_exchanged_file_stops_the_collector(world: World, labelled: bool) -> None:
+    """What another range names would decide what is garbage."""
+    write(world.main, "main", **TEXTS)
+    tree = world.main.tree("main")
+    world.main.upload("main", "x", b"x")
+    write(world.main, "main", y="y")
+    other = world.main.tree("main")
+    world.clock.time += AGE
+    here = next(number for number in range(len(tree)) if tree.packed[number] not in other.packed)
+    there = next(number for number in range(len(other)) if other.packed[number] not in tree.packed)
+    data = world.objects().get(f"_graveler/ranges/{other.info(there).name}")
+    if not labelled:
+        keys_and_values = zip(*other.range_blocks(there), strict=True)
+        data = write_table(*([one for some in lists for one in some] for lists in keys_and_values), other.store.scratch)
+    world.objects().put(f"_graveler/ranges/{tree.info(here).name}", data)
+    before = keys(world, "data/")
+    with pytest.raises(DamagedFileError, match=r"holds another file.*nothing was collected"):
         collect(world)
     assert keys(world, "data/") == before
 

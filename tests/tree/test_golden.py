@@ -14,6 +14,7 @@ from graveler.model import MetarangeName, ObjectEntry, SplitParameters
 from graveler.tree.apply import apply
 from graveler.tree.files import METARANGES, RANGES, TreeStore
 from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.tail import Label
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.support.trees import CODEC, MemoryFiles, build_tree, new_store
@@ -53,7 +54,7 @@ def test_the_same_contents_get_the_ids_they_always_had(version: str) -> None:
     assert tree.id() == old.id()
     assert tree.lasts == old.lasts
     assert [tree.range_id(n) for n in range(len(tree))] == [old.range_id(n) for n in range(len(old))]
-    assert same_tree(tree, old) is (version == VERSIONS[-1])  # before version 2, range names were without chunks
+    assert same_tree(tree, old) is (version != "v1")  # before version 2, range names were without chunks
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -153,6 +154,16 @@ def test_the_hash_that_cuts_is_the_one_of_spark() -> None:
     for number in (123, 2):
         digest = xxh64_intdigest(number.to_bytes(4, "little"), digest)
     assert digest == 5602566077635097486
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_files_say_which_they_are_since_version_3(version: str) -> None:
+    wanted, store = golden(version)
+    for kind, names in ((METARANGES, [wanted.metarange]), (RANGES, wanted.ranges)):
+        for name in names:
+            cuts = wanted.split if kind == METARANGES else None
+            label = Label.of(kind, name, cuts) if version not in ("v1", "v2") else None
+            assert store.open(kind, name).label == label
 
 
 def test_no_golden_file_says_another_thing_than_its_name() -> None:

@@ -16,6 +16,7 @@ from xxhash import xxh3_64_intdigest
 from graveler.errors import UnavailableError
 from graveler.tree.files import default_scratch
 from graveler.tree.sstable import MalformedTableError, Table, write_table
+from graveler.tree.tail import Label, labelled
 from tests.tree.support import LAW
 
 Records = dict[bytes, bytes]
@@ -106,10 +107,10 @@ def test_any_records_are_read_as_they_were_written(records: Records, copies: int
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_plain_rocksdb_reads_the_same(world: str, tmp_path: Path) -> None:
-    """Any RocksDB opens our files: here one that knows nothing of our options."""
+    """Any RocksDB opens our files: here one that knows nothing of our options, nor of labels."""
     records = WORLDS[world]
     file = tmp_path / "table.sst"
-    file.write_bytes(table_bytes(records))
+    file.write_bytes(labelled(table_bytes(records), Label.of("ranges", f"{'0' * 64}-{'1' * 32}")))
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     database = Rdict(str(tmp_path / "db"), options)

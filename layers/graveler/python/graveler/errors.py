@@ -255,4 +255,7 @@ class DamagedFileError(CorruptError):
                 f"; it held the objects from {first.decode('utf-8', 'backslashreplace')!r}"
                 f" to {last.decode('utf-8', 'backslashreplace')!r}"
             )
-        super().__init__(f"{kind} {name} {why}{held}. Restore this file from a copy of the storage namespace")
+        super().__init__(
+            f"{kind} {name} {why}{held}. Restore this file from a copy of the storage namespace, or let "
+            "`graveler fsck --repair` rebuild it"
+        )

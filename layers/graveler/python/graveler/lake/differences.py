@@ -6,7 +6,7 @@ from graveler.lake.text import utf8
 from graveler.model import Change, ChangeType, Page
 from graveler.staging.changes import StagedReader
 from graveler.tree.diff import Difference
-from graveler.tree.listing import prefix_end
+from graveler.tree.listing import out_of_order, prefix_end
 from graveler.tree.record import RecordCodec, identity
 from graveler.tree.tree import Tree
 
@@ -55,6 +55,8 @@ def page_of_changes(
     found: list[Change] = []
     while end is None or start < end:
         for key, before, now in differences(start, end):
+            if key < start:
+                raise out_of_order(start, key, key)
             if len(found) == amount:
                 return Page(tuple(found), found[-1].path if found else None)
             at = key.find(mark, len(first)) if mark else -1

@@ -8,7 +8,7 @@ from graveler.errors import InvalidError, MovedError, NoChangesError, NotFoundEr
 from graveler.history.cuts import split_of
 from graveler.lake.clock import Clock
 from graveler.lake.landing import Build, Draft, Lander, Landing
-from graveler.lake.recut import as_cut
+from graveler.lake.recut import whoever_cut
 from graveler.lake.rules import Intent
 from graveler.model import Commit, CommitID, MetarangeName, SplitParameters
 from graveler.storage.files import FOLDER
@@ -74,13 +74,17 @@ class ReadyCommitter:
                 if name != head.metarange:  # else it is in use
                     self._check_age(name)
             ready = self._trees.load(name)
+            cut: dict[SplitParameters, Tree] = {}
+            """As the heads were that the branch has had meanwhile."""
 
             def build(head: Commit, before: Tree) -> Draft:
                 expect_parent(head)
-                if ready.id() == before.id() and not allow_empty:
-                    raise NoChangesError(f"nothing to commit: branch {branch!r} has the contents of metarange {name!r}")
                 split = split_of(head, self._split)
-                return Draft(as_cut(ready, split if name == head.metarange else self._split, split))
+                if split not in cut:
+                    cut[split] = ready if name == head.metarange else whoever_cut(ready, split, before)
+                if cut[split].id() == before.id() and not allow_empty:
+                    raise NoChangesError(f"nothing to commit: branch {branch!r} has the contents of metarange {name!r}")
+                return Draft(cut[split])
 
             return build
 

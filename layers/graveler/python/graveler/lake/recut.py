@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from graveler.model import SplitParameters
+from graveler.tree.canonical import is_canonical
 from graveler.tree.files import TreeStore
 from graveler.tree.parallel import build_parallel
 from graveler.tree.tree import Tree
@@ -27,8 +28,17 @@ def recut(tree: Tree, split: SplitParameters) -> Tree:
 
 
 def as_cut(tree: Tree, by: SplitParameters, split: SplitParameters) -> Tree:
-    """A tree that is cut ``by`` some parameters as ``split`` cuts it: itself if these are the same."""
-    return tree if by == split else recut(tree, split)
+    """A tree that is cut ``by`` some parameters, as a commit says, as ``split`` cuts it: itself if these are the same."""
+    return tree if split in (by, tree.cut_by) else recut(tree, split)
+
+
+def whoever_cut(tree: Tree, split: SplitParameters, like: Tree) -> Tree:
+    """A tree that somebody built elsewhere, as ``split`` cuts it (law F1). ``like`` is a tree that is cut so.
+
+    No request if the tree's metarange says that these parameters cut it. Else the cost of
+    :func:`graveler.tree.canonical.is_canonical`, and if it is cut otherwise, of :func:`recut`.
+    """
+    return tree if tree.cut_by == split or is_canonical(tree, split, like) else recut(tree, split)
 
 
 def _records(store: TreeStore, lasts: Sequence[bytes], packed: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:

@@ -16,9 +16,11 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, MovedError, NoChangesError, PreconditionError
 from graveler.history.commits import decode_commit
+from graveler.history.cuts import split_of
 from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
 from graveler.lake.importing.importer import ImportSource, replaced, sorted_sources
 from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.recut import as_cut
 from graveler.lake.repositories import Repositories
 from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, Repository, SplitParameters
 from graveler.places import ServedLake
@@ -30,6 +32,7 @@ from graveler.remote.repository import RemoteRepository
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.tree.canonical import ends_by
 from graveler.tree.files import TreeStore
 from graveler.tree.tree import Tree
 
@@ -162,12 +165,24 @@ class ServedRepository(RemoteRepository):
         backoff = Backoff(self.clock)
         while True:
             head = self._head(branch)
-            name = replaced(Tree.load(self._trees, head.metarange), self._repository.split, imported).save()
+            name = self._replaced(head, imported).save()
             try:
                 return self._commit(branch, head, name, {**document, "allow_empty": True})
             except MovedError:
                 if not backoff.wait():
                     raise BusyError(f"branch {branch!r} moves all the time; import again later") from None
+
+    def _replaced(self, head: Commit, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
+        """The tree for the server to commit. It is cut as the head is: as its commit says, else its metarange, else the
+        repository. Where the head's ranges contradict that, the new metarange does not say how it is cut, and the server
+        checks it."""
+        before = Tree.load(self._trees, head.metarange)
+        own = self._repository.split
+        split = split_of(head, before.cut_by or own)
+        tree = replaced(before, split, [(source, as_cut(one, own, split)) for source, one in imported])
+        if before.cut_by != split and not ends_by(before, split):
+            tree.cut_by = None
+        return tree
 
     def _head(self, branch: str) -> Commit:
         return self.commit_of(self.branch(branch).commit_id)

@@ -12,8 +12,9 @@ from typing import Final
 
 from xxhash import xxh3_128_digest, xxh3_128_intdigest
 
-from graveler.tree.block import END_SIZE, SEQUENCE_SIZE, encode, number, stored, stored_plain
-from graveler.tree.sstable import FOOTER_SIZE, FORMAT_VERSION, MAGIC, PROPERTIES, VERSION_AND_MAGIC, XXH3, Table
+from graveler.tree.block import END_SIZE, SEQUENCE_SIZE, encode, number, stored
+from graveler.tree.sstable import Table
+from graveler.tree.tail import FORMAT_VERSION, PROPERTIES, Label, ended, packed_handle, small_table
 
 _SESSION_CHARS: Final = 20
 _BASE_36: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -85,14 +86,14 @@ class Assembler:
         self._end += len(data)
         self.counts.append(records)
 
-    def finish(self, key_bytes: int, value_bytes: int) -> tuple[bytes, bytes]:
+    def finish(self, key_bytes: int, value_bytes: int, label: Label | None = None) -> tuple[bytes, bytes]:
         """The file, and its ``layout`` as :class:`graveler.tree.sstable.Table` has it. ``key_bytes`` and ``value_bytes`` are the
-        sums over all records of the lengths of keys and packed bytes."""
+        sums over all records of the lengths of keys and packed bytes; ``label`` says which file it is."""
         records = sum(self.counts)
         index_block = self._index()
         index = stored(index_block)
         body = b"".join([*self._parts, index])
-        properties = _table(
+        properties = small_table(
             {
                 **_PROPERTIES,
                 b"rocksdb.creating.session.identity": _session(body),
@@ -105,13 +106,8 @@ class Assembler:
                 b"rocksdb.tail.start.offset": number(self._end),
             }
         )
-        metaindex = _table({PROPERTIES: _handle(len(body), len(properties) - END_SIZE)})
-        handles = _handle(len(body) + len(properties), len(metaindex) - END_SIZE) + _handle(
-            self._end, len(index) - END_SIZE
-        )
-        head = bytes([XXH3]) + handles
-        footer = head.ljust(FOOTER_SIZE - VERSION_AND_MAGIC.size, b"\0") + VERSION_AND_MAGIC.pack(FORMAT_VERSION, MAGIC)
-        return b"".join([body, properties, metaindex, footer]), xxh3_128_digest(index_block)
+        named = {PROPERTIES: packed_handle((len(body), len(properties) - END_SIZE))}
+        return ended(body + properties, named, (self._end, len(index) - END_SIZE), label), xxh3_128_digest(index_block)
 
     def _index(self) -> bytes:
         """Entries of an index have no value length, and every one is a restart point."""
@@ -121,16 +117,6 @@ class Assembler:
         ]
         starts = [0, *accumulate(map(len, parts[:-1]))]
         return b"".join(parts) + pack(f"<{len(starts) + 1}I", *starts, len(starts))
-
-
-def _handle(offset: int, size: int) -> bytes:
-    return number(offset) + number(size)
-
-
-def _table(values: Mapping[bytes, bytes]) -> bytes:
-    """A block of RocksDB's own, as it is stored: sorted, nothing shared, not compressed."""
-    parts = [b"\0" + number(len(name)) + number(len(value)) + name + value for name, value in sorted(values.items())]
-    return stored_plain(b"".join(parts) + pack("<2I", 0, 1))
 
 
 def _session(contents: bytes) -> bytes:

@@ -22,6 +22,7 @@ BLOCK_SIZE: Final = 16 * 1024
 RESTART_INTERVAL: Final = 16
 END_SIZE: Final = 5
 """Bytes behind each stored block: compression type and checksum."""
+CHECKSUM_SIZE: Final = 4
 SEQUENCE: Final = b"\x01" + bytes(7)
 """RocksDB appends type (1: a value) and sequence number (0) to each key."""
 SEQUENCE_SIZE: Final = len(SEQUENCE)
@@ -38,6 +39,10 @@ Records = tuple[list[bytes], list[bytes]]
 
 class MalformedTableError(ValueError):
     """Bytes that are not a whole, undamaged table of the kind that we write."""
+
+
+class OtherFileError(MalformedTableError):
+    """A whole table, but not the one that was asked for. The message says what it is instead, and goes behind the file's name."""
 
 
 class _Zstd(local):

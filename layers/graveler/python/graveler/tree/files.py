@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from graveler.errors import DamagedFileError, NotFoundError
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.kept import BlockCache
-from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, Table
+from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
+from graveler.tree.tail import Label
 from graveler.tree.writes import Writes
 
 if TYPE_CHECKING:
@@ -42,6 +43,24 @@ class TreeFiles(Protocol):
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Make the file durable under this name, unless it is there already."""
+        ...
+
+
+class Expected(Protocol):
+    """What a file has to be. ``first`` and ``last`` bound the keys that it holds, where they are known."""
+
+    @property
+    def first(self) -> bytes | None:
+        """Its first key."""
+        ...
+
+    @property
+    def last(self) -> bytes | None:
+        """Its last key."""
+        ...
+
+    def check(self, table: Table) -> None:
+        """:class:`OtherFileError` if this is another file. Called once for each file that is opened."""
         ...
 
 
@@ -145,16 +164,18 @@ class TreeStore:
         """For a writer of many files: each put is on its way, and all are durable when it has settled."""
         return Writes(self.put, self.writes_at_once)
 
-    def open(self, kind: str, name: str, first: bytes | None = None, last: bytes | None = None) -> Table:
-        """The file's table; one request unless it is open already. A damaged copy is dropped and fetched again.
+    def open(self, kind: str, name: str, expected: Expected | None = None) -> Table:
+        """The file's table; one request unless it is open already. A copy that is damaged, or another file's, is dropped and
+        fetched again.
 
-        :class:`DamagedFileError` if the store's own file is missing or damaged; ``first`` and ``last`` say what it held.
+        :class:`DamagedFileError` if the store's own file is missing, damaged, or another one than its name says (law F5): its
+        label and what is ``expected`` tell.
         """
         with self._lock:
             table = self._still_open(kind, name)
-        return self._fetched(kind, name, first, last) if table is None else table
+        return self._fetched(kind, name, expected) if table is None else table
 
-    def look_into(self, name: str, first: bytes, last: bytes) -> Lookups:
+    def look_into(self, name: str, expected: Expected) -> Lookups:
         """A range's file, for looking up some records: where it was closed, its index. Else as :meth:`open`."""
         with self._lock:
             table = self._still_open(RANGES, name)
@@ -162,7 +183,7 @@ class TreeStore:
             if closed is not None:
                 self._closed.move_to_end(name)
                 return closed
-        return self._fetched(RANGES, name, first, last) if table is None else table
+        return self._fetched(RANGES, name, expected) if table is None else table
 
     def _still_open(self, kind: str, name: str) -> Table | None:
         table = self._open.get((kind, name))
@@ -172,21 +193,31 @@ class TreeStore:
                 self._found()
         return table
 
-    def _fetched(self, kind: str, name: str, first: bytes | None, last: bytes | None) -> Table:
+    def _fetched(self, kind: str, name: str, expected: Expected | None) -> Table:
         try:
             try:
-                table = Table(self._files.get(kind, name), self._blocks)
+                table = self._read(kind, name, expected, fresh=False)
             except MalformedTableError:
-                table = Table(self._files.get(kind, name, fresh=True), self._blocks)
+                table = self._read(kind, name, expected, fresh=True)
         except MalformedTableError as error:
-            raise DamagedFileError(kind[:-1], name, f"is damaged ({error})", first, last) from None
+            wrong = wrong_with(error)
         except NotFoundError:
-            raise DamagedFileError(kind[:-1], name, "is missing from the object store", first, last) from None
-        with self._lock:
-            if (kind, name) not in self._open:
-                self._open[kind, name] = table
-                self._open_bytes += table.size
-                self._close_some()
+            wrong = "is missing from the object store"
+        else:
+            with self._lock:
+                if (kind, name) not in self._open:
+                    self._open[kind, name] = table
+                    self._open_bytes += table.size
+                    self._close_some()
+            return table
+        first, last = (None, None) if expected is None else (expected.first, expected.last)
+        raise DamagedFileError(kind[:-1], name, wrong, first, last)
+
+    def _read(self, kind: str, name: str, expected: Expected | None, *, fresh: bool) -> Table:
+        table = Table(self._files.get(kind, name, fresh=fresh), self._blocks)
+        expect_label(table, kind, name)
+        if expected is not None:
+            expected.check(table)
         return table
 
     def _close_some(self) -> None:
@@ -201,6 +232,17 @@ class TreeStore:
             while self._closed_blocks > _CLOSED_BLOCKS:
                 _, forgotten = self._closed.popitem(last=False)
                 self._closed_blocks -= len(forgotten)
+
+
+def wrong_with(error: MalformedTableError) -> str:
+    """What is wrong with a file, to go behind its name."""
+    return str(error) if isinstance(error, OtherFileError) else f"is damaged ({error})"
+
+
+def expect_label(table: Table, kind: str, name: str) -> None:
+    """:class:`OtherFileError` if a file's label names another file than this one. 1 µs. A file without a label passes."""
+    if table.label is not None and table.label != (wanted := Label.of(kind, name, table.label.split)):
+        raise OtherFileError(f"holds another file: it says that it is {table.label}, where {wanted} belongs")
 
 
 def _restore(

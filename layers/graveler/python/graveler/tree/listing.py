@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from graveler.errors import CorruptError
 from graveler.tree.sstable import Records
 
 Chunks = Callable[[bytes, bytes | None], Records]
@@ -60,6 +61,9 @@ def list_page(
         keys, packed = chunks(start, end)
         if not keys:
             return ListedPage(results, more=False)
+        # Or the page, or whoever asks for the next one, would go round for ever.
+        if keys[0] < start or keys[-1] < keys[0]:
+            raise out_of_order(start, keys[0], keys[-1])
         at = 0
         while at < len(keys):
             if len(results) == amount:
@@ -78,3 +82,11 @@ def list_page(
             at = bisect_left(keys, beyond, at)
             start = beyond
         start = max(start, keys[-1] + b"\0")
+
+
+def out_of_order(start: bytes, first: bytes, last: bytes) -> CorruptError:
+    """What to raise where records from ``start`` on were asked for, and these came."""
+    return CorruptError(
+        f"the records from {start!r} on were asked for, and those from {first!r} to {last!r} came. That is out of order, and the "
+        "listing might never end. `graveler fsck` tells what is damaged"
+    )

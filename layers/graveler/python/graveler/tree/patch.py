@@ -17,11 +17,13 @@ from typing import Final
 from graveler.model import SplitParameters
 from graveler.tree.assemble import Assembler
 from graveler.tree.block import BLOCK_SIZE, encode
+from graveler.tree.files import RANGES
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
 from graveler.tree.record import IDENTITY_OVERHEAD, identity, object_size, record_ids
 from graveler.tree.split import cuts_after, is_candidate
 from graveler.tree.sstable import MalformedTableError, Records, Table
+from graveler.tree.tail import Label
 from graveler.tree.tree import MAX_TOTAL, RangeInfo, Tree
 
 Change = tuple[bytes, bytes | None]
@@ -228,7 +230,8 @@ class Patch:
         self._assemble(made)
         info = self.info
         key_bytes = info.size - IDENTITY_OVERHEAD * info.count
-        data, layout = made.finish(key_bytes, self._table.value_bytes + self._value_bytes)
+        value_bytes = self._table.value_bytes + self._value_bytes
+        data, layout = made.finish(key_bytes, value_bytes, Label.of(RANGES, info.name))
         note = self._note
         left = max(0, note.slack - self._added) if note.split == self._split else 0
         return data, RangeNote(self._ids, self._digests, layout, made.counts, self._split, left)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from pathlib import Path
-from struct import Struct as Layout
 from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Final
 
@@ -25,11 +24,13 @@ from zstandard import ZstdError
 from graveler.errors import NotFoundError, UnavailableError
 from graveler.tree.block import (
     BLOCK_SIZE,
+    CHECKSUM_SIZE,
     END_SIZE,
     RESTART_INTERVAL,
     SEQUENCE_SIZE,
     ZSTD_LEVEL,
     MalformedTableError,
+    OtherFileError,
     Records,
     count_entries,
     different,
@@ -41,24 +42,20 @@ from graveler.tree.block import (
     verify,
 )
 from graveler.tree.kept import BlockCache, KeptBlock
+from graveler.tree.tail import FORMAT_VERSION, LABEL, PROPERTIES, Label, footer, read_handle, read_label
 
 if TYPE_CHECKING:
     from rocksdict import Options
 
-__all__ = ["BLOCK_SIZE", "ClosedTable", "MalformedTableError", "Records", "Table", "write_table"]
+__all__ = ["BLOCK_SIZE", "ClosedTable", "MalformedTableError", "OtherFileError", "Records", "Table", "write_table"]
 
-FORMAT_VERSION: Final = 5
-MAGIC: Final = 0x88E241B785F4CFF7
-FOOTER_SIZE: Final = 53
-"""Checksum type, two handles, padding, version and magic."""
-XXH3: Final = 4
-PROPERTIES: Final = b"rocksdb.properties"
 _WINDOW_BITS: Final = -14
 """RocksDB's own, which zstd does not ask for."""
 _VALUE_BYTES: Final = b"rocksdb.raw.value.size"
+_KEY_BYTES: Final = b"rocksdb.raw.key.size"
+_RECORDS: Final = b"rocksdb.num.entries"
 _WORTH_PARSING: Final = 12
 """So many keys are found faster in all of a block's records than one by one."""
-VERSION_AND_MAGIC: Final = Layout("<IQ")
 
 
 @lru_cache(maxsize=1)
@@ -193,9 +190,10 @@ class Table(Lookups):
     ``data`` is the whole file; :class:`MalformedTableError` if it is not one, or if any block fails its checksum. ``cache`` keeps
     blocks that :meth:`get` has looked into. ``bounds`` has for each block a key that is not below its last one, and below the
     next block's first. ``layout`` is a digest of the index: files whose records are cut into blocks otherwise have other ones.
+    ``label`` says which file this is, unless it was written before files did.
     """
 
-    __slots__ = ("_data", "_properties", "_starts", "layout")
+    __slots__ = ("_data", "_properties", "_starts", "label", "layout")
 
     def __init__(self, data: bytes, cache: BlockCache | None = None) -> None:
         self._data = data
@@ -203,15 +201,18 @@ class Table(Lookups):
         self._number = next(_table_numbers)
         self._starts: list[int] = []
         self._properties = (0, 0)
+        self.label: Label | None = None
         self._lasts = {}
         try:
-            metaindex, index = _footer(data)
+            metaindex, index = footer(data)
             verify(data, *metaindex)
             for name, value in zip(*entries(unstored(data, *metaindex), 0), strict=True):
-                handle, _ = _handle(value, 0)
+                handle, _ = read_handle(value, 0)
                 verify(data, *handle)
                 if name == PROPERTIES:
                     self._properties = handle
+                elif name == LABEL:
+                    self.label = read_label(data, handle)
             verify(data, *index)
             contents = unstored(data, *index)
             self.bounds, self._handles = _index(contents)
@@ -263,9 +264,23 @@ class Table(Lookups):
     @property
     def value_bytes(self) -> int:
         """Bytes of all packed records together, by the file's properties."""
+        return self._property(_VALUE_BYTES)
+
+    def measures(self) -> tuple[int, int]:
+        """How many records there are, and the bytes of all keys together, by the file's properties. 10 µs."""
+        records = self._property(_RECORDS)
+        return records, self._property(_KEY_BYTES) - SEQUENCE_SIZE * records
+
+    def ends(self) -> tuple[bytes, bytes]:
+        """The first and the last key, which are read. :class:`MalformedTableError` if there is none."""
+        if not self._handles:
+            raise MalformedTableError("holds nothing")
+        return self.read(0)[0][0], self.read(len(self._handles) - 1)[0][-1]
+
+    def _property(self, name: bytes) -> int:
         try:
             names, values = entries(unstored(self._data, *self._properties), 0)
-            return varint(values[names.index(_VALUE_BYTES)], 0)[0]
+            return varint(values[names.index(name)], 0)[0]
         except (IndexError, StructError, ValueError) as error:
             raise MalformedTableError(f"its properties cannot be read: {error}") from None
 
@@ -302,13 +317,15 @@ class Table(Lookups):
 
 
 class ClosedTable(Lookups):
-    """A file of which the index is at hand, and nothing else. A block is read when it is asked for, and verified: 20 µs."""
+    """A file of which the index is at hand, and nothing else. A block is read when it is asked for, and verified: 20 µs. Its
+    checksum must be the one that it had when the file was open, so a block of another file is never taken for it."""
 
-    __slots__ = ("_part",)
+    __slots__ = ("_checksums", "_part")
 
     def __init__(self, table: Table, part: Callable[[int, int], bytes]) -> None:
         self.bounds, self._handles, self._lasts = table.bounds, table._handles, table._lasts
         self._cache, self._number = table._cache, table._number
+        self._checksums = b"".join(table.checksums())
         self._part = part
 
     def _block(self, number: int) -> bytes:
@@ -318,39 +335,20 @@ class ClosedTable(Lookups):
         except NotFoundError:
             raise MalformedTableError("it is missing from the object store") from None
         verify(data, 0, size)
+        place = number * CHECKSUM_SIZE
+        if data[size + 1 : size + END_SIZE] != self._checksums[place : place + CHECKSUM_SIZE]:
+            raise MalformedTableError(f"block at {offset} is not the one that was there when the file was opened")
         return unstored(data, 0, size)
 
 
 def layout_of(data: bytes, keys: Sequence[bytes]) -> tuple[bytes, list[int]]:
     """``layout`` of a table that was just written of these keys, and how many of them each block has. 10 ns a key."""
-    _, index = _footer(data)
+    _, index = footer(data)
     contents = unstored(data, *index)
     stops = [0]
     for bound in _index(contents)[0]:
         stops.append(bisect_right(keys, bound, stops[-1]))
     return xxh3_128_digest(contents), [stop - start for start, stop in pairwise(stops)]
-
-
-def _footer(data: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Handles (offset, size) of the metaindex and the index block."""
-    if len(data) < FOOTER_SIZE:
-        raise MalformedTableError(f"truncated to {len(data)} bytes")
-    footer = data[-FOOTER_SIZE:]
-    version, magic = VERSION_AND_MAGIC.unpack_from(footer, FOOTER_SIZE - VERSION_AND_MAGIC.size)
-    if magic != MAGIC:
-        raise MalformedTableError("does not end like a table (truncated, or another kind of file)")
-    if version != FORMAT_VERSION or footer[0] != XXH3:
-        raise MalformedTableError(f"has table format {version} with checksum type {footer[0]}, which is not ours")
-    metaindex, at = _handle(footer, 1)
-    index, _ = _handle(footer, at)
-    return metaindex, index
-
-
-def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    """A block's offset and size, and where the bytes that say so end."""
-    offset, at = varint(data, at)
-    size, at = varint(data, at)
-    return (offset, size), at
 
 
 def _index(block: bytes) -> tuple[list[bytes], list[tuple[int, int]]]:
@@ -365,7 +363,7 @@ def _index(block: bytes) -> tuple[list[bytes], list[tuple[int, int]]]:
         shared, at = varint(block, at)
         unshared, at = varint(block, at)
         bounds.append(block[at : at + unshared])
-        handle, at = _handle(block, at + unshared)
+        handle, at = read_handle(block, at + unshared)
         handles.append(handle)
         if shared:
             raise MalformedTableError("the index shares parts of its keys, which ours never do")

@@ -16,12 +16,13 @@ from typing import Final
 import msgspec
 
 from graveler.errors import DamagedFileError, InvalidError
-from graveler.model import MetarangeID, MetarangeName
-from graveler.tree.files import METARANGES, RANGES, TreeStore
+from graveler.model import MetarangeID, MetarangeName, SplitParameters
+from graveler.tree.files import METARANGES, RANGES, TreeStore, wrong_with
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
-from graveler.tree.record import frame, record_ids
-from graveler.tree.sstable import MalformedTableError, Records, Table, write_table
+from graveler.tree.record import IDENTITY_OVERHEAD, frame, record_ids
+from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, Table, write_table
+from graveler.tree.tail import Label, labelled
 
 MAX_TOTAL: Final = (1 << 64) - 1
 """The largest sum of objects' sizes that a description can say: 16 EiB."""
@@ -59,6 +60,22 @@ class RangeInfo(msgspec.Struct, frozen=True):
         """The file's name."""
         return f"{self.id.hex()}-{self.suffix.hex()}"
 
+    def check(self, table: Table) -> None:
+        """:class:`OtherFileError` if the range's file has another first or last key, number of records or logical size. For files
+        without a label: one that has some was compared by its name, which says more. 50 µs; nothing with a label."""
+        if table.label is not None:
+            return
+        first, last = table.ends()
+        count, key_bytes = table.measures()
+        found = {"first": first, "last": last, "count": count, "size": key_bytes + IDENTITY_OVERHEAD * count}
+        wrong = [
+            f"{what} is {value!r}, where {getattr(self, what)!r} belongs"
+            for what, value in found.items()
+            if value != getattr(self, what)
+        ]
+        if wrong:
+            raise OtherFileError(f"holds another range: {'; '.join(wrong)}")
+
     def pack(self) -> bytes:
         """Identity (the range ID) and rest, as a record of the metarange under the key ``last``."""
         return frame(self.id, _pack((self.first, self.count, self.size, self.total, self.suffix)))
@@ -72,46 +89,58 @@ class RangeInfo(msgspec.Struct, frozen=True):
 
 class Tree:
     """One state, immutable. ``lasts`` and ``packed`` describe its ranges, in key order: last keys and packed descriptions.
+    ``cut_by`` are split parameters that are known to make this tree of its objects, if any are; others may make the same one.
 
     Safe to share between threads.
     """
 
-    __slots__ = ("lasts", "packed", "store")
+    __slots__ = ("cut_by", "lasts", "packed", "store")
 
-    def __init__(self, store: TreeStore, lasts: Sequence[bytes] = (), packed: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self,
+        store: TreeStore,
+        lasts: Sequence[bytes] = (),
+        packed: Sequence[bytes] = (),
+        cut_by: SplitParameters | None = None,
+    ) -> None:
         self.store = store
+        self.cut_by = cut_by
         self.lasts: list[bytes] = list(lasts)
         self.packed: list[bytes] = list(packed)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Tree, (self.store, self.lasts, self.packed)
+        return Tree, (self.store, self.lasts, self.packed, self.cut_by)
 
     @classmethod
     def load(cls, store: TreeStore, name: MetarangeName) -> "Tree":
         """The tree that a metarange file describes. One object read, none for the empty tree. 0.4 µs a range.
 
-        :class:`DamagedFileError` if the file is missing, damaged, or holds something else than its name says.
+        :class:`DamagedFileError` if the file is missing, damaged, or holds something else than its name says: the second part of
+        the name is compared with the digest of what was read, so that this does not rest on the label alone.
         """
         if not name:
             return cls(store)
-        table = store.open(METARANGES, name)
-        tree = cls(store)
-        try:
-            for keys, packed in table.blocks():
-                tree.lasts += keys
-                tree.packed += packed
-        except MalformedTableError as error:
-            raise DamagedFileError("metarange", name, f"is damaged ({error})") from None
-        if name.partition("-")[2] != tree._suffix():
-            raise DamagedFileError("metarange", name, "holds something else than its name says")
-        return tree
+        loading = _Loading(store, name)
+        table = store.open(METARANGES, name, loading)
+        if loading.tree is None:  # it was open already
+            try:
+                loading.check(table)
+            except MalformedTableError as error:
+                raise DamagedFileError("metarange", name, wrong_with(error)) from None
+        assert loading.tree is not None
+        return loading.tree
 
     def save(self) -> MetarangeName:
         """Write the metarange file and return its name. One object write, none for the empty tree."""
         name = self.name()
         if name:
-            self.store.put(METARANGES, name, write_table(self.lasts, self.packed, self.store.scratch))
+            self.store.put(METARANGES, name, self.file())
         return name
+
+    def file(self) -> bytes:
+        """The metarange file. No request."""
+        label = Label.of(METARANGES, self.name(), self.cut_by)
+        return labelled(write_table(self.lasts, self.packed, self.store.scratch), label)
 
     def name(self) -> MetarangeName:
         """Name of the metarange file: its ID and what pins the descriptions. Empty for the empty tree. No request."""
@@ -145,7 +174,7 @@ class Tree:
     def open(self, number: int) -> Table:
         """The file of range ``number``; one object read unless it is open already."""
         info = self.info(number)
-        return self.store.open(RANGES, info.name, info.first, info.last)
+        return self.store.open(RANGES, info.name, info)
 
     def get(self, key: bytes) -> bytes | None:
         """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges."""
@@ -156,7 +185,7 @@ class Tree:
         if key < info.first:
             return None
         try:
-            return self.store.look_into(info.name, info.first, info.last).get(key)
+            return self.store.look_into(info.name, info).get(key)
         except MalformedTableError as error:
             raise self.damaged(number, error) from None
 
@@ -177,7 +206,7 @@ class Tree:
             if info is not None and below < stop:
                 few = stop - below <= _FEW_KEYS
                 try:
-                    table = self.store.look_into(info.name, info.first, info.last) if few else self.open(number)
+                    table = self.store.look_into(info.name, info) if few else self.open(number)
                     yield from table.get_many(keys[below:stop])
                 except MalformedTableError as error:
                     raise self.damaged(number, error) from None
@@ -247,7 +276,28 @@ class Tree:
     def damaged(self, number: int, error: MalformedTableError) -> DamagedFileError:
         """What to raise when range ``number`` turns out to be malformed."""
         info = self.info(number)
-        return DamagedFileError("range", info.name, f"is damaged ({error})", info.first, info.last)
+        return DamagedFileError("range", info.name, wrong_with(error), info.first, info.last)
+
+
+class _Loading:
+    """The metarange that is expected, and its tree when it has come."""
+
+    first = last = None
+
+    def __init__(self, store: TreeStore, name: MetarangeName) -> None:
+        self._store = store
+        self._name = name
+        self.tree: Tree | None = None
+
+    def check(self, table: Table) -> None:
+        """See :class:`graveler.tree.files.Expected`."""
+        tree = Tree(self._store, cut_by=None if table.label is None else table.label.split)
+        for keys, packed in table.blocks():
+            tree.lasts += keys
+            tree.packed += packed
+        if self._name.partition("-")[2] != tree._suffix():
+            raise OtherFileError(f"holds another metarange: the second part of its name would be {tree._suffix()}")
+        self.tree = tree
 
 
 class Trees:

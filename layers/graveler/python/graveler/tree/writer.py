@@ -25,6 +25,7 @@ from graveler.tree.patch import Change, Patch
 from graveler.tree.record import IDENTITY_OVERHEAD, record_ids
 from graveler.tree.split import SEED, cuts_after, slack, slack_window, validate_split
 from graveler.tree.sstable import layout_of, write_table
+from graveler.tree.tail import Label, labelled
 from graveler.tree.tree import MAX_TOTAL, RangeInfo, Tree
 
 BATCH: Final = 4096
@@ -174,6 +175,7 @@ class TreeWriter:
         if self._keys:
             self._cut()
         self._writes.settle()
+        self._tree.cut_by = self._split
         return self._tree
 
     def _copy_part(self, tree: Tree, number: int, after: bytes | None, upto: bytes | None) -> None:
@@ -210,7 +212,8 @@ class TreeWriter:
         )
         description = info.pack()
         if not self._is_known(info.last, description):
-            data = write_table(keys, packed, self._store.scratch)
+            table = write_table(keys, packed, self._store.scratch)
+            data = labelled(table, Label.of(RANGES, info.name))
             self._writes.put(RANGES, info.name, data)
             if self._store.notes.kept:
                 layout, counts = layout_of(data, keys)

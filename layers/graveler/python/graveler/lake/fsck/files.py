@@ -12,9 +12,11 @@ import msgspec
 from graveler.errors import CorruptError
 from graveler.lake.fsck.findings import FindingKind
 from graveler.model import ObjectEntry, SplitParameters
+from graveler.tree.files import expect_label
+from graveler.tree.identify import expect_name
 from graveler.tree.naming import SUFFIX_BYTES, chunk_digests, plain_suffix, suffix
 from graveler.tree.record import IDENTITY_OVERHEAD, MAX_KEY_BYTES, RecordCodec, identity, record_ids
-from graveler.tree.split import cuts_after
+from graveler.tree.split import cuts_after, first_cut
 from graveler.tree.sstable import MalformedTableError, Records, Table
 from graveler.tree.tree import RangeInfo
 
@@ -32,35 +34,20 @@ class Problem(msgspec.Struct, frozen=True):
     last: bytes | None = None
 
 
-def open_file(name: str, data: bytes) -> Records:
+def open_file(kind: str, name: str, data: bytes) -> Records:
     """The records of a range or metarange file, if they are those that its name promises, in order.
 
     :class:`MalformedTableError` with the reason if not.
     """
-    keys: list[bytes] = []
-    packed: list[bytes] = []
-    for some_keys, some_packed in Table(data).blocks():
-        keys += some_keys
-        packed += some_packed
-    try:
-        actual = names_of(keys, packed)
-    except IndexError:
-        raise MalformedTableError("holds a record without an identity") from None
-    if name not in actual:
-        raise MalformedTableError(f"what it holds has the name {actual[0]}, or as a metarange {actual[1]}")
+    table = Table(data)
+    expect_label(table, kind, name)
+    keys, packed = expect_name(table, name)
     if not keys:
         raise MalformedTableError("holds nothing")
     for one, other in pairwise(keys):
         if one >= other:
             raise MalformedTableError(f"its keys are not in order: {one!r} comes before {other!r}")
     return keys, packed
-
-
-def names_of(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[str, str]:
-    """Names of the file with these records, recomputed: as a range; and as a metarange, or a range of before names had chunks."""
-    ids = record_ids(keys, packed)
-    range_id = sha256(ids).hexdigest()
-    return f"{range_id}-{suffix(chunk_digests(ids, packed)).hex()}", f"{range_id}-{plain_suffix(packed).hex()}"
 
 
 def descriptions(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[list[RangeInfo], list[Problem]]:
@@ -150,9 +137,7 @@ def decode_all(
 
 def missing_cut(split: SplitParameters, keys: Sequence[bytes]) -> Problem | None:
     """Where a range with these keys goes on although the split rule ends it."""
-    size = 0
-    for key in keys[:-1]:
-        size += len(key) + IDENTITY_OVERHEAD
-        if size >= split.min_size and cuts_after(split, size, key):
-            return Problem(FindingKind.CUT, f"goes on after {key!r}, where the split rule ends it", keys[0], keys[-1])
-    return None
+    cut = first_cut(split, keys)
+    if cut == len(keys):
+        return None
+    return Problem(FindingKind.CUT, f"goes on after {keys[cut - 1]!r}, where the split rule ends it", keys[0], keys[-1])

@@ -14,7 +14,7 @@ from graveler.errors import GravelerError, NotFoundError
 from graveler.history.commits import CommitStore
 from graveler.history.cuts import split_of
 from graveler.history.graph import merge_base
-from graveler.lake.fsck.files import names_of, open_file
+from graveler.lake.fsck.files import open_file
 from graveler.lake.fsck.history import History
 from graveler.lake.merge import STRATEGY_KEY
 from graveler.lake.recut import as_cut
@@ -22,8 +22,10 @@ from graveler.model import Commit, MergeStrategy, MetarangeName, SplitParameters
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.files import RANGES, TreeFiles, TreeStore
+from graveler.tree.identify import names_of
 from graveler.tree.merge import merge
 from graveler.tree.sstable import MalformedTableError, write_table
+from graveler.tree.tail import Label, labelled
 from graveler.tree.tree import RangeInfo, Tree
 
 _FAILURES: Final = (GravelerError, msgspec.MsgspecError, ValueError)
@@ -62,7 +64,7 @@ class Rebuilder:
             return None
         try:
             data = self._copies.get(kind, name)
-            open_file(name, data)
+            open_file(kind, name, data)
         except _FAILURES:
             return None
         return Found(data, "the copy in the cache")
@@ -84,9 +86,8 @@ class Rebuilder:
                     if len(keys) > info.count:
                         break
                 if info.name in names_of(keys, packed):
-                    return Found(
-                        write_table(keys, packed, tree.store.scratch), f"commit {commit}, which has its records"
-                    )
+                    data = labelled(write_table(keys, packed, tree.store.scratch), Label.of(RANGES, info.name))
+                    return Found(data, f"commit {commit}, which has its records")
             except _FAILURES:
                 continue
         return self._merged_again(RANGES, info.name, metaranges)
@@ -99,7 +100,7 @@ class Rebuilder:
         """Put the file where it belongs, unless a whole one is there by now. One object read, one write."""
         key = f"{FOLDER}/{kind}/{name}"
         try:
-            open_file(name, self._objects.get(key))
+            open_file(kind, name, self._objects.get(key))
         except ObjectMissingError:
             self._objects.put(key, data)
         except MalformedTableError:
@@ -139,7 +140,7 @@ class Rebuilder:
                 continue
             data = files.written
             if kind != RANGES and tree.name() == name:
-                data = write_table(tree.lasts, tree.packed, tree.store.scratch)
+                data = tree.file()
             if data is not None:
                 return Found(data, f"the merge of commit {commit.id}, done again")
         return None
@@ -170,7 +171,7 @@ class _Sound:
         """The file's bytes. :class:`NotFoundError` if it is not whole."""
         data = self._objects.get(f"{FOLDER}/{kind}/{name}")
         try:
-            open_file(name, data)
+            open_file(kind, name, data)
         except MalformedTableError as error:
             raise NotFoundError(f"{kind[:-1]} {name} is damaged ({error})") from None
         return data

@@ -26,14 +26,17 @@ from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
 from graveler.lake.fsck.rebuild import Found, Rebuilder
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
 from graveler.storage.files import FOLDER
-from graveler.tree.files import METARANGES, RANGES
+from graveler.tree.files import METARANGES, RANGES, wrong_with
 from graveler.tree.record import RecordCodec
 from graveler.tree.sstable import MalformedTableError, Records
 from graveler.tree.tree import RangeInfo
 
 _FROM_COPY: Final = "restore this file from a copy of the storage namespace"
 _ANEW: Final = f"Restore the branch to an earlier commit and do its changes again, or {_FROM_COPY}"
-_UNCANONICAL: Final = "Nothing is lost, and reading works; diffs and merges open more than they need to"
+_UNCANONICAL: Final = (
+    "Nothing is lost, and reading works; diffs and merges open more than they need to. `graveler branch rewrite` with the "
+    "branch's own split parameters cuts its tree as it should be"
+)
 _SHOWN: Final = 5
 _NOT_SEEN: Final = b"?"
 """In the place of a digest: the range is whole, and no true description of it was met."""
@@ -142,7 +145,7 @@ class TreeCheck:
         if known not in (digest, b""):
             data = self._store.get(f"{FOLDER}/{RANGES}/{info.name}")
             if isinstance(data, bytes):
-                self._describe(metarange, info, open_file(info.name, data), digest)
+                self._describe(metarange, info, open_file(RANGES, info.name, data), digest)
         return digest not in self._false
 
     def _describe(self, metarange: int, info: RangeInfo, records: Records, digest: bytes) -> None:
@@ -202,9 +205,9 @@ class TreeCheck:
         data = self._store.get(f"{FOLDER}/{kind}/{name}")
         if isinstance(data, bytes):
             try:
-                return open_file(name, data)
+                return open_file(kind, name, data)
             except MalformedTableError as error:
-                trouble = Trouble(False, f"is damaged ({error})")
+                trouble = Trouble(False, wrong_with(error))
                 found_kind = FindingKind.RANGE_DAMAGED if kind == RANGES else FindingKind.METARANGE_DAMAGED
         elif data.missing:
             trouble = data
@@ -221,7 +224,7 @@ class TreeCheck:
         copy = self._rebuilder.copy(kind, name)
         if copy is not None:
             self._mend(kind, name, damage, copy)
-            return open_file(name, copy.data)
+            return open_file(kind, name, copy.data)
         self._lost.append(_Lost(damage, name, metarange, info))
         return None
 
@@ -243,7 +246,7 @@ class TreeCheck:
             self._give_up(lost)
             return
         self._mend(METARANGES, name, lost.damage, found)
-        self._check_tree(lost.metarange, open_file(name, found.data))
+        self._check_tree(lost.metarange, open_file(METARANGES, name, found.data))
 
     def _find_range(self, lost: _Lost, info: RangeInfo) -> None:
         raw = info.id + info.suffix
@@ -252,7 +255,7 @@ class TreeCheck:
             self._give_up(lost)
             return
         self._mend(RANGES, lost.name, lost.damage, found)
-        records = open_file(lost.name, found.data)
+        records = open_file(RANGES, lost.name, found.data)
         self._check_range(lost.metarange, info, records)
         self._describe(lost.metarange, info, records, sha256(info.last + info.pack()).digest()[:16])
         for damage in self._damaged[raw]:

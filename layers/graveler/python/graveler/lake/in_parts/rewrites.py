@@ -45,7 +45,7 @@ class RewriteWork:
         if done is not None:
             return Plan((), done=done.id)
         head, tree = self._lander.look(self._landing)
-        self._rewriter.expect_other(self._landing.branch, head, self._split)
+        self._rewriter.expect_other(self._landing.branch, head, tree, self._split)
         infos = (tree.info(number) for number in range(len(tree)))
         points = [Point(info.last, Load(info.count, 1, info.size)) for info in infos]
         what = b"rewrite\0" + msgspec.msgpack.encode(self._split)

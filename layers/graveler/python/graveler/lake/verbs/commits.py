@@ -88,8 +88,14 @@ class CommitVerbs(VerbsBase):
 
         The file must be younger than half a day, so that it is part of a commit before a collector could find it unused.
         With a ``parent``, only if that is the branch's head, so that who built the tree of a head's loses nobody's commit.
+        The commit has the tree that the branch's split parameters make of the contents, however the ready one is cut (law F1).
+
         Cost: two object reads, of the file, and as :meth:`merge` without reading ranges; with a ``parent`` the branch is read
-        twice. :class:`InvalidError` for what is no name, :class:`NotFoundError`, :class:`PreconditionError` for an old file,
+        twice. A metarange that names other split parameters, or none (as earlier versions wrote them), is checked: one read for
+        each range that is long enough to be cut once more and that the head does not have. If it is cut
+        otherwise, all of it is read and written anew, 3 µs a record and processor.
+
+        :class:`InvalidError` for what is no name, :class:`NotFoundError`, :class:`PreconditionError` for an old file,
         :class:`NoChangesError`, :class:`DirtyBranchError`, :class:`BusyError`, :class:`MovedError`.
         """
         return self._ready.commit(
@@ -259,6 +265,9 @@ class CommitVerbs(VerbsBase):
 
         Cost: the tree is read and written once, 3 µs a record and processor; one transaction. A merge or an import that brings a
         tree that is cut otherwise cuts that anew each time, so rewrite both branches of a pair.
+        If the branch's commits say that it is cut so already, its ranges are read once to see whether that is true: a branch that
+        an earlier version left cut otherwise is mended by this.
+
         :class:`InvalidError` for parameters that cannot be, :class:`NoChangesError` if the branch is cut so already,
         :class:`DirtyBranchError`, :class:`BusyError`.
         """

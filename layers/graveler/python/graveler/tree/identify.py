@@ -1,0 +1,34 @@
+"""Which range or metarange is this? By its records, all of which are read: the check that needs no label."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from graveler.tree.naming import chunk_digests, plain_suffix, suffix
+from graveler.tree.record import record_ids
+from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, Table
+
+
+def expect_name(table: Table, name: str) -> Records:
+    """All records of a file, which have this name. 1.3 µs a record. :class:`OtherFileError` if they have another one,
+    :class:`MalformedTableError`."""
+    keys: list[bytes] = []
+    packed: list[bytes] = []
+    for some_keys, some_packed in table.blocks():
+        keys += some_keys
+        packed += some_packed
+    try:
+        actual = names_of(keys, packed)
+    except IndexError:
+        raise MalformedTableError("holds a record without an identity") from None
+    if name not in actual:
+        raise OtherFileError(
+            f"holds another file: as a range its name would be {actual[0]}, as a metarange {actual[1]}"
+        )
+    return keys, packed
+
+
+def names_of(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[str, str]:
+    """Names of the file with these records, recomputed: as a range; and as a metarange, or a range of before names had chunks."""
+    ids = record_ids(keys, packed)
+    range_id = sha256(ids).hexdigest()
+    return f"{range_id}-{suffix(chunk_digests(ids, packed)).hex()}", f"{range_id}-{plain_suffix(packed).hex()}"

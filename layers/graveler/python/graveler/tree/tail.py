@@ -1,0 +1,121 @@
+"""The end of a table file: the footer, the metaindex, and the small blocks that the metaindex names.
+
+One of these is ours, the *label*. It says which file this is (kind and name) and, of a metarange, which split parameters are
+known to cut its tree so. RocksDB and earlier versions of graveler pass over it; no ID and no name depends on it. Files that were
+written before there were labels have none.
+"""
+
+from collections.abc import Mapping
+from struct import Struct as Layout
+from struct import pack
+from typing import Final
+
+import msgspec
+
+from graveler.model import SplitParameters
+from graveler.tree.block import END_SIZE, MalformedTableError, entries, number, stored_plain, unstored, varint
+
+FORMAT_VERSION: Final = 5
+PROPERTIES: Final = b"rocksdb.properties"
+LABEL: Final = b"graveler.label"
+_MAGIC: Final = 0x88E241B785F4CFF7
+_FOOTER_SIZE: Final = 53
+"""Checksum type, two handles, padding, version and magic."""
+_XXH3: Final = 4
+_VERSION_AND_MAGIC: Final = Layout("<IQ")
+
+Handle = tuple[int, int]
+"""A block's offset and size, without what stands behind it."""
+
+
+class Label(msgspec.Struct, frozen=True, array_like=True):
+    """``kind`` and ``name`` (the 48 bytes of ID and suffix) of a file. ``cut_by`` are split parameters that make this tree of a
+    metarange's objects: minimum, maximum, raggedness. Others may make the same one."""
+
+    kind: str
+    name: bytes
+    cut_by: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, kind: str, name: str, cut_by: SplitParameters | None = None) -> "Label":
+        """The label of the file ``name``, ``<ID>-<suffix>``."""
+        cuts = None if cut_by is None else (cut_by.min_size, cut_by.max_size, cut_by.raggedness)
+        return cls(kind, bytes.fromhex(name.replace("-", "", 1)), cuts)
+
+    @property
+    def split(self) -> SplitParameters | None:
+        """``cut_by`` as parameters."""
+        return None if self.cut_by is None else SplitParameters(*self.cut_by)
+
+    def __str__(self) -> str:
+        digits = self.name.hex()
+        return f"{self.kind.removesuffix('s')} {digits[:64]}-{digits[64:]}"
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Label).decode
+
+
+def read_label(data: bytes, handle: Handle) -> Label:
+    """The label in a block. :class:`MalformedTableError` if it is none."""
+    try:
+        return _decode(unstored(data, *handle))
+    except msgspec.MsgspecError as error:
+        raise MalformedTableError(f"its label cannot be read: {error}") from None
+
+
+def labelled(data: bytes, label: Label) -> bytes:
+    """A table file with this label, which has none yet. 30 µs for 500 KB."""
+    metaindex, index = footer(data)
+    body = data[: metaindex[0]]
+    found = dict(zip(*entries(unstored(data, *metaindex), 0), strict=True))
+    return ended(body, found, index, label)
+
+
+def ended(body: bytes, named: Mapping[bytes, bytes], index: Handle, label: Label | None = None) -> bytes:
+    """The file that begins with ``body`` and goes on with the label, the metaindex (``named``: names and packed handles) and the
+    footer."""
+    blocks = b""
+    if label is not None:
+        contents = _encode(label)
+        named = {**named, LABEL: packed_handle((len(body), len(contents)))}
+        blocks = stored_plain(contents)
+    metaindex = small_table(named)
+    place = len(body) + len(blocks), len(metaindex) - END_SIZE
+    head = bytes([_XXH3]) + packed_handle(place) + packed_handle(index)
+    end = head.ljust(_FOOTER_SIZE - _VERSION_AND_MAGIC.size, b"\0") + _VERSION_AND_MAGIC.pack(FORMAT_VERSION, _MAGIC)
+    return b"".join([body, blocks, metaindex, end])
+
+
+def footer(data: bytes) -> tuple[Handle, Handle]:
+    """Where the metaindex and the index block are. :class:`MalformedTableError` if this is no table of ours."""
+    if len(data) < _FOOTER_SIZE:
+        raise MalformedTableError(f"truncated to {len(data)} bytes")
+    end = data[-_FOOTER_SIZE:]
+    version, magic = _VERSION_AND_MAGIC.unpack_from(end, _FOOTER_SIZE - _VERSION_AND_MAGIC.size)
+    if magic != _MAGIC:
+        raise MalformedTableError("does not end like a table (truncated, or another kind of file)")
+    if version != FORMAT_VERSION or end[0] != _XXH3:
+        raise MalformedTableError(f"has table format {version} with checksum type {end[0]}, which is not ours")
+    metaindex, at = read_handle(end, 1)
+    index, _ = read_handle(end, at)
+    return metaindex, index
+
+
+def read_handle(data: bytes, at: int) -> tuple[Handle, int]:
+    """A handle, and where the bytes that say it end."""
+    offset, at = varint(data, at)
+    size, at = varint(data, at)
+    return (offset, size), at
+
+
+def packed_handle(handle: Handle) -> bytes:
+    """The bytes that say where a block is."""
+    offset, size = handle
+    return number(offset) + number(size)
+
+
+def small_table(values: Mapping[bytes, bytes]) -> bytes:
+    """A block of RocksDB's own, as it is stored: sorted, nothing shared, not compressed."""
+    parts = [b"\0" + number(len(name)) + number(len(value)) + name + value for name, value in sorted(values.items())]
+    return stored_plain(b"".join(parts) + pack("<2I", 0, 1))
