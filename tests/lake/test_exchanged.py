@@ -130,7 +130,7 @@ def files_of(world: World) -> list[str]:
 
 def test_every_read_is_right_or_refused(tmp_path: Path) -> None:
     world = history()
-    reads = {**READS, "export": lambda r: exported(r, tmp_path / "out")}
+    reads: dict[str, Verb] = {**READS, "export": lambda r: exported(r, tmp_path / "out")}
     right = {name: read(world.repository()) for name, read in reads.items()}
     whole = state_of(world)
     refused = dict.fromkeys(reads, 0)

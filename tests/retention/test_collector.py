@@ -23,6 +23,7 @@ from graveler.retention.keeping import DAY
 from graveler.retention.runs import LEASE, Claim, Kind, Mode, Outcome, Plan, Runs, Tally
 from graveler.retention.sweeping import QUARANTINE
 from graveler.tree.sstable import write_table
+from graveler.tree.tree import Tree
 from tests.lake.support import DieAt, Died, World
 from tests.retention.support import AGE, check_live, collect, contents, keys, needed_objects, write
 from tests.support.instruments import CountingObjects
@@ -421,8 +422,8 @@ def test_an_exchanged_file_stops_the_collector(world: World, labelled: bool) -> 
     there = next(number for number in range(len(other)) if other.packed[number] not in tree.packed)
     data = world.objects().get(f"_graveler/ranges/{other.info(there).name}")
     if not labelled:
-        keys_and_values = zip(*other.range_blocks(there), strict=True)
-        data = write_table(*([one for some in lists for one in some] for lists in keys_and_values), other.store.scratch)
+        records = list(Tree(other.store, [other.lasts[there]], [other.packed[there]]).records())
+        data = write_table([key for key, _ in records], [value for _, value in records], other.store.scratch)
     world.objects().put(f"_graveler/ranges/{tree.info(here).name}", data)
     before = keys(world, "data/")
     with pytest.raises(DamagedFileError, match=r"holds another file.*nothing was collected"):

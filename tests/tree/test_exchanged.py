@@ -24,9 +24,9 @@ Place = tuple[str, str]
 CONTENTS: Contents = {b"key/%03d" % n: n for n in range(40)}
 OTHER: Contents = {
     **{key: value for key, value in CONTENTS.items() if key != b"key/021"},  # a range with fewer records
-    b"key/003": "changed",  # the same keys, another value
-    b"key/0105": "added",
-    b"zzz": "added",
+    b"key/003": 1_003,  # the same keys, another value
+    b"key/0105": 1_105,
+    b"zzz": 1_000,
 }
 
 
