@@ -23,11 +23,11 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-newest check openapi format bench soak soak-spark soak-tests soak-mutations lock clean
+.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-newest check openapi format bench soak soak-spark soak-tests soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 setup: $(STAMP)  ## make .venv, with the command `graveler` in it
 
@@ -91,10 +91,25 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	    --extra aws --extra remote --constraint requirements.lock pyproject.toml <(printf '%s\n' \
 	    'pyspark>=3.5,<3.6' 'pyarrow>=18' 'pandas>=2.3' hatchling pytest hypothesis) -o requirements-spark35.lock
 
-test: setup spark-tools  ## all tests; SEED=n for another run of the random ones
-	@$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark
-	@$(MAKE) --no-print-directory test-spark35
-	@$(BIN)/python -m pytest -n 2 --hypothesis-seed=$(SEED) --ignore=tests/spark tests
+# What needs a deployed whole, or an environment of its own, is marked "ci", and runs in `make test-all`.
+MARKED ?= not ci
+PYTEST := -m pytest -n 2 --durations=10 --hypothesis-seed=$(SEED)
+
+test: setup spark-tools  ## the promises of each room, in 12 minutes; SEED=n for another run of the random ones
+	@$(SPARK_VENV)/bin/python $(PYTEST) --dist loadfile -m '$(MARKED)' tests/spark
+	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark tests
+
+test-all: export GRAVELER_SCHEDULES ?= 1200
+test-all: export GRAVELER_MERGE_CASES ?= 20000
+test-all: export GRAVELER_MERGES ?= 900
+test-all: export GRAVELER_HISTORIES ?= 3000
+test-all: export GRAVELER_EXAMPLES ?= 250
+test-all: export GRAVELER_UNIVERSE ?= 8
+test-all: export GRAVELER_REQUESTS ?= 10
+test-all: export GRAVELER_FUZZ_EXAMPLES ?= 4
+test-all: export GRAVELER_PATCH_COMMITS ?= 400
+test-all: setup spark-tools deploy-tools test-spark35  ## all tests, with Spark 3.5 and a deployed whole, and longer campaigns
+	@$(MAKE) --no-print-directory test MARKED=
 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
 	@$(SPARK35_VENV)/bin/python -m pytest -p no:cacheprovider --hypothesis-seed=$(SEED) $(or $(TESTS),@tests/spark/on_spark35.txt)

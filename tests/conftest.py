@@ -1,10 +1,84 @@
-"""What campaigns tell at the end of a run: how much they tried."""
+"""For the whole run: the order of the tests, Hypothesis on a busy machine, which tests are left to ``.ci/run``, and at the end
+how much campaigns tried."""
+
+from random import Random
+from typing import Any, Final
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says nothing about the code on a machine that does other things too.
+settings.register_profile("graveler", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("graveler")
+
+_LEFT: Final = pytest.StashKey[int]()
+"""How many tests marked ``ci`` were not selected. Each worker collects all tests, so each has the same number."""
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Add up what tests recorded as ``faults``: the requests of a verb, and the faults that were tried in them."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="run the modules in a random order, and the tests of each module in a random order",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.getoption("shuffle")
+    return None if seed is None else f"random order of the tests: --shuffle {seed}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle, if asked to: all workers the same, since they start from the same order."""
+    seed = config.getoption("shuffle")
+    if seed is None:
+        return
+    random = Random(seed)
+    modules: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    groups = list(modules.values())
+    random.shuffle(groups)
+    for group in groups:
+        random.shuffle(group)
+    items[:] = [item for group in groups for item in group]
+
+
+class _Deselected:
+    """Counts the tests marked ``ci`` that ``-m`` left out; a worker of xdist hands its number to the controller."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        config.stash[_LEFT] = 0
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        left = sum(item.get_closest_marker("ci") is not None for item in items)
+        self._config.stash[_LEFT] += left
+
+    def pytest_sessionfinish(self) -> None:
+        output: dict[str, Any] | None = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output["left_to_ci"] = self._config.stash[_LEFT]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        left = getattr(node, "workeroutput", {}).get("left_to_ci", 0)
+        self._config.stash[_LEFT] = max(self._config.stash[_LEFT], left)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Deselected(config))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was left to ``.ci/run``. Add up what tests recorded as ``faults``: the requests of a verb, and the faults that
+    were tried in them."""
+    if left := config.stash[_LEFT]:
+        terminalreporter.write_line(
+            f"left to `make test-all` and .ci/run: {left} tests of a deployed whole or of environments of their own"
+        )
     recorded = [
         value
         for report in terminalreporter.getreports("passed")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from infra import prices
 from infra.settings import Settings
 from tests.functions.cost_table import Used, counted, transitions
@@ -11,6 +13,7 @@ OBJECTS = 2_000
 """Enough for several ranges."""
 
 
+@pytest.mark.ci
 def test_what_was_counted_is_what_is_counted_now(tmp_path: Path) -> None:
     """`python -m tests.functions.costs --write` counts again, of all verbs; times are not compared."""
     with counting(tmp_path, OBJECTS) as (served, meter, repository):

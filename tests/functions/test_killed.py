@@ -17,6 +17,8 @@ from tests.lake.support import commit, messages, put, texts
 from tests.support.patience import PATIENCE
 from tests.support.proxy import Hanging, Trouble
 
+pytestmark = pytest.mark.ci
+
 
 class Ordinals:
     """Numbers the requests to both servers together, from 0. Behind the request ``last`` a function gets no answers any more."""

@@ -168,3 +168,10 @@ def _synthesised(into: Path, **settings: Any) -> None:
     done = synthesise(into, **settings)
     # cdk-nag's findings that nobody acknowledged end the synthesis.
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for an assembly or a deployment needs the tools, wherever the test stands."""
+    for item in items:
+        if {"default_assembly", "full_assembly", "deployed"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.ci)

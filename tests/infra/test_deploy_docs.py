@@ -12,6 +12,8 @@ from infra.settings import Settings
 from tests.functions.cost_table import BEGIN, DOCUMENT, END, counted, table
 from tests.infra.tools import resources
 
+pytestmark = pytest.mark.ci
+
 TEXT = DOCUMENT.read_text()
 OF_THE_TOOL = {"--max-items", "--page-size", "--query", "--output", "--region"}
 """Options that each command of AWS's command line has."""

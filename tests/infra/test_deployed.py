@@ -11,6 +11,8 @@ from lakefs.exceptions import ConflictException, NotAuthorizedException
 
 from tests.infra.conftest import DATA_BUCKET, Deployed
 
+pytestmark = pytest.mark.ci
+
 
 def test_the_story_of_a_lake(deployed: Deployed, client: Client) -> None:
     repo = lakefs.Repository("story", client=client).create(storage_namespace=f"s3://{deployed.bucket}/story")

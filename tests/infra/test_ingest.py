@@ -24,6 +24,8 @@ from tests.infra.sharing import made_once, shared_folder
 from tests.infra.tools import environment
 from tests.support.patience import PATIENCE
 
+pytestmark = pytest.mark.ci
+
 KILLER = """
 import os, signal
 from graveler.storage.aws_requests import observe

@@ -9,6 +9,8 @@ import pytest
 from infra.layer import MAX_UNZIPPED, LayerError, build, find_interpreter
 from tests.infra.tools import PYTHON, ROOT, environment, require_tools
 
+pytestmark = pytest.mark.ci
+
 UNCHECKED_HASH = 0b01
 """The flags of byte code that is never compared with its source."""
 

@@ -37,6 +37,8 @@ from graveler.storage.memory_tables import MemoryTables
 from infra.state_machine import INLINE, definition
 from tests.infra.conftest import Deployed
 
+pytestmark = pytest.mark.ci
+
 SECONDS: Final = 300
 """How long an execution may take on a busy machine."""
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.infra.tools import PYTHON, environment, resources, synthesise, templates
 
+pytestmark = pytest.mark.ci
+
 SNAPSHOT = Path(__file__).parent / "snapshot.json"
 API_GATEWAY_SECONDS = 30
 FUNCTIONS = {"api": 6, "operations": 1, "ingest": 1}

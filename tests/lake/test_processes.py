@@ -26,7 +26,7 @@ from graveler.staging.tokens import LEASE
 from tests.lake.fleet import NAME, SET, SETTERS, open_place
 from tests.support.patience import PATIENCE
 
-SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "60"))
+SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "10"))
 ROOT = Path(__file__).parents[2]
 FLEET = [
     "writer0",

@@ -7,6 +7,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from graveler.lake.folder import create_folder_lake
@@ -29,6 +30,7 @@ def test_the_story_is_the_one_in_the_documents(spark: SparkSession, tmp_path: Pa
     assert formed("\n".join(told)) == formed(shown[1])
 
 
+@pytest.mark.ci
 def test_the_package_for_clusters_runs_the_jobs(tmp_path: Path) -> None:
     """On the base interpreter, which has none of the packages itself."""
     machine = "arm64" if os.uname().machine == "aarch64" else "x86_64"
