@@ -108,6 +108,7 @@ test-all: export GRAVELER_UNIVERSE ?= 8
 test-all: export GRAVELER_REQUESTS ?= 10
 test-all: export GRAVELER_FUZZ_EXAMPLES ?= 4
 test-all: export GRAVELER_PATCH_COMMITS ?= 400
+test-all: export GRAVELER_INGEST_EVENTS ?= 2000
 test-all: setup spark-tools deploy-tools test-spark35  ## all tests, with Spark 3.5 and a deployed whole, and longer campaigns
 	@$(MAKE) --no-print-directory test MARKED=
 

@@ -19,7 +19,7 @@ with suppress(ModuleNotFoundError):
     import pyarrow.parquet  # noqa: F401
 
 ROUTES = Router(GROUPS).routes
-EXAMPLES = int(os.environ.get("GRAVELER_REQUESTS", "10"))
+EXAMPLES = int(os.environ.get("GRAVELER_REQUESTS", "5"))
 """Requests to each route; more in `make soak`."""
 
 NAMES = st.sampled_from(

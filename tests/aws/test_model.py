@@ -1,6 +1,6 @@
 """All verbs against the model of :mod:`tests.lake.test_model`, on DynamoDB's own engine and a real S3 server.
 
-``GRAVELER_EXAMPLES=n`` runs n/100 examples instead of the short form.
+``GRAVELER_EXAMPLES=n`` runs n/50 examples instead of the short form.
 """
 
 import os
@@ -15,7 +15,7 @@ from tests.aws.scene import AwsScene
 from tests.lake.support import TINY, write_files
 from tests.lake.test_model import FOLDERS, RepositoryMachine
 
-EXAMPLES = max(1, int(os.environ.get("GRAVELER_EXAMPLES", "600")) // 100)
+EXAMPLES = max(1, int(os.environ.get("GRAVELER_EXAMPLES", "100")) // 50)
 
 
 class AwsMachine(RepositoryMachine):

@@ -121,6 +121,7 @@ def test_after_ctrl_c_the_same_export_finishes(endless: Path) -> None:
     process = subprocess.Popen([*COMMAND, "export", "lakefs://lake/main/d/", "out"], stderr=subprocess.PIPE)
     deadline = time.monotonic() + PATIENCE
     while not Path("out/a").exists():
+        assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

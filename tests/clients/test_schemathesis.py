@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from graveler.api.openapi import openapi_json
 from tests.clients.support import Served, Wire, new_name
 
-EXAMPLES: Final = int(os.environ.get("GRAVELER_FUZZ_EXAMPLES", "4"))
+EXAMPLES: Final = int(os.environ.get("GRAVELER_FUZZ_EXAMPLES", "2"))
 NOT_TO_BE_HIT: Final = ("deleteRepository",)
 """Operations that would take the repository away from the others."""
 

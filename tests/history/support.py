@@ -11,7 +11,7 @@ from graveler.model import Commit, CommitID, MetarangeName, RepositoryUID, Tag, 
 from graveler.storage.memory_tables import MemoryTables
 from tests.support.instruments import CountingTables
 
-HISTORIES = int(os.environ.get("GRAVELER_HISTORIES", "3000"))
+HISTORIES = int(os.environ.get("GRAVELER_HISTORIES", "1000"))
 """How many random histories each loop looks at; more by the environment."""
 
 UID = RepositoryUID("repo1")

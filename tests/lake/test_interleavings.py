@@ -24,7 +24,7 @@ from graveler.storage.tables import Check, Matches, Put, Write
 from graveler.tree.tree import Tree
 from tests.lake.interleaving import CASTS, IN_PARTS, explore
 
-SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "1200"))
+SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "480"))
 CHUNKS = 12
 
 REGRESSIONS = [(100_026, 8), (103_657, 8)]

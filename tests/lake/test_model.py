@@ -33,7 +33,7 @@ from graveler.model import Branch, Change, Commit, CommitID, CommonPrefix, Merge
 from tests.lake import oracles
 from tests.lake.support import TINY, FakeClock, World, write_files
 
-EXAMPLES = int(os.environ.get("GRAVELER_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("GRAVELER_EXAMPLES", "100"))
 
 PATHS = [
     "a",

@@ -9,7 +9,7 @@ from graveler.errors import ForbiddenError
 from graveler.lake.settings import SettingsKeeper
 from tests.lake.interleaving import Client, Scheduler, final_problems
 
-SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "1200")) // 4
+SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "480")) // 4
 CASTS = [
     ("ruler", "writer"),
     ("ruler", "writer", "writer"),

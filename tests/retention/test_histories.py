@@ -16,7 +16,7 @@ from graveler.retention.runs import Mode
 from tests.lake.support import World
 from tests.retention.support import AGE, check_live, collect, keys, needed_objects
 
-HISTORIES = int(os.environ.get("GRAVELER_EXAMPLES", "60"))
+HISTORIES = int(os.environ.get("GRAVELER_EXAMPLES", "30"))
 
 BRANCHES = ("main", "b1", "b2")
 PATHS = ("a", "b", "dir/c")

@@ -17,7 +17,7 @@ from tests.lake.interleaving import Client, Scheduler
 from tests.lake.support import Died
 from tests.retention.support import AGE, check_live, collect, keys, needed_objects, write
 
-SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "1200")) // 10
+SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "480")) // 10
 
 BRANCHES = ("main", "one", "two", "three")
 PATHS = ("a", "b", "m", "z")

@@ -1,6 +1,6 @@
 """Ranges of copied blocks: the same records, IDs, names and notes as of ranges written anew, through any history.
 
-``GRAVELER_PATCH_COMMITS`` says how long the longest one is (default 400).
+``GRAVELER_PATCH_COMMITS`` says how long the longest one is (default 200).
 """
 
 import os
@@ -34,7 +34,7 @@ from tests.tree.support import LAW, same_tree
 SPLIT = SplitParameters(min_size=100_000, max_size=800_000, raggedness=1000)
 """Ranges of some 2,000 records, in 20 blocks."""
 KEYS = [b"warehouse/table/day=%02d/part-%05d.parquet" % (n // 300, n) for n in range(5000)]
-COMMITS = int(os.environ.get("GRAVELER_PATCH_COMMITS", "400"))
+COMMITS = int(os.environ.get("GRAVELER_PATCH_COMMITS", "200"))
 
 Contents = dict[bytes, int]
 
