@@ -1,4 +1,4 @@
-"""Three-way merge against the table, written with dictionaries. ``GRAVELER_MERGE_CASES`` says how many cases (default 6,000)."""
+"""Three-way merge against the table, written with dictionaries. ``GRAVELER_MERGE_CASES`` says how many cases (default 4,000)."""
 
 import os
 from random import Random
@@ -25,7 +25,7 @@ from tests.tree.support import (
     tables_written_once,
 )
 
-CASES = int(os.environ.get("GRAVELER_MERGE_CASES", "6000"))
+CASES = int(os.environ.get("GRAVELER_MERGE_CASES", "4000"))
 
 KEYS = [b"%s/%d" % (folder, n) for folder in (b"a", b"b", b"c", b"d") for n in range(7)]
 """Few keys, so that whole ranges are often equal, inserted or gone; see the splits: one to some six keys a range."""
