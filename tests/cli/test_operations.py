@@ -23,7 +23,7 @@ def waiting(lake: Path) -> str:
         request = msgspec.json.encode(CommitAsk(branch="main", message="m"))
         now = repository.clock.now()
         operation = Operation(
-            "abc", COMMIT, request, OperationState.RUNNING, now, now, lease=now + 3600, branch="main", attempt=1
+            "abc", COMMIT, request, OperationState.RUNNING, now, now, seconds=3600.0, branch="main", attempt=1
         )
         operations.add(operation)
         steps = Steps(repository, operation, Sizes(1, 2))

@@ -15,11 +15,11 @@ from graveler.functions.queue import OperationMessage, QueueStarter
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
 from graveler.operations.dispatch import Dispatcher
-from graveler.operations.operator import SILENT
 from graveler.operations.store import OperationState
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.functions.conftest import Handler
 from tests.functions.events import event
+from tests.support.waiting import skip_waits
 
 DUMP = "/api/v1/repositories/kept/dump"
 
@@ -92,8 +92,7 @@ def test_an_operation_that_the_queue_is_not_told_of_begins_later(
     with pytest.raises(UnavailableError, match="begins later by itself"):
         untold.start(repository, "dump", b"{}")
     assert records(queue) == []
-    later = time.time() + SILENT + 1
-    monkeypatch.setattr("graveler.lake.clock.time.time", lambda: later)
+    skip_waits(monkeypatch)
     assert maintain_handler()({"source": "aws.events"}, Context())["operations"] == 1
     assert len(records(queue)) == 1
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from typing import Any
 
 import boto3
@@ -22,7 +21,6 @@ from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import Machine
-from graveler.operations.operator import SILENT
 from graveler.operations.parted import COMMIT
 from graveler.operations.store import Operation, OperationState
 from graveler.operations.sweeping import sweep
@@ -30,6 +28,7 @@ from infra.state_machine import definition
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.functions.test_maintenance import Context
+from tests.support.waiting import skip_waits
 
 
 @pytest.fixture
@@ -97,8 +96,7 @@ def test_nobody_to_begin_is_said_and_the_clock_begins_it(
     assert begun(machine) == []
     working = dispatcher(lake.tables, read_configuration(os.environ))
     assert sweep(lake, working) == 0  # somebody may be about to begin
-    later = time.time() + 2 * SILENT + 1
-    monkeypatch.setattr("graveler.lake.clock.time.time", lambda: later)
+    skip_waits(monkeypatch)
     assert maintain_handler()({"source": "aws.events"}, Context())["operations"] == 1
     (execution,) = begun(machine)
     assert (execution["operation"], execution["attempt"]) == ("f" * 32, 2)

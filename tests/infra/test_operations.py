@@ -25,17 +25,20 @@ from lakefs.client import Client
 from graveler.errors import MergeConflictError
 from graveler.functions.executions import ExecutionStarter
 from graveler.lake.aws import open_lake
+from graveler.lake.clock import Clock
 from graveler.lake.in_parts.asks import MergeAsk
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.operations.dispatch import Dispatcher
+from graveler.operations.operator import SILENT
 from graveler.operations.parted import MERGE
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from infra.state_machine import INLINE, definition
 from tests.infra.conftest import Deployed
+from tests.lake.support import FakeClock
 
 pytestmark = pytest.mark.ci
 
@@ -235,8 +238,8 @@ def started(lake: Lake, sabotage: Sabotage, scene: Scene, operation: str, **acts
     return operator(lake, sabotage).start(scene.repository, MERGE, scene.ask(), operation, branch="main")
 
 
-def operator(lake: Lake, sabotage: Sabotage) -> Dispatcher:
-    return Dispatcher(lake.tables, {MERGE: ExecutionStarter(sabotage.machine)})
+def operator(lake: Lake, sabotage: Sabotage, clock: Clock | None = None) -> Dispatcher:
+    return Dispatcher(lake.tables, {MERGE: ExecutionStarter(sabotage.machine)}, clock=clock)
 
 
 def look(lake: Lake, scene: Scene, operation: str) -> Operation:
@@ -394,8 +397,12 @@ def test_started_twice_it_is_one_and_an_attempt_that_was_replaced_ends(
     sabotage.await_file(operation, "waiting")
     # It seems dead, and the sweep has another one begin, which finishes while the first still hangs.
     operations = Operations(lake.tables, scene.repository.repository.uid)
-    operations.change(operation, lambda now: msgspec.structs.replace(now, lease=0.0, updated=0.0))
-    assert operator(lake, sabotage).sweep(scene.repository) == 1
+    operations.change(operation, lambda now: msgspec.structs.replace(now, seconds=0.0))
+    clock = FakeClock()
+    sweeper = operator(lake, sabotage, clock)
+    assert sweeper.sweep(scene.repository) == 0
+    clock.time += SILENT
+    assert sweeper.sweep(scene.repository) == 1
     assert sabotage.end(operation, attempt=2)["status"] == "SUCCEEDED"
     scene.expect_merged()
     sabotage.go(operation)

@@ -10,16 +10,24 @@ from msgspec.structs import replace
 from graveler.errors import BusyError, InvalidError, UnavailableError
 from graveler.lake.in_parts.asks import Ask
 from graveler.lake.repository import OpenRepository
-from graveler.operations.machine import LEASE, Machine, Next, Planned, Published, Task
-from graveler.operations.parted import Steps
-from graveler.operations.store import OperationState
+from graveler.operations.dispatch import Dispatcher
+from graveler.operations.machine import LEASE, RENEWAL, Machine, Next, Planned, Published, Task
+from graveler.operations.operator import SILENT
+from graveler.operations.parted import MERGE, Steps
+from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import CANCELLED
-from tests.lake.support import NAME, World, put
+from tests.lake.support import NAME, OwnClock, World, put
 from tests.operations.support import SMALL, alone, commit_ask, diverged, merge_ask, operations, write_down
 
 MakeAsk = Callable[[OpenRepository], Ask]
 BOTH = pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
 TASK = Task(NAME, "op", 1)
+
+
+class Silent:
+    """Begins nothing."""
+
+    def begin(self, repository: str, operation: Operation) -> None: ...
 
 
 def machine(world: World) -> Machine:
@@ -211,14 +219,44 @@ def test_a_part_sees_that_it_is_cancelled_while_it_works() -> None:
     assert operations(world).get("op").state is OperationState.CANCELLED
 
 
-def test_a_step_claims_the_operation_for_as_long_as_it_may_take() -> None:
+@pytest.mark.parametrize("ahead", [-86_400.0, 0.0, 86_400.0])
+def test_who_works_on_steps_gives_signs_of_life_and_the_sweep_leaves_the_operation_to_it(ahead: float) -> None:
     world, _ = begun(merge_ask)
-    machine(world).plan(TASK)
-    first = operations(world).get("op").lease
-    assert first == world.clock.now() + LEASE
-    world.clock.time += LEASE / 2 + 1
+    clock = OwnClock(world.clock, ahead)
+    warm = Machine(world.lake(clock=clock), clock=clock, sizes=SMALL)
+    watcher = Dispatcher(world.tables, {MERGE: Silent()}, clock=world.clock)
+    warm.plan(TASK)
+    claimed = operations(world).get("op")
+    assert (claimed.owner, claimed.seconds) == ("machine-1", LEASE)
+    for _ in range(20):
+        warm.part(TASK, 0)
+        assert watcher.sweep(world.main) == 0
+        world.clock.time += RENEWAL - 1
+    version = operations(world).get("op").version
     machine(world).part(TASK, 0)
-    assert operations(world).get("op").lease > first
+    assert operations(world).get("op").version == version + 1, (
+        "a process that has just started cannot know who was there"
+    )
+    assert watcher.sweep(world.main) == 0
+    world.clock.time += LEASE + SILENT - 1
+    assert watcher.sweep(world.main) == 0
+    world.clock.time += 1
+    assert watcher.sweep(world.main) == 1
+    assert operations(world).get("op").attempt == 2
+
+
+def test_many_who_work_on_parts_give_one_sign_of_life() -> None:
+    world, _ = begun(merge_ask)
+    warm = machine(world)
+    planned = warm.plan(TASK)
+    version = operations(world).get("op").version
+    for number in planned.numbers:
+        warm.part(TASK, number)
+    assert operations(world).get("op").version == version
+    world.clock.time += RENEWAL
+    for number in planned.numbers:
+        warm.part(TASK, number)
+    assert operations(world).get("op").version == version + 1
 
 
 def test_what_is_gone_ends_quietly() -> None:

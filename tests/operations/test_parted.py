@@ -1,6 +1,6 @@
 """Merges and commits as operations of this process: joined, repeated, cancelled, swept, with the effect of one call."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import Event
 
@@ -19,7 +19,7 @@ from graveler.operations.operator import LONGEST_WAIT, MAX_ATTEMPTS, SILENT, Ope
 from graveler.operations.parted import COMMIT, MERGE, Steps, do_in_parts
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, OperationState, Progress
-from graveler.operations.sweeping import Sweeper, sweep
+from graveler.operations.sweeping import LOOK, Sweeper, sweep, sweep_and_watch
 from graveler.operations.work import CancelledError, Report
 from tests.lake.support import World, put, texts
 from tests.operations.support import (
@@ -270,13 +270,14 @@ def test_the_sweep_begins_dead_operations_again_and_gives_up_after_some_times() 
     operator.start(world.main, "work", b"", "dead")
     operator.start(world.main, "work", b"", "alive")
     operations(world).change("dead", lambda now: replace(now, owner="somebody"))
+    assert operator.sweep(world.main) == 0, "who has just started watches"
     for attempt in range(2, MAX_ATTEMPTS + 1):
         world.clock.time += SILENT + 1
-        operations(world).change("alive", lambda now: replace(now, lease=world.clock.now() + 10))
+        operations(world).change("alive", lambda now: replace(now, seconds=10.0))
         assert operator.sweep(world.main) == 1
         assert operations(world).get("dead").attempt == attempt
     world.clock.time += SILENT + 1
-    operations(world).change("alive", lambda now: replace(now, lease=world.clock.now() + 10))
+    operations(world).change("alive", lambda now: replace(now, seconds=10.0))
     assert operator.sweep(world.main) == 1
     dead = operations(world).get("dead")
     assert (dead.state, dead.error_kind) == (OperationState.FAILED, "UnavailableError")
@@ -285,11 +286,43 @@ def test_the_sweep_begins_dead_operations_again_and_gives_up_after_some_times() 
     assert [attempt for _, name, attempt in starter.begun if name == "dead"] == [1, 2, 3, 4, 5]
 
 
+def test_a_process_that_does_not_stay_watches_until_it_knows() -> None:
+    world, starter = World(), Noted()
+    kinds = {"work": starter}
+    for name in ("dead", "alive", "waiting"):
+        Dispatcher(world.tables, kinds, clock=world.clock).start(world.main, "work", b"", name)
+    for name in ("dead", "alive"):
+        operations(world).change(name, lambda now: replace(now, owner="somebody", seconds=300.0))
+
+    def renew() -> None:
+        operations(world).change("alive", lambda now: now)
+
+    world.clock.on_sleep = renew
+    began = world.clock.time
+    assert sweep_and_watch(world.lake(), Dispatcher(world.tables, kinds, clock=world.clock)) == 2
+    assert 300.0 + SILENT <= world.clock.time - began < 300.0 + SILENT + 2 * LOOK
+    assert {name: operations(world).get(name).attempt for name in ("dead", "alive", "waiting")} == {
+        "dead": 2,
+        "alive": 1,
+        "waiting": 2,
+    }
+    for name in ("dead", "waiting"):
+        operations(world).change(name, lambda now: replace(now, state=OperationState.COMPLETED))
+    began = world.clock.time
+    assert sweep_and_watch(world.lake(), Dispatcher(world.tables, kinds, clock=world.clock)) == 0
+    assert world.clock.time - began <= LOOK, "a sign of life is enough"
+    operations(world).change("alive", lambda now: replace(now, state=OperationState.COMPLETED))
+    began = world.clock.time
+    assert sweep_and_watch(world.lake(), Dispatcher(world.tables, kinds, clock=world.clock)) == 0
+    assert world.clock.time == began
+
+
 def test_what_waits_for_its_first_worker_is_begun_again_and_given_up_only_after_hours() -> None:
     """Behind many others in a queue: nobody has died of it."""
     world, starter = World(), Noted()
     operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
     operator.start(world.main, "work", b"", "op")
+    assert operator.sweep(world.main) == 0
     for number in range(2, 3 * MAX_ATTEMPTS):
         world.clock.time += 900
         assert operator.sweep(world.main) == 1
@@ -311,7 +344,8 @@ def test_what_has_waited_for_long_is_tried_several_times_all_the_same() -> None:
     for _ in range(2 * MAX_ATTEMPTS):
         world.clock.time += 900
         operator.sweep(world.main)
-    operations(world).change("op", lambda now: replace(now, owner="the first", lease=world.clock.now() + 10))
+    operations(world).change("op", lambda now: replace(now, owner="the first", seconds=10.0))
+    assert operator.sweep(world.main) == 0
     before = len(starter.begun)
     while operations(world).get("op").state is OperationState.RUNNING:
         world.clock.time += 900
@@ -326,15 +360,16 @@ def test_who_serves_a_lake_ends_what_a_dead_process_began() -> None:
     ask = merge_ask(world.main)
     one_call = alone(world.main, ask)
     write_down(world, ask)
-    world.clock.time += SILENT + 1
     with runner(world) as operator:
+        assert operator.sweep(world.main) == 0
+        world.clock.time += SILENT + 1
         swept = Event()
 
         class Told(Operator):
             """Tells when it was asked."""
 
-            def sweep(self, repository: OpenRepository) -> int:
-                found = operator.sweep(repository)
+            def sweep(self, repository: OpenRepository, only: Collection[str] | None = None) -> int:
+                found = operator.sweep(repository, only)
                 swept.set()
                 return found
 

@@ -7,6 +7,7 @@ from threading import Event
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, PreconditionError
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
@@ -125,14 +126,23 @@ def test_the_same_id_is_the_same_operation() -> None:
     assert step.runs == 1
 
 
-def test_whoever_asks_takes_over_from_a_worker_that_died() -> None:
+@pytest.mark.parametrize("ahead", [-86_400.0, 0.0, 300.0, 86_400.0])
+@pytest.mark.parametrize("earlier_version", [False, True])
+def test_whoever_asks_takes_over_from_a_worker_that_died(ahead: float, *, earlier_version: bool) -> None:
     world, second = World(), Step("second")
     second.let_go.set()
-    died = Operation("id", "step", b"", OperationState.RUNNING, 0, 0, owner="gone", lease=world.clock.now() + LEASE)
+    now = world.clock.now() + ahead
+    died = Operation("id", "step", b"", OperationState.RUNNING, now, now, owner="gone", attempt=0)
+    died = replace(died, lease=now + LEASE) if earlier_version else replace(died, seconds=LEASE)
     operations(world).add(died)
     with runner(world, second) as one:
-        assert one.look(world.main, "id").owner == "gone"  # its claim holds
-        world.clock.time += LEASE
+        assert one.look(world.main, "id").owner == "gone"  # its claim may hold
+        world.clock.time += LEASE - 1
+        operations(world).change("id", lambda now: now)
+        assert one.look(world.main, "id").owner == "gone", "it was alive"
+        world.clock.time += LEASE - 1
+        assert one.look(world.main, "id").owner == "gone"
+        world.clock.time += 1
         assert one.look(world.main, "id").attempt == 1
         assert ended(world, "id").result == "second"
 

@@ -15,16 +15,19 @@ from graveler.errors import (
     RefNotFoundError,
 )
 from graveler.lake.clock import GRACE
+from graveler.lake.leases import LeaseWatch
 from graveler.model import ObjectEntry, RetentionRules
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.work import CancelledError
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.keeping import DAY
 from graveler.retention.runs import LEASE, Claim, Kind, Mode, Outcome, Plan, Runs, Tally
 from graveler.retention.sweeping import QUARANTINE
+from graveler.storage.tables import Key, Matches
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import Tree
-from tests.lake.support import DieAt, Died, World
+from tests.lake.support import DieAt, Died, OwnClock, World
 from tests.retention.support import AGE, check_live, collect, contents, keys, needed_objects, write
 from tests.support.instruments import CountingObjects
 
@@ -369,15 +372,51 @@ def test_runs_of_one_second_are_listed_in_their_order(world: World) -> None:
     assert names == sorted(names)
 
 
-def test_one_collector_at_a_time(world: World) -> None:
-    first = Claim(world.tables, world.main.repository.uid, world.clock)
+@pytest.mark.parametrize("ahead", [-DAY, 0.0, 300.0, DAY])
+def test_one_collector_at_a_time(world: World, ahead: float) -> None:
+    """A collector that gives signs of life keeps its turn, and one that died does for one lease, whatever its clock says."""
+    uid, clock = world.main.repository.uid, OwnClock(world.clock, ahead)
+    first = Claim(world.tables, uid, clock, LeaseWatch(clock))
+    world.clock.on_sleep = first.renew
+    slept = world.clock.slept
     with pytest.raises(BusyError, match="another collector"):
         collect(world)
-    world.clock.time += LEASE + 1
+    assert world.clock.slept - slept < LEASE / 2, "one sign of life is enough"
+    world.clock.on_sleep = None
+    slept = world.clock.slept
     collect(world)
-    Claim(world.tables, world.main.repository.uid, world.clock)
+    assert LEASE <= world.clock.slept - slept < LEASE + 10
+    slept = world.clock.slept
+    collect(world)
+    assert world.clock.slept - slept < 1, "the turn was given back"
     with pytest.raises(BusyError, match="another collector"):
-        first.renew()
+        first._put(Matches({"owner": first._owner}))
+
+
+def test_a_collector_that_waits_can_be_cancelled(world: World) -> None:
+    Claim(world.tables, world.main.repository.uid, world.clock, world.main.leases)
+
+    def cancel(phase: str, _done: int, _total: int) -> None:
+        assert phase == "waiting for another collector"
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        Garbage(world.repository()).run(cancel)
+
+
+def test_the_turn_that_an_earlier_version_took_is_watched_as_any_other(world: World) -> None:
+    key = Key(f"{world.main.repository.uid}/gc", b"turn")
+    until = int((world.clock.time + DAY) * 1000)
+    world.tables.put(key, {"owner": "somebody", "lease_ms": until})
+
+    def renew() -> None:
+        world.tables.put(key, {"owner": "somebody", "lease_ms": until + 30_000})
+
+    world.clock.on_sleep = renew
+    with pytest.raises(BusyError, match="another collector"):
+        collect(world)
+    world.clock.on_sleep = None
+    collect(world)
 
 
 def test_a_grace_shorter_than_that_of_the_writers_is_refused(world: World) -> None:
@@ -388,12 +427,21 @@ def test_a_grace_shorter_than_that_of_the_writers_is_refused(world: World) -> No
 def test_an_operation_longer_than_half_the_grace_stops_the_collector(world: World) -> None:
     operations = Operations(world.tables, world.main.repository.uid)
     now = world.clock.now()
-    running = Operation("op", "import", b"", OperationState.RUNNING, now, now, lease=now + GRACE)
+    running = Operation("op", "import", b"", OperationState.RUNNING, now, now, owner="somebody", seconds=20.0)
     operations.add(running)
     collect(world)
     world.clock.time += GRACE / 2 + 1
+
+    def renew() -> None:
+        operations.change("op", lambda now: now)
+
+    world.clock.on_sleep = renew
     with pytest.raises(PreconditionError, match="op \\(import\\) runs for"):
         collect(world)
+    world.clock.on_sleep = None
+    slept = world.clock.slept
+    collect(world)
+    assert world.clock.slept - slept >= 20.0, "its worker has died; that was watched"
 
 
 def test_a_damaged_tree_stops_the_collector(world: World) -> None:

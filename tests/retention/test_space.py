@@ -158,7 +158,8 @@ def test_our_own_files_and_those_of_others_are_counted_apart() -> None:
 
 def test_while_a_collector_is_at_work_nobody_counts() -> None:
     world = World()
-    Claim(world.tables, world.main.repository.uid, world.clock)
+    claim = Claim(world.tables, world.main.repository.uid, world.clock, world.main.leases)
+    world.clock.on_sleep = claim.renew
     with pytest.raises(BusyError, match="another collector"):
         survey(world)
 

@@ -18,8 +18,7 @@ from graveler.lake.lake import Lake
 from graveler.model import Repository
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.runner import Runner
-from graveler.operations.store import Operations
-from graveler.operations.sweeping import sweep as sweep_operations
+from graveler.operations.sweeping import sweep_and_watch
 from graveler.retention.operation import ALL_KINDS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
@@ -61,8 +60,9 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
                     done = {"operation": message.operation, "repository": message.repository}
                     work_on(function.lake, message, deadline)
             else:
-                begun = sweep_operations(function.lake, operator, go_on=lambda: time.time() < deadline)
-                done = {"operations": begun, "tokens": sweep(function.lake, deadline)}
+                cleaned = sweep(function.lake, deadline)
+                begun = sweep_and_watch(function.lake, operator, go_on=lambda: time.time() < deadline)
+                done = {"operations": begun, "tokens": cleaned}
         finally:
             function.telemetry.tell(function.traffic.take(), (time.perf_counter() - began) * 1000, done)
         return done
@@ -80,7 +80,6 @@ def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
         return
     runner = Runner(lake.tables, ALL_KINDS)
     try:
-        operations = Operations(lake.tables, repository.repository.uid)
         operation = runner.look(repository, message.operation)
         while not operation.is_finished:
             if time.time() >= deadline:
@@ -88,7 +87,7 @@ def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
                     f"operation {operation.id!r} has not ended in the time of one run; another one goes on"
                 )
             time.sleep(_LOOK_EVERY)
-            operation = operations.get(operation.id)
+            operation = runner.look(repository, operation.id)  # if its worker has died, this one takes it over
     finally:
         runner.close()
 

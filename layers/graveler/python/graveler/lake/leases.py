@@ -8,10 +8,16 @@ for the first time watches it for its whole length before it takes over.
 A lease only keeps two processes from doing the same work: no promise but C5 rests on it (docs/concurrency.md).
 """
 
+from collections.abc import Callable
 from threading import Lock
-from typing import Final
+from typing import Final, TypeVar
 
-from graveler.lake.clock import Clock
+from graveler.lake.clock import Backoff, Clock
+
+_LOOK: Final = 5.0
+"""Seconds between two looks at a lease that is waited for, at most."""
+
+T = TypeVar("T")
 
 _REMEMBERED: Final = 10_000
 """Leases that one process remembers. Beyond them it forgets those seen least lately, and watches them anew."""
@@ -50,3 +56,37 @@ class LeaseWatch:
         """The lease is over: nobody will ask for it again."""
         with self._lock:
             self._seen.pop(lease, None)
+
+
+class HeldError(Exception):
+    """The owner of a lease is at work: it gave a sign of life while it was watched. No caller of a verb sees it."""
+
+
+def wait_for(
+    watch: LeaseWatch,
+    clock: Clock,
+    lease: str,
+    seconds: float,
+    look: Callable[[], tuple[str, T] | None],
+    told: Callable[[], None] = lambda: None,
+) -> T | None:
+    """Wait until nobody holds a lease of this length, for one whose owner works for long: :class:`HeldError` as soon as the owner
+    gives a sign of life. ``look`` reads the beat, and what the caller wants to know, or None if nobody has the lease; what was
+    read last is the result. ``told`` is called before each pause, and may raise.
+
+    Takes no time if the lease is free, and the lease's length by this process's clock if its owner has died. One ``look`` every
+    few seconds.
+    """
+    backoff = Backoff(clock, longest=_LOOK, patience=2 * seconds)
+    first: str | None = None
+    while (found := look()) is not None:
+        beat, read = found
+        if first is not None and beat != first:
+            raise HeldError
+        first = beat
+        if not watch.is_held(lease, beat, seconds):
+            return read
+        told()
+        if not backoff.wait():
+            raise HeldError
+    return None

@@ -14,7 +14,11 @@ nobody expected. When it gives up, it calls :meth:`Machine.fail`.
 """
 
 import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
+from threading import Event, Lock, Thread
 from typing import Final
 
 from msgspec import Struct
@@ -36,8 +40,14 @@ from graveler.operations.parted import Steps, give_up
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, CancelledError, Report
 
-LEASE: Final = 1_200.0
-"""Seconds after the beginning of a step in which the operation counts as worked on: longer than a function may run."""
+LEASE: Final = 300.0
+"""Seconds after a sign of life in which an operation counts as worked on: longer than the state machine's pause before it repeats
+a step that broke down."""
+
+RENEWAL: Final = 60.0
+"""Seconds between two signs of life, while steps of an operation are worked on."""
+
+_REMEMBERED: Final = 100
 
 _LATER: Final = (BusyError, UnavailableError)
 
@@ -98,47 +108,48 @@ class Machine:
         self._lake = lake
         self._clock = clock or SystemClock()
         self._sizes = sizes
+        self._renewed = _Renewals(self._clock)
 
     def plan(self, task: Task) -> Planned:
         """Cut the work of a round. Cost: as :meth:`Steps.plan`, two table reads and one write."""
-        found = self._open(task)
         ended = Planned(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
-        if found is None:
-            return ended
-        repository, operation = found
-        try:
-            planned = Steps(repository, operation, self._sizes).plan(task.round)
-        except GravelerError as error:
-            self._settle(repository, operation, error)
-            return ended
+        with self._working(task) as found:
+            if found is None:
+                return ended
+            repository, operation = found
+            try:
+                planned = Steps(repository, operation, self._sizes).plan(task.round)
+            except GravelerError as error:
+                self._settle(repository, operation, error)
+                return ended
         return replace(ended, state=Next.PARTS, numbers=tuple(range(planned.parts)))
 
     def part(self, task: Task, number: int) -> PartDone:
-        """Work on a part. Cost: as :meth:`Steps.run_part`, two table reads, now and then one write."""
-        found = self._open(task)
-        if found is None:
-            return PartDone(Next.ENDED)
-        repository, operation = found
-        report = Watch(Operations(self._lake.tables, repository.repository.uid), operation, self._clock)
-        try:
-            done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
-        except GravelerError as error:
-            self._settle(repository, operation, error)
-            return PartDone(Next.ENDED)
+        """Work on a part. Cost: as :meth:`Steps.run_part`, two table reads, one write a minute for all who work on it."""
+        with self._working(task) as found:
+            if found is None:
+                return PartDone(Next.ENDED)
+            repository, operation = found
+            report = Watch(Operations(self._lake.tables, repository.repository.uid), operation, self._clock)
+            try:
+                done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
+            except GravelerError as error:
+                self._settle(repository, operation, error)
+                return PartDone(Next.ENDED)
         return PartDone(Next.PUBLISH, done.records)
 
     def publish(self, task: Task) -> Published:
         """Join the parts and publish. Cost: as :meth:`Steps.publish`, three table reads and two writes."""
-        found = self._open(task)
         ended = Published(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
-        if found is None:
-            return ended
-        repository, operation = found
-        try:
-            commit = Steps(repository, operation, self._sizes).publish(task.round)
-        except GravelerError as error:
-            self._settle(repository, operation, error)
-            return ended
+        with self._working(task) as found:
+            if found is None:
+                return ended
+            repository, operation = found
+            try:
+                commit = Steps(repository, operation, self._sizes).publish(task.round)
+            except GravelerError as error:
+                self._settle(repository, operation, error)
+                return ended
         if commit is None:
             return replace(ended, state=Next.PLAN, round=task.round + 1)
         self._finish(repository, operation, OperationState.COMPLETED, result=commit.id)
@@ -165,19 +176,54 @@ class Machine:
             return None
         operations = Operations(self._lake.tables, repository.repository.uid)
 
-        def claim(now: Operation) -> Operation | None:
-            time = self._clock.now()
-            if now.is_finished or now.attempt != task.attempt or now.lease > time + LEASE / 2:
-                return None
-            return replace(now, owner=f"machine-{task.attempt}", lease=time + LEASE, updated=time)
-
         try:
-            operation = operations.change(task.operation, claim)
+            operation = self._renew(operations, task)
         except NotFoundError:
             return None
         if operation.is_finished or operation.attempt != task.attempt:
             return None
         return repository, operation
+
+    def _renew(self, operations: Operations, task: Task) -> Operation:
+        """Claim the operation for a while, or give a sign of life if this process knows of none for some time. One table read,
+        now and then one write."""
+        owner = f"machine-{task.attempt}"
+
+        def claim(now: Operation) -> Operation | None:
+            if now.is_finished or now.attempt != task.attempt:
+                return None
+            if now.owner == owner and now.seconds == LEASE and not self._renewed.is_due(now):
+                return None
+            return replace(now, owner=owner, lease=0.0, seconds=LEASE, updated=self._clock.now())
+
+        renewed = operations.change(task.operation, claim)
+        self._renewed.saw(renewed)
+        return renewed
+
+    @contextmanager
+    def _working(self, task: Task) -> Iterator[tuple[OpenRepository, Operation] | None]:
+        """As :meth:`_open`; while the body works, a thread gives signs of life."""
+        found = self._open(task)
+        if found is None:
+            yield None
+            return
+        operations = Operations(self._lake.tables, found[0].repository.uid)
+        over = Event()
+
+        def renew() -> None:
+            while not over.wait(RENEWAL):
+                try:
+                    self._renew(operations, task)
+                except GravelerError as error:
+                    _log.warning("operation %s: no sign of life could be given: %s", task.operation, error)
+
+        thread = Thread(target=renew, name="graveler-claim", daemon=True)
+        thread.start()
+        try:
+            yield found
+        finally:
+            over.set()
+            thread.join()
 
     def _settle(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
         """Note an error that is for good; raise one that is not."""
@@ -216,6 +262,33 @@ class Machine:
         Operations(self._lake.tables, repository.repository.uid).change(operation.id, finish)
 
 
+class _Renewals:
+    """When this process saw operations change last: whoever works on one gives a sign of life for all."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._seen: OrderedDict[str, tuple[int, float]] = OrderedDict()
+
+    def saw(self, operation: Operation) -> None:
+        """It was read, or written, just now."""
+        with self._lock:
+            seen = self._seen.pop(operation.id, None)
+            if seen is None or seen[0] != operation.version:
+                seen = (operation.version, self._clock.monotonic())
+            self._seen[operation.id] = seen
+            while len(self._seen) > _REMEMBERED:
+                self._seen.popitem(last=False)
+
+    def is_due(self, operation: Operation) -> bool:
+        """Is there no sign of life of the last :data:`RENEWAL` seconds that this process knows of?"""
+        with self._lock:
+            seen = self._seen.get(operation.id)
+        if seen is None:
+            return True
+        return seen[0] == operation.version and self._clock.monotonic() - seen[1] >= RENEWAL
+
+
 class Watch(Report):
     """Sees, every few seconds while a part is worked on, whether somebody asked to cancel."""
 
@@ -225,11 +298,11 @@ class Watch(Report):
         self._operation = operation
         self._clock = clock
         self._every = every
-        self._next = clock.now() + every
+        self._next = clock.monotonic() + every
 
     def check(self) -> None:
         """:class:`CancelledError` if somebody asked to cancel. A table read every few seconds."""
-        now = self._clock.now()
+        now = self._clock.monotonic()
         if now >= self._next:
             self._next = now + self._every
             if self._operations.get(self._operation.id).state is OperationState.CANCELLED:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from graveler.errors import ForbiddenError, PreconditionError, UnavailableError
 from graveler.lake.clock import Clock, SystemClock
+from graveler.lake.leases import LeaseWatch
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED
@@ -18,7 +19,7 @@ MAX_ATTEMPTS: Final = 5
 """How often an operation is begun, before it is given up because its workers die."""
 
 SILENT: Final = 60.0
-"""Seconds without a sign, after a claim ran out or before the first one, from which on an operation is dead."""
+"""Seconds without a sign, after a claim ran out or before the first one, from which on an operation is dead to who sweeps."""
 
 LONGEST_WAIT: Final = 12 * 3600.0
 """Seconds for which an operation may wait, in a queue behind others, say, for somebody to begin for the first time."""
@@ -34,6 +35,7 @@ class Operator(ABC):
         self._tables = tables
         self._known = frozenset(kinds)
         self._clock = clock or SystemClock()
+        self._leases = LeaseWatch(self._clock)
 
     def start(
         self, repository: OpenRepository, kind: str, request: bytes, operation_id: str = "", *, branch: str = ""
@@ -92,13 +94,16 @@ class Operator(ABC):
             raise PreconditionError(f"operation {operation_id!r} has ended already: it {_ENDED[operation.state]}")
         return operation
 
-    def sweep(self, repository: OpenRepository) -> int:
+    def sweep(self, repository: OpenRepository, only: Collection[str] | None = None) -> int:
         """Find operations whose workers died: those that were begun often are marked as failed, others begin again, as do those
-        for which nobody has come. How many there were. One table read for each thousand operations; two and two writes for each
-        dead one."""
+        for which nobody has come. How many there were. A worker has died if an earlier sweep by this process found the same sign
+        of life, the claim's length and a minute ago. ``only``: of these IDs. One table read for each thousand operations; two and
+        two writes for each dead one."""
         dead = 0
         for operation in self._operations(repository).all():
-            if operation.is_finished or not self._is_dead(operation, SILENT):
+            if operation.is_finished or (only is not None and operation.id not in only):
+                continue
+            if not self._is_dead(repository, operation, SILENT):
                 continue
             dead += 1
             if self._waits(operation) and operation.attempt >= _UNSEEN:
@@ -108,6 +113,13 @@ class Operator(ABC):
             else:
                 self._begin_again(repository, operation, SILENT)
         return dead
+
+    def believed(self, repository: OpenRepository) -> dict[str, int]:
+        """Operations that have not ended and seem to be worked on, as far as this process knows, and the version of each. One
+        table read for each thousand."""
+        all_of_them = self._operations(repository).all()
+        alive = (one for one in all_of_them if not one.is_finished and one.kind in self._known)
+        return {one.id: one.version for one in alive if not self._is_dead(repository, one, SILENT)}
 
     @abstractmethod
     def close(self) -> None:
@@ -149,19 +161,21 @@ class Operator(ABC):
             )
         )
 
-    def _is_dead(self, operation: Operation, silent: float) -> bool:
-        now = self._clock.now()
-        return operation.kind in self._known and operation.lease <= now and operation.updated <= now - silent
+    def _is_dead(self, repository: OpenRepository, operation: Operation, silent: float) -> bool:
+        """Has nobody given a sign of life for so long, by this process's clock, as it was watched here?"""
+        held = self._operations(repository).is_held(operation, self._leases, silent)
+        return operation.kind in self._known and not held
 
     def _begin_again(self, repository: OpenRepository, operation: Operation, silent: float = 0.0) -> Operation:
         """Have a dead operation worked on by somebody new; of several who find it, by one."""
 
         def adopt(now: Operation) -> Operation | None:
-            if now.is_finished or not self._is_dead(now, silent):
+            if now.is_finished or not self._is_dead(repository, now, silent):
                 return None
             return self._claimed(replace(now, attempt=now.attempt + 1, objects=0, updated=self._clock.now()))
 
         adopted = self._operations(repository).change(operation.id, adopt)
+        self._is_dead(repository, adopted, silent)  # watched from now on
         if adopted.attempt == operation.attempt + 1 and adopted.version == operation.version + 1:
             self._begin(repository, adopted)
         return adopted
@@ -176,7 +190,7 @@ class Operator(ABC):
             why = f"nobody has begun to work on it in {LONGEST_WAIT / 3600:.0f} hours; see who should. Start it again"
 
         def fail(now: Operation) -> Operation | None:
-            if now.is_finished or now.attempt != operation.attempt or not self._is_dead(now, SILENT):
+            if now.is_finished or now.attempt != operation.attempt or not self._is_dead(repository, now, SILENT):
                 return None
             kind = UnavailableError.__name__
             return replace(now, state=OperationState.FAILED, error=why, error_kind=kind, updated=self._clock.now())

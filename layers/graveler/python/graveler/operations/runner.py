@@ -55,10 +55,11 @@ class Runner(Operator):
         self._closing = False
 
     def look(self, repository: OpenRepository, operation_id: str) -> Operation:
-        """How far an operation is. One table read. If its worker has died, this process takes it over: one write more.
+        """How far an operation is. One table read. If its worker has died, this process takes it over: one write more. It has
+        died if this process has seen the same sign of life for the claim's length; nobody waits here.
         :class:`NotFoundError`."""
         operation = super().look(repository, operation_id)
-        if operation.is_finished or not self._is_dead(operation, 0.0):
+        if operation.is_finished or not self._is_dead(repository, operation, 0.0):
             return operation
         return self._begin_again(repository, operation)
 
@@ -81,7 +82,7 @@ class Runner(Operator):
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _claimed(self, operation: Operation) -> Operation:
-        return replace(operation, owner=self._owner, lease=self._clock.now() + self._lease)
+        return replace(operation, owner=self._owner, lease=0.0, seconds=self._lease)
 
     def _begin(self, repository: OpenRepository, operation: Operation) -> None:
         self._work(repository, self._operations(repository), operation)
@@ -120,7 +121,7 @@ class Runner(Operator):
         except GivenUpError:
             ended.set()
             beats.join()
-            operations.change(operation.id, lambda now: replace(now, lease=0.0) if self._is_mine(now) else None)
+            operations.change(operation.id, lambda now: replace(now, seconds=0.0) if self._is_mine(now) else None)
         except GravelerError as failure:
             _log.warning("operation %s: how it ended could not be written down: %s", operation.id, failure)
         finally:
@@ -160,8 +161,7 @@ class Runner(Operator):
         def renew(now: Operation) -> Operation | None:
             if not self._is_mine(now):
                 return None
-            time = self._clock.now()
-            return replace(now, lease=time + self._lease, objects=report.objects, updated=time)
+            return replace(now, objects=report.objects, updated=self._clock.now())
 
         while not ended.wait(self._heartbeat):
             try:

@@ -7,6 +7,8 @@ from typing import Final
 import msgspec
 
 from graveler.errors import BusyError, CorruptError, NotFoundError
+from graveler.lake.clock import Clock
+from graveler.lake.leases import LeaseWatch, wait_for
 from graveler.model import RepositoryUID
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
 
@@ -14,6 +16,10 @@ KEEP: Final = 7 * 86_400
 """Seconds for which a finished operation can still be asked after."""
 
 _TRIES: Final = 16
+
+_RUNNER_LEASE: Final = 20.0
+_MACHINE_LEASE: Final = 1_200.0
+"""Seconds for which earlier versions claimed an operation each time."""
 
 
 class OperationState(str, Enum):
@@ -26,9 +32,11 @@ class OperationState(str, Enum):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One operation. ``request`` is what is asked for, as its kind encodes it; ``lease`` until when ``owner`` claims it,
-    ``created`` and ``updated`` are Unix seconds. ``objects`` counts progress; ``result`` is the ID of what was made (a commit, a
-    dump), ``error`` a sentence for a user, and ``error_kind`` the name of its class.
+    """One operation. ``request`` is what is asked for, as its kind encodes it; ``owner`` claims it for ``seconds`` after each
+    sign of life, which is a new ``version``, and with 0 nobody does (any more). ``lease`` is what earlier versions wrote instead:
+    until when the claim lasts, by the owner's clock. ``created`` and ``updated`` are Unix seconds. ``objects`` counts progress;
+    ``result`` is the ID of what was made (a commit, a dump), ``error`` a sentence for a user, and ``error_kind`` the name of its
+    class.
 
     ``branch`` is what it changes, if anything. ``asked`` names what is asked for, and ``request_id`` is what the client knows its
     request by, if it does; ``told``: somebody who waited has got the answer. Of one that works in parts, ``round`` is the current
@@ -58,6 +66,14 @@ class Operation(msgspec.Struct, frozen=True):
     parts: int = 0
     records: int = 0
     bytes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def claim(self) -> float:
+        """The length of the owner's lease in seconds; 0 if nobody claims it."""
+        if self.seconds or not self.lease:
+            return self.seconds
+        return _MACHINE_LEASE if self.owner.startswith("machine-") else _RUNNER_LEASE
 
     @property
     def is_finished(self) -> bool:
@@ -162,6 +178,24 @@ class Operations:
                 continue
             return changed
         raise BusyError(f"operation {operation_id!r} is being changed by too many at once; try again")
+
+    def is_held(self, operation: Operation, leases: LeaseWatch, silent: float = 0.0) -> bool:
+        """Whether its worker may still be at work, as far as this process knows, which has read it just now: it gave a sign of
+        life less than the claim's length and ``silent`` seconds ago, by this process's clock. No request."""
+        return leases.is_held(self._lease(operation), str(operation.version), operation.claim + silent)
+
+    def wait_for(self, operation: Operation, leases: LeaseWatch, clock: Clock, told: Callable[[], None]) -> None:
+        """Wait until it is over, or its worker has died: :class:`HeldError` as soon as that gives a sign of life. One table read
+        every few seconds."""
+
+        def look() -> tuple[str, None] | None:
+            now = self.get(operation.id)
+            return None if now.is_finished or not now.claim else (str(now.version), None)
+
+        wait_for(leases, clock, self._lease(operation), operation.claim, look, told)
+
+    def _lease(self, operation: Operation) -> str:
+        return f"{self._partition}/{operation.id}"
 
     def all(self) -> Iterator[Operation]:
         """All operations that can still be asked after, by ID. One table read for each thousand."""

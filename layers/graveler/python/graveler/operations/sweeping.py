@@ -13,6 +13,9 @@ from graveler.operations.operator import Operator
 EVERY: Final = 300.0
 """Seconds between two sweeps of a process that stays."""
 
+LOOK: Final = 10.0
+"""Seconds between two looks at operations that are watched."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +37,32 @@ def sweep(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda:
         if page.next_after is None:
             return found
         after = page.next_after
+
+
+def sweep_and_watch(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda: True) -> int:
+    """As :func:`sweep`, for a process that does not stay, and has seen no sign of life yet: it watches each operation that has
+    not ended until its worker gives one, or has died. Takes no time where all have ended; a minute at most where somebody is at
+    work; where nobody is, the claim's length and a minute more (six minutes). One table read for each repository with such
+    operations every :data:`LOOK` seconds."""
+    found = sweep(lake, operator, go_on=go_on)
+    watched: dict[str, dict[str, int]] = {}
+    after: str | None = ""
+    while after is not None:
+        page = lake.repositories(after=after)
+        watched |= {one.name: operator.believed(lake.repository(one.name)) for one in page.results if go_on()}
+        after = page.next_after
+    while (watched := {name: believed for name, believed in watched.items() if believed}) and go_on():
+        lake.clock.sleep(LOOK)
+        for name in watched:
+            try:
+                repository = lake.repository(name)
+                found += operator.sweep(repository, watched[name])
+                now = operator.believed(repository)
+            except GravelerError as error:  # as above
+                _log.warning("operations of repository %s could not be watched: %s", name, error)
+                now = {}
+            watched[name] = {one: seen for one, seen in watched[name].items() if now.get(one) == seen}
+    return found
 
 
 class Sweeper:

@@ -10,6 +10,7 @@ from graveler.errors import InvalidError, PreconditionError
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.collected import set_collected
 from graveler.lake.deadline import SKEW
+from graveler.lake.leases import LeaseWatch
 from graveler.lake.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
 from graveler.retention.abandoned import Abandoned
@@ -82,6 +83,7 @@ class Collector:
         *,
         writers_grace: float = GRACE,
         writers_skew: float = SKEW,
+        leases: LeaseWatch,
         progress: Progress = no_progress,
         engine: Engine | None = None,
     ) -> None:
@@ -99,6 +101,7 @@ class Collector:
         self._tables = tables
         self._objects = objects
         self._clock = clock
+        self._leases = leases
         self._progress = progress
         self._engine = engine or InProcess(clock, self._options.threads)
         self._abandoned = Abandoned(repository, tables, clock, self._options.grace)
@@ -131,7 +134,7 @@ class Collector:
         if self._options.parquet:
             check_possible()
         self._expect_own_namespace()
-        self._claim = Claim(self._tables, self._repository.uid, self._clock)
+        self._claim = Claim(self._tables, self._repository.uid, self._clock, self._leases, self._waiting)
         self._expiry = Expiry(self._repository, self._tables, self._clock, self._claim.renew)
         try:
             if mode is not Mode.DRY_RUN:
@@ -141,6 +144,9 @@ class Collector:
             return self._finish(self._make_plan(mode))
         finally:
             self._claim.release()
+
+    def _waiting(self) -> None:
+        self._progress("waiting for another collector", 0, 1)
 
     def _expect_own_namespace(self) -> None:
         """What lies in a namespace that is another one's is garbage to nobody here."""
@@ -169,7 +175,7 @@ class Collector:
             self._claim.renew,
             self._options.threads,
         )
-        reader.check_operations(began, OPERATION)
+        reader.check_operations(began, OPERATION, self._leases)
         self._progress("reading refs", 0, 1)
         roots = reader.read(horizon)
         with closing(roots.names):

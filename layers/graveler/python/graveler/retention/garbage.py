@@ -141,6 +141,7 @@ class Garbage:
             self._options,
             writers_grace=opened.grace,
             writers_skew=opened.skew,
+            leases=opened.leases,
             progress=progress,
             engine=self._engine,
         )

@@ -20,6 +20,7 @@ from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Clock
 from graveler.lake.dump.chunks import STAGED, StagedLine, dumps, get_manifest, read_chunks
 from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.lake.leases import HeldError, LeaseWatch
 from graveler.lake.traces import Traces
 from graveler.model import CommitID, Repository, Token
 from graveler.operations.store import Operations
@@ -147,16 +148,22 @@ class RootReader:
             )
         return Roots(branches, pinned, names, self.commits(), frozenset(self._hidden))
 
-    def check_operations(self, now: float, kind: str) -> None:
+    def check_operations(self, now: float, kind: str, leases: LeaseWatch) -> None:
         """:class:`PreconditionError` if an operation is at work for longer than half the grace: what it wrote first would not be
-        young any more. ``kind`` is not looked at. One table read for each thousand."""
-        for operation in Operations(self._tables, self._repository.uid).all():
-            running = not operation.is_finished and operation.lease > now and operation.kind != kind
-            if running and now - operation.created > self._grace / 2:
+        young any more. ``kind`` is not looked at. One table read for each thousand; of one that began so long ago and has not
+        ended, one every few seconds until its worker gives a sign of life, or its claim runs out."""
+        operations = Operations(self._tables, self._repository.uid)
+        for operation in operations.all():
+            ended = operation.is_finished or not operation.claim or operation.kind == kind
+            if ended or now - operation.created <= self._grace / 2:
+                continue
+            try:
+                operations.wait_for(operation, leases, self._clock, self._alive)
+            except HeldError:
                 raise PreconditionError(
                     f"operation {operation.id} ({operation.kind}) runs for {(now - operation.created) / 3600:.1f} hours, "
                     "longer than half the grace; nothing was collected. Wait for it or cancel it, or choose a longer grace"
-                )
+                ) from None
 
     def refs_now(self) -> tuple[dict[str, CommitID], dict[CommitID, str]]:
         """The branches, and the commits of tags, legal holds and operations, as they are now."""

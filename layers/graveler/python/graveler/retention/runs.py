@@ -13,7 +13,7 @@ One at a time: an item of the table (partition ``<repository uid>/gc``) names wh
 depends on it; two at once would only do the same work.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from secrets import token_hex
 from time import gmtime, strftime
@@ -24,15 +24,17 @@ from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, InvalidError, NotFoundError
 from graveler.lake.clock import Clock
+from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.model import CommitID, Page, RepositoryUID
 from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Key, Matches, Tables
+from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Item, Key, Matches, Tables
 
 FOLDER: Final = "_graveler/gc/runs"
 OPERATION: Final = "collect-garbage"
 """The kind of operation that collects; it does not wait for itself."""
 LEASE: Final = 120.0
-"""Seconds without a sign of life after which another collector may begin."""
+"""Seconds without a sign of life after which another collector may begin, by its own clock."""
+_RENEWALS: Final = 4
 CHUNK: Final = 5_000
 
 _DIGITS: Final = 18
@@ -154,22 +156,39 @@ class Summary(Struct, frozen=True):
 
 
 class Claim:
-    """The right to collect, for as long as it is renewed. Raises :class:`BusyError` when another collector has it."""
+    """The right to collect, for as long as it is renewed. :class:`BusyError` when another collector is at work.
 
-    def __init__(self, tables: Tables, uid: RepositoryUID, clock: Clock) -> None:
+    Where another one has the turn, its lease is watched: until it gives the turn back, or a sign of life (then it is at work), or
+    has given none for :data:`LEASE` seconds (then it has died). ``waiting`` is called meanwhile, and may raise. Two table
+    requests; one read more every few seconds of waiting.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        uid: RepositoryUID,
+        clock: Clock,
+        leases: LeaseWatch,
+        waiting: Callable[[], None] = lambda: None,
+    ) -> None:
         self._tables, self._clock = tables, clock
         self._key = Key(f"{uid}/gc", b"turn")
         self._owner = token_hex(8)
         self._renewed = 0.0
-        item = tables.get(self._key)
-        lease = 0 if item is None else item.get("lease_ms", 0)
-        if item is not None and isinstance(lease, int) and lease > clock.now() * 1000:
-            raise self._busy()
-        self._put(Absent() if item is None else Matches({"owner": item.get("owner")}))
+        try:
+            dead = wait_for(leases, clock, self._key.partition, LEASE, self._look, waiting)
+        except HeldError:
+            raise self._busy() from None
+        self._put(Absent() if dead is None else Matches({**dead}))
+
+    def _look(self) -> tuple[str, Item] | None:
+        item = self._tables.get(self._key)
+        # Earlier versions wrote until when they had it, by their own clock: a new time is a sign of life, too.
+        return None if item is None else (repr((item.get("owner"), item.get("beat", item.get("lease_ms")))), item)
 
     def renew(self) -> None:
         """A sign of life, if it is time for one. One table write now and then."""
-        if self._clock.now() - self._renewed > LEASE / 4:
+        if self._clock.monotonic() - self._renewed > LEASE / _RENEWALS:
             self._put(Matches({"owner": self._owner}))
 
     def release(self) -> None:
@@ -180,9 +199,9 @@ class Claim:
             return  # it ran out, and is another one's
 
     def _put(self, condition: Condition) -> None:
-        now = self._clock.now()
+        now = self._clock.monotonic()
         try:
-            self._tables.put(self._key, {"owner": self._owner, "lease_ms": int((now + LEASE) * 1000)}, condition)
+            self._tables.put(self._key, {"owner": self._owner, "beat": token_hex(8)}, condition)
         except ConditionFailedError as error:
             found = error.failures.get(0)
             if found is None or found.get("owner") != self._owner:  # else a first try, whose answer was lost
@@ -190,9 +209,7 @@ class Claim:
         self._renewed = now
 
     def _busy(self) -> BusyError:
-        return BusyError(
-            "another collector is at work on this repository; wait for it, or, if it died, for two minutes more"
-        )
+        return BusyError("another collector is at work on this repository; wait until it is done")
 
 
 class Runs:

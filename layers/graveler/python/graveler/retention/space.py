@@ -94,7 +94,13 @@ def space(repository: OpenRepository, progress: Progress = lambda _phase, _done,
     Cost: a table read for each thousand branches, tags, staged changes and commits, one for each ref's log; an object read for
     each metarange and range that no run has read before; a listing of the namespace. About 2 µs an object and row.
     """
-    claim = Claim(repository.tables, repository.repository.uid, repository.clock)
+    claim = Claim(
+        repository.tables,
+        repository.repository.uid,
+        repository.clock,
+        repository.leases,
+        lambda: progress("waiting for a collector", 0, 1),
+    )
     try:
         return _Survey(repository, claim, progress).make()
     finally:
