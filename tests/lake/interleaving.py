@@ -5,15 +5,16 @@ to the scheduler, which picks the next one by a seeded choice. Clients may be ki
 and find that time has passed and leases have run out. Everything follows from the seed.
 
 A :class:`History` notes what was asked and answered, when. It judges reads as a regular register: a read is wrong if its value
-was overwritten, by an acknowledged write, before the read began. A value never written is wrong too.
+was overwritten, by an acknowledged write, before the read began. A value never written is wrong too, and so is one whose write
+was refused before the read began.
 
 To add a verb: write an operation (a method of :class:`Client`) that notes its writes and reads in the history, and name it in
 :data:`OPERATIONS`.
 """
 
 from _thread import allocate_lock
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from random import seed as seed_global
@@ -22,6 +23,7 @@ from threading import Thread, current_thread
 from graveler.errors import (
     AlreadyExistsError,
     BusyError,
+    ForbiddenError,
     GravelerError,
     MergeConflictError,
     NoChangesError,
@@ -53,12 +55,14 @@ ASIDE = ("aside", "elsewhere")
 
 @dataclass
 class Write:
-    """One write of one key. ``value`` is None for a delete; ``end`` None until it is acknowledged."""
+    """One write of one key. ``value`` is None for a delete; ``end`` None until it is acknowledged, ``refused`` until it is
+    refused."""
 
     key: str
     value: int | None
     start: int
     end: int | None = None
+    refused: int | None = None
 
 
 @dataclass
@@ -75,7 +79,7 @@ class History:
         acknowledged = [w for w in mine if w.end is not None and w.end < began]
         if value is None and not acknowledged:
             return
-        candidates = [w for w in mine if w.value == value]
+        candidates = [w for w in mine if w.value == value and (w.refused is None or w.refused > began)]
         for write in candidates:
             if not any(write.end is not None and later.start > write.end for later in acknowledged):
                 return
@@ -116,6 +120,9 @@ class Scheduler:
         self.clients: list[Client] = []
         self.ticks = 0
         self.value = 0
+        self.aside_is: str | None = ASIDE[0]
+        """The name of the branch that changes it; None while nobody knows."""
+        self.renames = self.renaming = 0
         self._back = allocate_lock()
         self._back.acquire()
         self._stay = self.random.choice((0.0, 0.5, 0.8, 0.95))
@@ -252,11 +259,21 @@ class Client:
         self.scheduler.history.writes.append(write)
         return write
 
+    @contextmanager
+    def _refusable(self, write: Write) -> Iterator[None]:
+        """Notes that a write was refused, and so must have no effect."""
+        try:
+            yield
+        except (ForbiddenError, NotFoundError):
+            write.refused = self.scheduler.tick()
+            raise
+
     def put(self, _: str) -> None:
         value = self.scheduler.fresh()
         key = self._key()
         write = self._note(key, value)
-        self.repository.link("main", entry(key, value))
+        with self._refusable(write):
+            self.repository.link("main", entry(key, value))
         write.end = self.scheduler.tick()
 
     def create(self, _: str) -> None:
@@ -285,7 +302,8 @@ class Client:
     def delete(self, _: str) -> None:
         key = self._key()
         write = self._note(key, None)
-        self.repository.delete("main", [key])
+        with self._refusable(write):
+            self.repository.delete("main", [key])
         write.end = self.scheduler.tick()
 
     def read(self, _: str) -> None:
@@ -485,12 +503,24 @@ class Client:
         self._judge(elsewhere.repository(NAME), "main", began)
 
     def put_aside(self, _: str) -> None:
-        """Write to the branch that changes its name."""
-        value = self.scheduler.fresh()
-        write = Write("a", value, self.scheduler.tick())
-        self.scheduler.aside.writes.append(write)
-        self.repository.link(self.scheduler.random.choice(ASIDE), entry("a", value))
-        write.end = self.scheduler.tick()
+        """Write to the branch that changes its name. Where it has another name, the write has no effect, whatever comes of it."""
+        scheduler = self.scheduler
+        name = scheduler.random.choice(ASIDE)
+        value = scheduler.fresh()
+        write = Write("a", value, scheduler.tick())
+        scheduler.aside.writes.append(write)
+        elsewhere, renames = scheduler.aside_is not in (None, name), scheduler.renames
+        try:
+            with self._refusable(write):
+                if scheduler.random.random() < 0.3:
+                    others = [entry(f"beside/{number}", value) for number in range(3)]
+                    self.repository.link_many(name, [entry("a", value), *others])
+                else:
+                    self.repository.link(name, entry("a", value))
+        finally:
+            if elsewhere and renames == scheduler.renames:
+                write.refused = write.start
+        write.end = scheduler.tick()
 
     def commit_aside(self, message: str) -> None:
         self.repository.commit(self.scheduler.random.choice(ASIDE), message)
@@ -502,9 +532,18 @@ class Client:
         )
 
     def rename(self, _: str) -> None:
-        old, new = self.scheduler.random.sample(ASIDE, 2)
-        with suppress(AlreadyExistsError):
-            self.repository.rename_branch(old, new)
+        scheduler = self.scheduler
+        old, new = scheduler.random.sample(ASIDE, 2)
+        scheduler.aside_is = None
+        scheduler.renames = renames = scheduler.renames + 1
+        scheduler.renaming += 1
+        try:
+            with suppress(AlreadyExistsError):
+                self.repository.rename_branch(old, new)
+                if renames == scheduler.renames and scheduler.renaming == 1:
+                    scheduler.aside_is = new
+        finally:
+            scheduler.renaming -= 1
 
     def merge(self, message: str) -> None:
         value = self.scheduler.fresh()

@@ -5,18 +5,21 @@ it.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from msgspec import structs
 
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
+from graveler.lake.branches import Branches
 from graveler.lake.clean_heads import CleanHeads, Staging
 from graveler.lake.deadline import Deadline
 from graveler.lake.in_parts.files import PartFiles, Plan
+from graveler.lake.rename import Renamer
 from graveler.lake.reset import Resetter
 from graveler.lake.stage import Stager
+from graveler.lake.withdraw import Withdrawer
 from graveler.model import CommitID, Token
 from graveler.staging import cleanup
 from graveler.staging.changes import StagedChanges, StagedRecord
@@ -144,6 +147,33 @@ def resetting_sealed_tokens_with_what_they_hold_of_others(patch: pytest.MonkeyPa
     patch.setattr(Resetter, "_bring_back", careless)
 
 
+def renaming_a_branch_that_still_acknowledges(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Branches, "_await_rename", lambda _, state, __: state)
+
+
+def renaming_with_the_tokens_of_the_old_name(patch: pytest.MonkeyPatch) -> None:
+    def stage_nothing(*_: object) -> Iterator[int]:
+        yield from ()
+
+    def keeping(self: Refs, state: BranchState, event: Event) -> list[Write]:
+        return create(self, structs.replace(state, sealed=kept[state.open]) if state.open in kept else state, event)
+
+    def closing(self: Renamer, closed: BranchState) -> BranchState:
+        assert closed.renaming is not None
+        kept[closed.renaming.into] = (*closed.sealed, closed.open)
+        return closed
+
+    create, kept = Refs.create_branch_writes, dict[Token, tuple[Token, ...]]()
+    patch.setattr(StagedChanges, "stage_again", stage_nothing)
+    patch.setattr(Renamer, "_stage_again", closing)
+    patch.setattr(Refs, "create_branch_writes", keeping)
+    patch.setattr(Branches, "drop_token_writes", lambda *_, **__: [])
+
+
+def refusing_without_taking_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Withdrawer, "withdraw", lambda *_: True)
+
+
 MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     without_check_after_put,
     taking_late_items_back,
@@ -154,6 +184,9 @@ MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     publishing_whatever_the_head_is,
     creating_whatever_the_branch_is,
     resetting_sealed_tokens_with_what_they_hold_of_others,
+    renaming_a_branch_that_still_acknowledges,
+    renaming_with_the_tokens_of_the_old_name,
+    refusing_without_taking_back,
 ]
 
 
@@ -188,12 +221,14 @@ class AnyCommit(str):
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.__name__ for m in MUTATIONS])
 def test_the_search_finds_a_bad_history(mutation: Callable[[pytest.MonkeyPatch], None]) -> None:
+    of_renames = "renaming" in mutation.__name__ or mutation is refusing_without_taking_back
+    casts = [cast for cast in CASTS if not of_renames or "renamer" in cast]
     with pytest.MonkeyPatch.context() as patch:
         mutation(patch)
         with pytest.raises(AssertionError, match=r"^seed"):
-            explore_many()
+            explore_many(casts)
 
 
-def explore_many() -> None:
+def explore_many(casts: Sequence[tuple[str, ...]]) -> None:
     for seed in range(5000):
-        explore(seed)
+        explore(seed, casts)

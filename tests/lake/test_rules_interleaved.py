@@ -7,6 +7,7 @@ import pytest
 
 from graveler.errors import ForbiddenError
 from graveler.lake.settings import SettingsKeeper
+from graveler.lake.withdraw import Withdrawer
 from tests.lake.interleaving import Client, Scheduler, final_problems
 
 SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "480")) // 4
@@ -63,6 +64,22 @@ def explore(seed: int) -> None:
 def test_no_schedule_loses_a_write_to_a_rule(chunk: int) -> None:
     for number in range(chunk, SCHEDULES, 4):
         explore(number)
+
+
+@pytest.mark.parametrize(
+    ("method", "careless"),
+    [("withdraw", lambda *_: True), ("_had_no_effect", lambda *_: True)],
+    ids=["told without a look", "told of sealed tokens too"],
+)
+def test_the_search_finds_a_refused_write_that_has_an_effect(method: str, careless: object) -> None:
+    def explore_many() -> None:
+        for seed in range(3000):
+            explore(seed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Withdrawer, method, careless)
+        with pytest.raises(AssertionError, match=r"^seed"):
+            explore_many()
 
 
 def test_the_search_finds_that_a_sealed_token_is_looked_at_before_it_is_dropped() -> None:
