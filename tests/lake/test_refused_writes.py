@@ -213,6 +213,23 @@ def test_a_commit_that_may_have_read_the_put_makes_the_refusal_an_open_question(
         writer.link("work", entry("a", NEW))
 
 
+def test_a_put_is_not_taken_back_once_a_commit_may_have_read_it() -> None:
+    """A commit seals and reads between the refusal and its transaction: the item must stay as the commit has it."""
+    world, _ = scene()
+    later = Later(lambda: Before("tables.transact", act=commit_by_force))
+    writer = world.repository(later)
+    writer.link("work", entry("b", OLD))
+
+    def commit_by_force() -> None:
+        assert died(lambda: world.repository(DieAt("objects.put")).commit("work", "dies", force=True))
+
+    world.repository().set_read_only(True)
+    later.begin()
+    with pytest.raises(AnswerLostError):
+        writer.link("work", entry("a", NEW))
+    assert sizes(world.main, "work") == {"a": NEW, "b": OLD}
+
+
 def test_a_put_that_no_commit_took_is_refused_as_such() -> None:
     """Somebody has committed since: the put lies under a token that nobody reads any more."""
     world, writer = scene()
