@@ -288,6 +288,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
+        "temporary files of a living process are not swept: it holds their lock",
+        "temporary.py",
+        "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)\n                remove(path, status)",
+        "remove(path, status)",
+        "test_temporary.py::test_what_a_killed_process_left_goes_at_the_next_start_and_a_living_ones_stays[folder]",
+    ),
+    Mutation(
+        "C5",
+        "who was swept between making and locking begins again",
+        "temporary.py",
+        "return os.path.samestat(os.fstat(descriptor), os.lstat(path))",
+        "return True",
+        "test_temporary.py::test_who_is_swept_before_it_could_lock_begins_again[folder]",
+    ),
+    Mutation(
+        "C5",
         "who deletes a transaction's branch removes its lease with it",
         "lake/branches.py",
         "                writes.append(self._owners.gone_write(name))\n            try:",

@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 from shutil import copyfileobj
 from tempfile import NamedTemporaryFile
 from typing import BinaryIO, Final
 
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.temporary import file_beside, own_folder
 
 _IN_MEMORY: Final = 8 << 20
 
@@ -59,7 +59,7 @@ def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
     if len(beginning) < _IN_MEMORY:
         yield beginning
         return
-    with NamedTemporaryFile(prefix="graveler-") as spilled:
+    with NamedTemporaryFile(dir=own_folder(), prefix="stdin-") as spilled:
         spilled.write(beginning)
         copyfileobj(stream, spilled)
         spilled.flush()
@@ -67,22 +67,20 @@ def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
 
 
 def write_file(target: Path, pieces: Iterable[bytes]) -> int:
-    """Write a file under a temporary name beside ``target`` and rename it when it is complete. Returns its size.
+    """Write a file under a temporary name beside ``target`` and rename it when it is complete. Returns its size. What
+    killed processes left in the folder under such names goes.
 
     :class:`UnavailableError` if the file system refuses; whatever goes wrong, an older file stays as it was.
     """
-    temporary = target.parent / f".graveler-{token_hex(8)}"
     size = 0
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("xb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                    size += len(piece)
+        with file_beside(target) as (file, temporary):
+            for piece in pieces:
+                file.write(piece)
+                size += len(piece)
+            file.close()
             temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise refused("write", target, error) from None
     return size

@@ -16,6 +16,7 @@ from graveler.lake.importing.sent_listing import SENT_OPTIONS, addresses
 from graveler.lake.repository import OpenRepository
 from graveler.operations.work import Report
 from graveler.storage.plain_addresses import is_plain
+from graveler.temporary import own_folder
 
 KIND: Final = "import-listing"
 
@@ -41,7 +42,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
     the sources."""
     asked = msgspec.json.decode(request, type=ImportListingRequest)
     key = asked.address.removeprefix(f"{repository.repository.namespace}/")
-    with TemporaryDirectory(prefix="graveler-listing-") as folder:
+    with TemporaryDirectory(dir=own_folder(), prefix="listing-") as folder:
         listing = Path(folder) / "listing"
         with listing.open("wb") as file:
             for piece in repository.namespace.stream(key):

@@ -24,6 +24,7 @@ from graveler.remote.errors import UNKNOWN_OUTCOME, refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import RemoteSettings
+from graveler.temporary import own_folder
 from graveler.verbs import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -403,7 +404,7 @@ class RemoteRepository(RemoteSettings):
 
         options = options or ListingOptions()
         namespace = self._connection.get(self._base, answers.Repository).storage_namespace
-        with TemporaryDirectory(prefix="graveler-listing-") as folder:
+        with TemporaryDirectory(dir=own_folder(), prefix="listing-") as folder:
             file = Path(folder) / "listing"
             write_listing(listing, namespace, options, file, progress)
             address = self._transfers.send(branch, _LISTING, file, force=force)

@@ -11,6 +11,7 @@ from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
+from graveler.temporary import own_folder
 
 ReadMode: TypeAlias = Literal["r", "rt", "rb"]
 WriteMode: TypeAlias = Literal["w", "wt", "wb", "x", "xt", "xb"]
@@ -171,7 +172,7 @@ class WriteableObject(StoredObject):
             raise AlreadyExistsError("object", self._path)
         writer = ObjectWriter(
             self._path,
-            NamedTemporaryFile(prefix="graveler-"),  # noqa: SIM115 - the writer closes it
+            NamedTemporaryFile(dir=own_folder(), prefix="object-"),  # noqa: SIM115 - the writer closes it
             lambda file: self._upload(file, mode, content_type, metadata),
         )
         return writer if binary else TextObjectWriter(writer, encoding or "utf-8", errors, newline)

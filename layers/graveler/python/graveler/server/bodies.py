@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -18,6 +18,10 @@ from graveler.server.answers import RequestError
 from graveler.server.requests import Message, Receive, Request
 from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
+from graveler.temporary import own_folder
+
+if TYPE_CHECKING:
+    from tempfile import _TemporaryFileWrapper
 
 PIECE: Final = 256 << 10
 """Bytes that are collected before a thread writes them."""
@@ -127,6 +131,10 @@ def _limit(request: Request, settings: ServerSettings) -> int:
 
 
 @asynccontextmanager
+def _new_file() -> "_TemporaryFileWrapper[bytes]":
+    return NamedTemporaryFile(dir=own_folder(), prefix="body-")
+
+
 async def read_body(
     request: Request, receive: Receive, settings: ServerSettings, disk: Threads, before_file: Callable[[], None]
 ) -> AsyncIterator[Body]:
@@ -144,7 +152,7 @@ async def read_body(
         yield Body(b"".join(begun))
         return
     await disk.run(before_file)
-    file = await disk.run(NamedTemporaryFile, "w+b", prefix="graveler-body-")
+    file = await disk.run(_new_file)
 
     def write(piece: bytes) -> None:
         file.write(piece)

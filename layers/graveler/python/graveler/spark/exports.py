@@ -51,6 +51,7 @@ from graveler.spark.slices import KeyRange, TwoSlices, pairs
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_object_key
 from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.temporary import own_folder
 from graveler.tree.diff import diff
 from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree
@@ -372,7 +373,7 @@ def _copy(work: _Work, entry: ObjectEntry) -> None:
     """Copy an object's bytes, checked. :class:`CorruptError` if they are not what the commit noted; then nothing is written."""
     objects, key = work.source(entry.address)
     digest, size = md5(usedforsecurity=False), 0
-    with NamedTemporaryFile(prefix="graveler-export-") as file:
+    with NamedTemporaryFile(dir=own_folder(), prefix="export-") as file:
         pieces = []
         for piece in objects.stream(key):
             digest.update(piece)

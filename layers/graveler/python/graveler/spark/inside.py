@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError, UnavailableError
 from graveler.spark.failures import spark_errors
+from graveler.temporary import own_folder
 
 _FILES: Final = "org.apache.spark.sql.execution.datasources"
 _STREAMS: Final = "org.apache.spark.sql.execution.streaming"
@@ -68,7 +69,7 @@ def write_files(
     """
     engine = _Engine(frame.sparkSession)
     said = _texts(options)
-    with TemporaryDirectory(prefix="graveler-") as manifest, spark_errors(f"writing {file_format}"):
+    with TemporaryDirectory(dir=own_folder(), prefix="manifest-") as manifest, spark_errors(f"writing {file_format}"):
         writer = engine.file_format(file_format, said)
         query = frame._jdf.queryExecution()
         output = query.analyzed().output()
@@ -247,7 +248,7 @@ class _Engine:
 
     def statuses(self, files: Sequence[FoundFile]) -> Any:
         """What Hadoop says of files, made of what the lake says of them: all at once, by the log of a stream."""
-        with TemporaryDirectory(prefix="graveler-") as folder:
+        with TemporaryDirectory(dir=own_folder(), prefix="files-") as folder:
             log = Path(folder) / "_spark_metadata"
             log.mkdir()
             lines = [json.dumps(_status(file)) for file in files]

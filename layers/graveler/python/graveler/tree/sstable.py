@@ -78,19 +78,21 @@ def _options() -> "Options":
 def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: Path) -> bytes:
     """The bytes of a table of these records, which must be in ascending order. ``scratch`` is a folder that RocksDB may write to
     meanwhile, best in memory; :class:`graveler.errors.UnavailableError` if it cannot. 0.4 µs a record."""
-    from tempfile import TemporaryDirectory  # who only reads needs neither of the two
+    from rocksdict import SstFileWriter  # who only reads needs neither of the two
 
-    from rocksdict import SstFileWriter
+    from graveler.temporary import own_path
 
     try:
-        with TemporaryDirectory(dir=scratch, prefix="graveler-") as folder:
-            path = f"{folder}/table"
+        path = own_path(scratch)
+        try:
             writer = SstFileWriter(_options())
-            writer.open(path)
+            writer.open(str(path))
             # A loop, without a step of the interpreter for each record.
             deque(map(writer.__setitem__, keys, packed), maxlen=0)
             writer.finish()
-            return Path(path).read_bytes()
+            return path.read_bytes()
+        finally:
+            path.unlink(missing_ok=True)
     except Exception as error:
         # RocksDB's own errors are plain ones.
         if isinstance(error, OSError) or (type(error) is Exception and str(error).startswith("IO error")):

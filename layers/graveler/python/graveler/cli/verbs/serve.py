@@ -15,6 +15,7 @@ from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.place import AwsLake, FolderLake, LakePlace, create_at, open_at
 from graveler.places import KEY_ID, SECRET, lake_in
+from graveler.temporary import own_folder
 
 if TYPE_CHECKING:
     from graveler.access.keys import KeyWithSecret
@@ -128,7 +129,7 @@ def serve(
     with open_at(place, create_table=create_table) as opened:
         key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin")
     shown = None if given[0] else key
-    with listening_port(host, port) as chosen, TemporaryDirectory(prefix="graveler-serve-") as metrics:
+    with listening_port(host, port) as chosen, TemporaryDirectory(dir=own_folder(), prefix="serve-") as metrics:
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         settings = ServerSettings(
             lake=place,

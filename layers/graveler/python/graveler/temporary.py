@@ -1,0 +1,205 @@
+"""Temporary files that nobody has to clean up by hand: what a killed process left, the next one removes.
+
+A process keeps its temporary files in a folder of its own, ``graveler-<user id>-<16 hex digits>``, in memory or in the system's
+temporary folder, and holds a lock on that folder (flock) as long as it lives. The kernel gives the lock back when the process
+ends, however it ends. So a folder whose lock can be had is nobody's, also where processes have other process IDs (containers) or
+IDs are used again. A process that makes its folder first removes such folders of the same user, once for each place. It touches
+nothing of another user, follows no symbolic links, and where the file system has no locks it removes nothing.
+
+Files that get their final name when they are complete lie beside it meanwhile, as ``.graveler-<user id>-<16 hex digits>``, each
+with a lock of its own.
+"""
+
+import atexit
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import BinaryIO, Final, NamedTuple
+
+_DIGITS: Final = 16
+_HEX: Final = frozenset("0123456789abcdef")
+_TRIES: Final = 100
+_REMEMBERED: Final = 10_000
+"""Folders that a process remembers to have looked through."""
+
+
+class _Own(NamedTuple):
+    """A folder of this process, and the descriptor that holds its lock."""
+
+    path: Path
+    descriptor: int
+
+
+class _Mine:
+    """What this process has: folders by the place that they are in, and places beside whose files it has looked."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.folders: dict[str, _Own] = {}
+        self.swept: set[str] = set()
+
+
+_mine: Final = _Mine()
+_numbers: Final = count()
+
+
+def own_folder(parent: Path | None = None) -> Path:
+    """The folder for temporary files of this process in ``parent``, by default the system's folder for such. It goes when the
+    process ends; what is in it should go earlier.
+
+    The first time in a place, folders that killed processes of the same user left there are removed: one listing of ``parent``.
+    Later one look whether the folder is still there. ``OSError`` if it cannot be made.
+    """
+    if parent is None:
+        from tempfile import gettempdir  # costs some ms to import, and not everybody needs it
+
+        parent = Path(gettempdir())
+    place = str(parent)
+    with _mine.lock:
+        own = _mine.folders.get(place)
+        if own is not None:
+            if own.path.is_dir():
+                return own.path
+            del _mine.folders[place]  # somebody cleaned up; it is made anew
+            os.close(own.descriptor)
+        else:
+            _sweep(place, f"graveler-{os.geteuid()}-", _remove_folder)
+        if not _mine.folders:
+            atexit.register(_remove_all)
+        own = _mine.folders[place] = _made(place)
+        return own.path
+
+
+def own_path(parent: Path | None = None) -> Path:
+    """A path in :func:`own_folder` that nobody has used. Who makes a file there removes it."""
+    return own_folder(parent) / str(next(_numbers))
+
+
+@contextmanager
+def file_beside(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """A new file under a temporary name in the folder of ``target``, and its path. Whoever has written and closed the file
+    renames it to ``target``; otherwise it goes when the block ends.
+
+    The first time in a folder, such files that killed processes of the same user left there are removed: one listing of the
+    folder. ``OSError`` if the file cannot be made.
+    """
+    folder = str(target.parent)
+    prefix = f".graveler-{os.geteuid()}-"
+    with _mine.lock:
+        known = folder in _mine.swept
+        if len(_mine.swept) >= _REMEMBERED:
+            _mine.swept.clear()
+        _mine.swept.add(folder)
+    if not known:
+        _sweep(folder, prefix, _remove_file)
+    for _ in range(_TRIES):
+        path = target.parent / (prefix + os.urandom(_DIGITS // 2).hex())
+        with path.open("xb") as file:
+            # Holds the lock until the file has its name, while closing the file itself tells of errors.
+            descriptor = os.dup(file.fileno())
+            try:
+                if not _is_locked_by_us(descriptor, path):
+                    continue
+                try:
+                    yield file, path
+                finally:
+                    path.unlink(missing_ok=True)
+                return
+            finally:
+                os.close(descriptor)
+    raise FileNotFoundError(f"others keep removing new files in {folder!r}")
+
+
+def _made(place: str) -> _Own:
+    for _ in range(_TRIES):
+        path = Path(place, f"graveler-{os.geteuid()}-{os.urandom(_DIGITS // 2).hex()}")
+        path.mkdir(0o700)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # as below
+        if _is_locked_by_us(descriptor, path):
+            return _Own(path, descriptor)
+        os.close(descriptor)
+    raise FileNotFoundError(f"others keep removing new folders in {place!r}")
+
+
+def _is_locked_by_us(descriptor: int, path: Path) -> bool:
+    """Lock a new file or folder. False if somebody took it for one of a killed process before it was locked, and removes it."""
+    with suppress(OSError):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    # Without locks in this file system nobody removes it.
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _sweep(place: str, prefix: str, remove: Callable[[str, os.stat_result], None]) -> None:
+    """Remove what killed processes of this user left in a folder under names of ours. What cannot be removed stays."""
+    try:
+        with os.scandir(place) as entries:
+            found = [entry.path for entry in entries if _is_ours(entry.name, prefix)]
+    except OSError:
+        return  # who makes something there is told why that cannot be
+    for path in found:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue  # gone, or a symbolic link, or not ours to open
+        try:
+            status = os.fstat(descriptor)
+            if status.st_uid == os.geteuid():
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(path, status)
+        except OSError:
+            continue  # its process lives, or there are no locks here
+        finally:
+            os.close(descriptor)
+
+
+def _is_ours(name: str, prefix: str) -> bool:
+    digits = name.removeprefix(prefix)
+    return digits != name and len(digits) == _DIGITS and _HEX.issuperset(digits)
+
+
+def _remove_folder(path: str, status: os.stat_result) -> None:
+    from shutil import rmtree
+
+    if stat.S_ISDIR(status.st_mode):
+        rmtree(path, ignore_errors=True)
+
+
+def _remove_file(path: str, status: os.stat_result) -> None:
+    if stat.S_ISREG(status.st_mode):
+        Path(path).unlink()
+
+
+def _remove_all() -> None:
+    from shutil import rmtree
+
+    with _mine.lock:
+        for own in _mine.folders.values():
+            rmtree(own.path, ignore_errors=True)
+            os.close(own.descriptor)
+        _mine.folders.clear()
+
+
+def _begin_anew() -> None:
+    """In a forked child: the folders are its parent's, and the child must not keep them locked when the parent is killed."""
+    _mine.lock = Lock()
+    for own in _mine.folders.values():
+        os.close(own.descriptor)
+    _mine.folders.clear()
+    _mine.swept.clear()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
