@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, NotFoundError, PreconditionError
+from graveler.history.owners import Owners
 from graveler.ingest.ledger import Ledger
 from graveler.ingest.rules import PARTITION as INGEST_RULES
 from graveler.ingest.rules import Overwrites, RuleStore
@@ -112,7 +113,9 @@ def test_what_never_expires_goes_also_where_nobody_can_ask_for_it() -> None:
     rule = shore.add(replace(RULE, overwrites=Overwrites.REFUSE))
     shore.ingester().process([shore.bucket.put(f"in/{number}") for number in range(20)])
     lake, repository = shore.lake(), shore.repository().repository
-    seen = Ledger(repository.uid, rule.id).partitions()
+    shore.repository().create_branch("tx-1", "main", hidden=True, owner="a transaction")
+    seen = [*Ledger(repository.uid, rule.id).partitions(), Owners(shore.tables, repository.uid).partition]
+    assert shore.tables.query(seen[-1]).items
     assert any(shore.tables.query(partition).items for partition in seen)
     lake.delete_repository(repository.name)
     shore.clock.time += AGE
