@@ -212,6 +212,17 @@ def test_a_branch_that_its_user_renamed_is_no_transaction_any_more(world: World)
         world.main.renew_branch(HIDDEN, OWNER)
 
 
+def test_a_transaction_whose_renaming_died_as_well_goes(world: World) -> None:
+    begin(world)
+    client = world.repository(DieAt("tables.transact", 2))
+    with pytest.raises(Died):
+        client.rename_branch(HIDDEN, "rescued")
+    assert collect(world).transactions == 1
+    assert names(world.main) == ["main"]
+    assert leases(world) == []
+    check_live(world)
+
+
 def test_a_lease_without_its_branch_goes_alone(world: World) -> None:
     """A process of an older version has deleted the branch, and knew of no lease."""
     owners = Owners(world.tables, world.main.repository.uid)

@@ -158,8 +158,13 @@ class Branches:
     def end(self, lease: BranchLease) -> bool:
         """Remove the branch of a transaction whose owner is gone, on condition that neither the branch nor the lease has changed
         since they were read; False if one has. A lease without a hidden branch goes alone, and does not count. One table read,
-        one transaction (promise C5)."""
+        one transaction (promise C5). Waits for a rename, whose user wants to keep the branch."""
         state = self._refs.branch(lease.branch)
+        if state is not None and state.renaming is not None:
+            try:
+                state = self._await_rename(state, Intent(direct=False, force=True))
+            except BusyError:
+                return False  # the next run looks again
         owned = state is not None and state.hidden
         event = self.event("end transaction", "garbage collection")
         writes = self._delete_writes(state, event) if state is not None and state.hidden else []

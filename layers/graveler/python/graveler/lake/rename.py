@@ -153,7 +153,7 @@ class Renamer:
         for token in tokens:
             kept += self._branches.drop_token_writes(token, TokenState.RENAMED, operation, into=into)
         if closed.hidden:  # a transaction's branch under another name is its user's
-            kept.append(self._owners.gone_write(closed.name))
+            kept += [self._owners.gone_write(name) for name in (closed.name, new)]
         here = self._branches.here_check(force=force)
         try:
             self._branches.change(closed.name, [*created, here, *removed, *kept], event)

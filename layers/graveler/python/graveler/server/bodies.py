@@ -130,11 +130,11 @@ def _limit(request: Request, settings: ServerSettings) -> int:
     return settings.max_json_bytes if kind == "application/json" else settings.max_upload_bytes
 
 
-@asynccontextmanager
 def _new_file() -> "_TemporaryFileWrapper[bytes]":
     return NamedTemporaryFile(dir=own_folder(), prefix="body-")
 
 
+@asynccontextmanager
 async def read_body(
     request: Request, receive: Receive, settings: ServerSettings, disk: Threads, before_file: Callable[[], None]
 ) -> AsyncIterator[Body]:
