@@ -193,7 +193,8 @@ def test_who_is_swept_before_it_could_lock_begins_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object]
 ) -> None:
     """Another process takes a new folder for a dead one's: between making and locking there is a moment."""
-    lock, swept = fcntl.flock, []
+    lock = fcntl.flock
+    swept: list[Path] = []
 
     def sweep_first(descriptor: int, operation: int) -> None:
         if not swept:
