@@ -510,6 +510,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "",
         "retention/test_collector.py::test_an_exchanged_file_stops_the_collector",
     ),
+    Mutation(
+        "C1",
+        "a row of SQLite that is not what was written under its key is not believed",
+        "storage/rows.py",
+        "    if row[1:_HEAD] != xxh3_64_digest(key.sort + body, _seed(key.partition) ^ len(key.sort)):",
+        "    if False:",
+        "storage/test_sqlite_tables.py::test_a_row_under_another_key_is_corrupt",
+    ),
 ]
 
 

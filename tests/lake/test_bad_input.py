@@ -490,7 +490,7 @@ def damage_item(
         for part, sort, body in table.execute(
             "SELECT partition, sort, body FROM items WHERE partition LIKE ?", (partition,)
         ).fetchall():
-            item = change(msgspec.msgpack.decode(body))
+            item = change(msgspec.msgpack.decode(body[9:] if body[:1] == b"\x70" else body))  # without its checksum
             if item is None:
                 table.execute("DELETE FROM items WHERE partition = ? AND sort = ?", (part, sort))
             else:

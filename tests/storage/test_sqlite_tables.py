@@ -8,14 +8,26 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
+from random import Random
 
+import msgspec
 import pytest
 
-from graveler.errors import AnswerLostError, BusyError, CorruptError, InvalidError, UnavailableError
+from graveler.errors import (
+    AnswerLostError,
+    BusyError,
+    CorruptError,
+    GravelerError,
+    InvalidError,
+    UnavailableError,
+)
 from graveler.storage import sqlite_tables
+from graveler.storage.limits import encode_item
+from graveler.storage.rows import decode_row, decode_rows, encode_row
 from graveler.storage.sqlite_tables import APPLICATION_ID, FORMAT_VERSION, SqliteTables
-from graveler.storage.tables import Key, Put
+from graveler.storage.tables import Item, Key, Matches, Put
 from tests.storage.processes import count_up, run_all, transact_until_killed
 
 K = Key("p", b"k")
@@ -278,6 +290,123 @@ def test_a_damaged_item_is_corrupt(tmp_path: Path) -> None:
         assert tables.get(K) == {"a": 2}
 
 
+FULL: Item = {"text": "t", "bytes": b"b", "number": 7, "truth": True, "list": ["a", "b"], "expires": 5}
+
+
+def test_a_row_with_any_bit_flipped_is_corrupt_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    with SqliteTables(path) as tables:
+        tables.put(K, FULL)
+        body = _body(path)
+        for bit in range(8 * len(body)):
+            damaged = bytearray(body)
+            damaged[bit // 8] ^= 1 << bit % 8
+            with pytest.raises(CorruptError, match="of the table is damaged"):
+                decode_row(K, bytes(damaged))
+            with pytest.raises(CorruptError, match="of the table is damaged"):
+                decode_rows("p", [(K.sort, bytes(damaged))])
+        _change(path, "UPDATE items SET body = ?", bytes(damaged))
+        calls: list[Callable[[], object]] = [
+            lambda: tables.get(K),
+            lambda: tables.get_many([K]),
+            lambda: tables.query("p"),
+            lambda: tables.put(K, {}, Matches({"number": 7})),
+            lambda: tables.remove_expired(9),
+        ]
+        for call in calls:
+            with pytest.raises(CorruptError, match=r"item Key\(partition='p', sort=b'k'\) of the table is damaged"):
+                call()
+        tables.put(K, FULL)  # whoever does not ask what is there replaces it
+        assert tables.get(K) == FULL
+
+
+@pytest.mark.parametrize(("partition", "sort"), [("p", b"l"), ("q", b"k"), ("pk", b""), ("", b"pk")])
+def test_a_row_under_another_key_is_corrupt(partition: str, sort: bytes) -> None:
+    row = encode_row(K.partition, K.sort, encode_item(K, FULL))
+    assert decode_row(K, row) == FULL
+    with pytest.raises(CorruptError, match="checksum"):
+        decode_row(Key(partition, sort), row)
+    with pytest.raises(CorruptError, match="checksum"):
+        decode_rows(partition, [(sort, row)])
+
+
+def test_a_table_of_format_1_is_read_as_it_is_and_its_rows_get_checksums_when_they_change(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    other = Key("p", b"other")
+    with SqliteTables(path) as tables:
+        tables.write_many([Put(K, FULL), Put(other, FULL)])
+    _change(path, "UPDATE items SET body = ?", msgspec.msgpack.encode(FULL))
+    _change(path, "PRAGMA user_version = 1")
+
+    def version() -> int:
+        with closing(sqlite3.connect(path)) as file:
+            (found,) = file.execute("PRAGMA user_version").fetchone()
+            return int(found)
+
+    with SqliteTables(path) as tables:
+        assert tables.get(K) == tables.get(other) == FULL
+        assert [item for _, item in tables.query("p").items] == [FULL, FULL]
+        assert version() == 1  # an older graveler may still use it
+        tables.put(other, FULL, Matches(FULL))
+        assert version() == FORMAT_VERSION
+        assert [item for _, item in tables.query("p").items] == [FULL, FULL]
+        assert _body(path) == msgspec.msgpack.encode(FULL)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"n": 1.5}, {"n": None}, {"n": {"m": 1}}, {"n": [1]}, {"n": b"\xff"}],
+    ids=["float", "nothing", "map", "numbers", "no UTF-8"],
+)
+def test_a_row_of_format_1_that_holds_what_no_item_holds_is_corrupt(body: dict[str, object]) -> None:
+    # The bytes become a text that is no UTF-8.
+    row = msgspec.msgpack.encode(body).replace(b"\xc4\x01\xff", b"\xa1\xff")
+    for call in (lambda: decode_row(K, row), lambda: decode_rows("p", [(K.sort, row)])):
+        with pytest.raises(CorruptError, match=r"sort=b'k'\) of the table is damaged"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE items SET partition = CAST(x'70ff' AS TEXT)",
+        "UPDATE items SET sort = CAST(x'6bff' AS TEXT)",
+        "UPDATE items SET body = CAST(body || x'ff' AS TEXT)",
+        "UPDATE items SET body = 7",
+    ],
+)
+def test_a_row_whose_columns_are_no_utf_8_or_of_another_type_is_corrupt(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "t.db"
+    with SqliteTables(path) as tables:
+        tables.write_many([Put(K, FULL)])
+        _change(path, change)
+        if change != "UPDATE items SET body = 7":  # which is not found by "expires" in it
+            with pytest.raises(CorruptError):
+                tables.remove_expired(9)
+        if "body" in change:  # the others are found only by who reads the whole table
+            with pytest.raises(CorruptError):
+                tables.query("p")
+
+
+def test_of_a_file_with_a_byte_changed_what_is_read_is_right_or_an_error(tmp_path: Path) -> None:
+    path = _filled(tmp_path)
+    with SqliteTables(path) as tables:
+        right = dict(tables.query("p", limit=10_000).items)
+    contents = path.read_bytes()
+    random = Random(18)
+    for at in [*range(100), *(random.randrange(len(contents)) for _ in range(60))]:
+        damaged = bytearray(contents)
+        damaged[at] ^= random.randrange(1, 256)
+        path.write_bytes(damaged)
+        with SqliteTables(path, busy_seconds=0.05) as tables:
+            with suppress(GravelerError):
+                assert all(right.get(sort) == item for sort, item in tables.query("p", limit=10_000).items), at
+            with suppress(GravelerError):
+                tables.put(Key("p", b"00007"), {"n": 8}, Matches({"n": 7}))
+            with suppress(GravelerError):
+                tables.remove_expired(1)
+
+
 def test_a_missing_table_is_made_only_if_that_is_wanted(tmp_path: Path) -> None:
     path = tmp_path / "new" / "t.db"
     with SqliteTables(path, create=False) as tables, pytest.raises(UnavailableError, match="does not exist"):
@@ -341,11 +470,17 @@ with SqliteTables(Path({str(path)!r})) as tables:
         assert len(tables.query("a").items) == len(tables.query("b").items) == int(done)
 
 
-def _change(path: Path, statement: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
+def _change(path: Path, statement: str, *values: bytes) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+def _body(path: Path) -> bytes:
+    """Of the first row."""
+    with closing(sqlite3.connect(path)) as connection:
+        (body,) = connection.execute("SELECT body FROM items ORDER BY partition, sort").fetchone()
+    assert isinstance(body, bytes)
+    return body
 
 
 def _filled(folder: Path) -> Path:

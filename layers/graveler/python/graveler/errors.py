@@ -19,10 +19,15 @@ code or a status in one table, and shows the message as it is.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from graveler.model import Conflict
+
+
+UNREADABLE: Final = (ValueError, RecursionError)
+"""What decoders raise for bytes that are not what they should be. msgspec's own errors are ValueErrors, as is the one for a text
+that is no UTF-8. Nesting without end is a RecursionError."""
 
 
 class GravelerError(Exception):

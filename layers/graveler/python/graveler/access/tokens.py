@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import BusyError, CorruptError
+from graveler.errors import UNREADABLE, BusyError, CorruptError
 from graveler.storage.tables import Absent, ConditionFailedError, Key, Tables
 
 LIFETIME: Final = 7 * 24 * 3600
@@ -69,7 +69,7 @@ class Tokens:
             return None
         try:
             claims = msgspec.json.decode(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=Claims)
-        except (ValueError, msgspec.MsgspecError):  # signed by a version that says something else
+        except UNREADABLE:  # signed by a version that says something else
             return None
         return claims if now < claims.exp else None
 

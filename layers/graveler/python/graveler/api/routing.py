@@ -15,6 +15,7 @@ from graveler.api.call import Call
 from graveler.api.errors import UNKNOWN_ROUTE, ApiError, bad_request
 from graveler.api.queries import Query, read_query
 from graveler.api.response import Response
+from graveler.errors import UNREADABLE
 
 __all__ = ["Permission", "Route", "Router", "Routes"]
 
@@ -238,7 +239,7 @@ def _decoded(segment: str) -> str:
 def _read_body(decoder: msgspec.json.Decoder[Any], data: bytes) -> Any:
     try:
         return decoder.decode(data or b"{}")
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise bad_request(f"request body: {error}") from None
     except RecursionError:
         raise bad_request("request body: nested too deeply") from None

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from graveler.errors import InvalidError
+from graveler.errors import UNREADABLE, InvalidError
 from graveler.functions.entry import Event, Function
 from graveler.functions.maintenance import Context
 from graveler.lake.in_parts.work import Sizes
@@ -88,7 +88,7 @@ def why(caught: Caught) -> str:
     """The failure in words for a user."""
     try:
         said = str(msgspec.json.decode(caught.cause, type=dict[str, Any])["errorMessage"])
-    except (msgspec.MsgspecError, KeyError):
+    except (KeyError, *UNREADABLE):
         said = caught.cause
     what = f"{caught.error}: {said}" if said else caught.error
     happened = "nothing was changed" if _changed_nothing(caught) else "it may have happened or not: look at the branch"

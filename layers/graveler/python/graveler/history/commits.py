@@ -28,9 +28,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import CorruptError, InvalidError, RefNotFoundError
+from graveler.errors import UNREADABLE, CorruptError, InvalidError, RefNotFoundError
 from graveler.history.cuts import inherited
 from graveler.model import Commit, CommitID, MetarangeID, MetarangeName, RepositoryUID
+from graveler.storage.limits import text_key
 from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables
 
 RECORD_VERSION: Final = 1
@@ -190,7 +191,7 @@ def decode_commit(cid: CommitID, record: bytes) -> Commit:
     """
     try:
         said = _decode_record(record)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise CorruptError(_unreadable(cid, record, error)) from None
     if said.version != RECORD_VERSION:
         raise CorruptError(_other_version(cid, said.version))
@@ -308,8 +309,9 @@ class CommitStore:
                 f"{prefix!r} is no prefix of a commit ID: give {MIN_PREFIX_DIGITS} to {ID_DIGITS} of 0-9, a-f"
             )
         start = prefix.encode()
-        page = self._tables.query(f"{self._uid}/commit/{prefix[0]}", start=start, end=start + b"g", limit=limit)
-        return [CommitID(sort.decode()) for sort, _ in page.items]
+        partition = f"{self._uid}/commit/{prefix[0]}"
+        page = self._tables.query(partition, start=start, end=start + b"g", limit=limit)
+        return [CommitID(text_key(partition, sort)) for sort, _ in page.items]
 
     def put_write(self, commit: Commit) -> Put:
         """The write of a transaction that adds ``commit``, on condition that its ID is new.
@@ -358,7 +360,7 @@ def _unreadable(cid: CommitID, record: bytes, error: Exception) -> str:
     """Why a record cannot be decoded; a newer version is the likeliest reason, and has a remedy."""
     try:
         version = _decode_version(record).version
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         version = RECORD_VERSION
     if version != RECORD_VERSION:
         return _other_version(cid, version)

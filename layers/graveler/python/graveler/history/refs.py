@@ -22,6 +22,7 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.history.names import MAX_REF_BYTES, check_branch, check_tag
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.model import CommitID, Page, RepositoryUID, Tag, Token
+from graveler.storage.limits import text_key
 from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, Put, Query, Tables, Value, Write
 
 SHARDS: Final = 16
@@ -229,7 +230,7 @@ class Refs:
             )
             for shard, page in zip(list(unread), pages, strict=True):
                 for sort, item in page.items:
-                    ref = decode(sort.decode(), item)
+                    ref = decode(text_key(self._partition(kind, shard), sort), item)
                     if ref is not None:
                         found.append((sort, ref))
                 if page.more and page.items:

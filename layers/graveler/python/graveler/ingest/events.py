@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from graveler.errors import InvalidError
+from graveler.errors import UNREADABLE, InvalidError
 
 _SEQUENCER: Final = re.compile(r"[0-9a-f]{1,128}")
 FILES: Final = "file://"
@@ -82,7 +82,7 @@ def parse_message(body: str | bytes) -> list[ObjectEvent]:
     try:
         text = body.encode() if isinstance(body, str) else body
         document = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+    except UNREADABLE as error:
         raise InvalidError(f"the message is no JSON object: {error}") from None
     try:
         if "Records" in document:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import CorruptError
+from graveler.errors import UNREADABLE, CorruptError
 from graveler.ingest.rules import CommitPolicy
 from graveler.model import RepositoryUID
 from graveler.storage.tables import Absent, Condition, Item, Key, Matches, Put
@@ -93,7 +93,7 @@ def decode_pending(item: Item | None) -> Pending:
     packed = item.get("pending")
     try:
         return msgspec.msgpack.decode(packed if isinstance(packed, bytes) else b"", type=Pending)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(
             f"the state of an ingest rule cannot be read: {error}; delete that item, and commit"
         ) from None

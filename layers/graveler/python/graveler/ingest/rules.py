@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import (
+    UNREADABLE,
     AlreadyExistsError,
     BusyError,
     CorruptError,
@@ -26,6 +27,7 @@ from graveler.ingest.events import split_address
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
 from graveler.model import Repository, RepositoryUID
+from graveler.storage.limits import text_key
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Tables, Value
 
 PARTITION: Final = "ingest/rules"
@@ -134,7 +136,7 @@ class RuleStore:
         while True:
             page = self._tables.query(PARTITION, start=start)
             for uid, item in page.items:
-                yield _decode(RepositoryUID(uid.decode()), item)
+                yield _decode(RepositoryUID(text_key(PARTITION, uid)), item)
             if not page.more:
                 return
             start = page.items[-1][0] + b"\0"
@@ -359,7 +361,7 @@ def _decode(uid: RepositoryUID, item: Item) -> RepositoryRules:
     try:
         rules = msgspec.msgpack.decode(packed if isinstance(packed, bytes) else b"", type=tuple[Rule, ...])
         return RepositoryRules(str(item.get("repository")), uid, rules, msgspec.convert(version, int))
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(
             f"the item of the ingest rules of {uid} cannot be read: {error}; restore the table"
         ) from None

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import (
+    UNREADABLE,
     AlreadyExistsError,
     CorruptError,
     ForbiddenError,
@@ -87,7 +88,7 @@ def open_folder_lake(
         raise NotFoundError(f"there is no lake in {str(folder)!r}; make one with `graveler init {folder}`") from None
     except OSError as error:
         raise UnavailableError(f"cannot read {str(folder / MARKER)!r}: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(f"{str(folder / MARKER)!r} is damaged: {error}") from None
     if marker.format_version > FORMAT_VERSION:
         raise InvalidError(

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from graveler.errors import CorruptError, NotFoundError
+from graveler.errors import UNREADABLE, CorruptError, NotFoundError
 from graveler.lake.in_parts.files import OPERATIONS
 from graveler.lake.repository import OpenRepository
 from graveler.storage.objects import ObjectMissingError
@@ -30,7 +30,7 @@ def read_report(repository: OpenRepository, operation_id: str, kind: type[T]) ->
         raise NotFoundError(
             f"the report of operation {operation_id!r} was collected as garbage; start the operation again"
         ) from None
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(f"{_key(operation_id)} cannot be read ({error}); start the operation again") from None
 
 

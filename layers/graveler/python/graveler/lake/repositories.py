@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import (
+    UNREADABLE,
     BusyError,
     CorruptError,
     InvalidError,
@@ -24,6 +25,7 @@ from graveler.errors import (
 from graveler.lake.rules import READ_ONLY, check_settings, decode_settings, settings_attributes
 from graveler.lake.text import utf8
 from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParameters
+from graveler.storage.limits import text_key
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
 from graveler.storage.tables import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
 from graveler.tree.split import validate_split
@@ -97,7 +99,7 @@ class Repositories:
         page = self._tables.query(PARTITION, start=start, limit=amount)
         results: list[Repository] = []
         for sort, item in page.items:
-            name = sort.decode()
+            name = text_key(PARTITION, sort)
             if not name.startswith(prefix):
                 return Page(tuple(results))
             results.append(decode_repository(name, item).repository)
@@ -205,7 +207,7 @@ class Repositories:
         start = b""
         while True:
             page = self._tables.query(DELETED_PARTITION, start=start)
-            found += [_decode_deleted(sort.decode(), item) for sort, item in page.items]
+            found += [_decode_deleted(text_key(DELETED_PARTITION, sort), item) for sort, item in page.items]
             if not page.more:
                 return found
             start = page.items[-1][0] + b"\0"
@@ -253,7 +255,7 @@ class Repositories:
     def _owner(objects: Objects) -> _Marker:
         try:
             return msgspec.json.decode(objects.get(MARKER), type=_Marker)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise CorruptError(f"{objects.namespace}/{MARKER} does not say whose namespace this is: {error}") from None
 
 

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import CorruptError, InvalidError, ProtectedBranchError, ReadOnlyRepositoryError
+from graveler.errors import UNREADABLE, CorruptError, InvalidError, ProtectedBranchError, ReadOnlyRepositoryError
 from graveler.lake.text import utf8
 from graveler.model import RetentionRules, Settings
 from graveler.storage.tables import Item, Value
@@ -124,7 +124,7 @@ def decode_settings(name: str, item: Item) -> Settings:
             None if retention is None else _retention(_text(retention)),
             None if sources is None else tuple(sources),
         )
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(f"the settings of repository {name!r} in the table are damaged: {error}") from None
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import BusyError, CorruptError, NotFoundError
+from graveler.errors import UNREADABLE, BusyError, CorruptError, NotFoundError
 from graveler.lake.clock import Clock
 from graveler.lake.leases import LeaseWatch, wait_for
 from graveler.model import RepositoryUID
@@ -243,5 +243,5 @@ def _decode(item: Item) -> Operation:
     packed = item.get("operation")
     try:
         return msgspec.msgpack.decode(packed if isinstance(packed, bytes) else b"", type=Operation)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(f"the item of an operation cannot be read: {error}; restore the table from a copy") from None

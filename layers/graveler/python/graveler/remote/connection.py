@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, Pro
 from urllib3.util import Timeout, make_headers
 
 from graveler import __version__
-from graveler.errors import AnswerLostError, InvalidError, UnavailableError
+from graveler.errors import UNREADABLE, AnswerLostError, InvalidError, UnavailableError
 from graveler.places import Network
 from graveler.remote.answers import Said
 from graveler.remote.errors import refusal
@@ -66,7 +66,7 @@ class Answer(msgspec.Struct, frozen=True):
         answered."""
         try:
             return msgspec.json.decode(self.body, type=kind)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise UnavailableError(
                 f"the answer is not one of graveler's HTTP API ({error}); see whether the endpoint is right"
             ) from None
@@ -303,7 +303,7 @@ def _encoded(query: Query | None) -> str:
 def _said(answer: Answer) -> Said:
     try:
         return msgspec.json.decode(answer.body, type=Said)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return Said(answer.body[:300].decode("utf-8", "replace").strip())
 
 

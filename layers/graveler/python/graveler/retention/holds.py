@@ -8,6 +8,7 @@ from msgspec import Struct
 from graveler.errors import CorruptError, ExpiredCommitError, NotFoundError
 from graveler.history.commits import CommitStore
 from graveler.model import CommitID, RepositoryUID
+from graveler.storage.limits import text_key
 from graveler.storage.tables import ConditionFailedError, Key, Put, Tables
 
 
@@ -49,10 +50,11 @@ class Holds:
         while True:
             page = self._tables.query(self._partition, start=start)
             for sort, item in page.items:
+                held = text_key(self._partition, sort)
                 why, by, at = item.get("why"), item.get("by"), item.get("at")
                 if not (isinstance(why, str) and isinstance(by, str) and isinstance(at, int)):
-                    raise CorruptError(f"the legal hold of commit {sort.decode()} cannot be read; set it again")
-                found.append(Hold(CommitID(sort.decode()), why, by, at))
+                    raise CorruptError(f"the legal hold of commit {held} cannot be read; set it again")
+                found.append(Hold(CommitID(held), why, by, at))
             if not page.more:
                 return found
             start = page.items[-1][0] + b"\0"

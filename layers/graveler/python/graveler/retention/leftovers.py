@@ -35,6 +35,7 @@ from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
+from graveler.storage.limits import text_key
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Delete, Item, Key, Tables
 from graveler.tree.files import METARANGES, RANGES
@@ -192,7 +193,7 @@ class Leftovers:
                 for sort, item in self._items(partition):
                     for token in _tokens(item):
                         yield from self._remove(*staged.partitions(token), f"{uid}/token/{token}")
-                    yield from self._remove(f"{uid}/reflog/{kind}/{sort.decode()}")
+                    yield from self._remove(f"{uid}/reflog/{kind}/{text_key(partition, sort)}")
                     self._tables.delete(Key(partition, sort))
                     yield 1
         for token in CleanupQueue(self._tables, uid).waiting():

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import CorruptError, DamagedFileError
+from graveler.errors import UNREADABLE, CorruptError, DamagedFileError
 from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.retention.comparing import ROW
 from graveler.retention.rowfiles import put_rows
@@ -154,7 +154,7 @@ class Marks:
             return _State()
         try:
             state = msgspec.msgpack.decode(data[_DIGEST:], type=_State)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return _State()
         return state if state.version == VERSION and all(map(self._is_there, state.files)) else _State()
 

@@ -30,6 +30,7 @@ from graveler.retention.keeping import KnownCommit
 from graveler.retention.threads import THREADS, at_once
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import LONGEST_REQUEST
+from graveler.storage.limits import text_key
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 from graveler.tree.record import known_as, own_name
@@ -266,10 +267,11 @@ class RootReader:
         for digit in "0123456789abcdef":
             start = b""
             while True:
-                page = self._tables.query(f"{self._repository.uid}/commit/{digit}", start=start)
+                partition = f"{self._repository.uid}/commit/{digit}"
+                page = self._tables.query(partition, start=start)
                 self._alive()
                 for sort, item in page.items:
-                    cid, record, expired = CommitID(sort.decode()), item.get("record"), item.get("expired")
+                    cid, record, expired = CommitID(text_key(partition, sort)), item.get("record"), item.get("expired")
                     if not isinstance(record, bytes) or not isinstance(expired, int | None):
                         raise CorruptError(
                             f"the item of commit {cid} cannot be read, so nothing was collected; run fsck"

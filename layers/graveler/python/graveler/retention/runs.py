@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import BusyError, CorruptError, InvalidError, NotFoundError
+from graveler.errors import UNREADABLE, BusyError, CorruptError, InvalidError, NotFoundError
 from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.model import CommitID, Page, RepositoryUID
@@ -311,14 +311,14 @@ class Runs:
             )
         try:
             return msgspec.json.decode(data, type=kind)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise CorruptError(f"{file} of run {run!r} is damaged: {error}; collect anew") from None
 
     def _decoded(self, key: str, kind: type[list[_T]]) -> list[_T]:
         data = self._objects.get(key)
         try:
             return msgspec.msgpack.decode(data, type=kind)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise CorruptError(f"{key} is damaged: {error}; remove it, and collect anew") from None
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import CorruptError
+from graveler.errors import UNREADABLE, CorruptError
 from graveler.spark.subtrees import Span, Subtree, Subtrees, pack, unpack
 from graveler.storage.objects import Objects, StoredObject
 
@@ -68,7 +68,7 @@ class Checkpoint:
     def _get(self, stored: StoredObject) -> Subtrees:
         try:
             return unpack(self._objects.get(stored.key))
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise CorruptError(
                 f"{self._objects.namespace}/{stored.key} cannot be read ({error}); remove it, and import again"
             ) from None

@@ -23,6 +23,7 @@ from msgspec import Struct
 from pyspark.sql import SparkSession
 
 from graveler.errors import (
+    UNREADABLE,
     BusyError,
     CorruptError,
     GravelerError,
@@ -228,7 +229,7 @@ def _read_marker(place: Destination, destination: str) -> ExportMarker | None:
         return None
     try:
         marker = msgspec.json.decode(data, type=ExportMarker)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(f"the marker of {destination!r} is damaged: {error}; export to a new place") from None
     if marker.format_version > FORMAT_VERSION:
         raise InvalidError(f"{destination!r} was exported in format {marker.format_version}; use a newer graveler")

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
-from graveler.errors import InvalidError, NotFoundError
+from graveler.errors import UNREADABLE, InvalidError, NotFoundError
 from graveler.lake.importing.listing_files import find_near
 from graveler.spark.failures import spark_errors
 from graveler.spark.workers import forget_archives
@@ -90,7 +90,7 @@ def read_inventory(
         return _read_symlink(spark, manifest, text, columns)
     try:
         said = msgspec.json.decode(text, type=_Manifest)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise InvalidError(f"{manifest!r} is not a manifest of S3 Inventory: {error}") from None
     kind = said.file_format.lower()
     if kind not in FORMATS:

@@ -18,6 +18,7 @@ from xxhash import xxh64_intdigest
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
 from graveler.staging.tokens import shard_count
+from graveler.storage.limits import check_text_keys
 from graveler.storage.tables import Absent, Condition, Delete, Item, Key, Matches, Put, Query, Tables
 
 PAGE: Final = 1000
@@ -142,6 +143,8 @@ class StagedChanges:
         # The newest token's pages last: they overwrite.
         places = [partition for token in reversed(tokens) for partition in self.partitions(token)]
         pages = self._tables.query_many([Query(partition, start, end, limit) for partition in places])
+        for partition, page in zip(places, pages, strict=True):
+            check_text_keys(partition, [key for key, _ in page.items])
         if len(pages) == 1:
             items, more = pages[0].items, pages[0].more
             keys = [key for key, _ in items]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from graveler.errors import CorruptError, InvalidError
+from graveler.errors import UNREADABLE, CorruptError, InvalidError
 from graveler.storage.tables import (
     MAX_ITEM_BYTES,
     MAX_SORT_KEY_BYTES,
@@ -32,7 +32,8 @@ MAX_TRANSACTION_BYTES = 4_000_000
 _NO_COMPONENTS = frozenset(("", ".", ".."))
 _ATOMS = frozenset((str, bytes, int, bool))
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
+decode_map = msgspec.msgpack.Decoder(dict[str, Any]).decode
+"""Of an item's bytes that are known to be whole. Errors are msgspec's."""
 
 
 def check_object_key(key: str) -> None:
@@ -76,9 +77,13 @@ def check_parts(parts: Sequence[tuple[int, str]]) -> None:
 
 def check_key(key: Key) -> None:
     """Raise InvalidError unless an item can have this key."""
-    if not 0 < len(key.sort) <= MAX_SORT_KEY_BYTES:
-        raise InvalidError(f"sort key {key.sort[:40]!r} has {len(key.sort)} bytes; it has 1 to {MAX_SORT_KEY_BYTES:,}")
+    _check_sort(key.sort)
     check_partition(key.partition)
+
+
+def _check_sort(sort: bytes) -> None:
+    if not 0 < len(sort) <= MAX_SORT_KEY_BYTES:
+        raise InvalidError(f"sort key {sort[:40]!r} has {len(sort)} bytes; it has 1 to {MAX_SORT_KEY_BYTES:,}")
 
 
 def check_partition(partition: str) -> None:
@@ -117,7 +122,9 @@ def check_distinct(writes: Sequence[Write]) -> None:
     """Raise InvalidError unless the keys are valid and distinct."""
     keys = [write.key for write in writes]
     for key in keys:
-        check_key(key)
+        _check_sort(key.sort)
+    for partition in {key.partition for key in keys}:
+        check_partition(partition)
     if len(set(keys)) != len(keys):
         raise InvalidError("two writes of one request have the same key; send one write for each item")
 
@@ -125,7 +132,7 @@ def check_distinct(writes: Sequence[Write]) -> None:
 def encode_item(key: Key, item: Item) -> bytes:
     """The item as a MessagePack map; InvalidError if it is too large or holds what is no :data:`Value`."""
     for name, value in item.items():
-        if type(value) not in _ATOMS and not (isinstance(value, list) and all(type(text) is str for text in value)):
+        if type(value) not in _ATOMS and not _is_value(value):
             raise InvalidError(
                 f"attribute {name!r} of item {key} is of type {type(value).__name__}; "
                 "an attribute is text, bytes, a whole number, a truth value or a list of texts"
@@ -158,17 +165,35 @@ def encode_transaction(writes: Sequence[Write]) -> list[bytes]:
 def decode_item(key: Key, body: bytes) -> Item:
     """Inverse of :func:`encode_item`; CorruptError if these are not its bytes."""
     try:
-        return _decode(body)
-    except msgspec.MsgspecError as error:
-        raise CorruptError(f"item {key} of the table is damaged ({error}); restore the table from a copy") from None
+        item = decode_map(body)
+    except UNREADABLE as error:
+        raise damaged_item(key, str(error)) from None
+    for name, value in item.items():
+        if not _is_value(value):
+            raise damaged_item(key, f"attribute {name!r} is of type {type(value).__name__}")
+    return item
 
 
-def decode_items(partition: str, rows: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, Item]]:
-    """Sort keys and items of some rows of a partition, as :func:`decode_item`. 0.2 µs each."""
+def damaged_item(key: Key, why: str) -> CorruptError:
+    """The error for an item whose bytes are not what was written."""
+    return CorruptError(f"item {key} of the table is damaged ({why}); restore the table from a copy")
+
+
+def text_key(partition: str, sort: bytes) -> str:
+    """A sort key that is a name or an ID; CorruptError if it is no UTF-8."""
     try:
-        return [(sort, _decode(body)) for sort, body in rows]
-    except msgspec.MsgspecError:
-        return [(sort, decode_item(Key(partition, sort), body)) for sort, body in rows]  # names the one
+        return sort.decode()
+    except UnicodeDecodeError as error:
+        raise damaged_item(Key(partition, sort), f"its key is no text: {error}") from None
+
+
+def check_text_keys(partition: str, sorts: Sequence[bytes]) -> None:
+    """As :func:`text_key`, of many at once. 0.02 µs each."""
+    try:
+        b"\n".join(sorts).decode()
+    except UnicodeDecodeError:
+        for sort in sorts:
+            text_key(partition, sort)
 
 
 def item_bytes(key: Key, item: Item) -> int:
@@ -194,6 +219,10 @@ def holds(condition: Condition | None, item: Item | None) -> bool:
         if type(value) is not type(wanted) or value != wanted:
             return False
     return True
+
+
+def _is_value(value: object) -> bool:
+    return type(value) in _ATOMS or (isinstance(value, list) and all(type(text) is str for text in value))
 
 
 def _value_bytes(value: Value) -> int:

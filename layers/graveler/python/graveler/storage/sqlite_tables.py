@@ -29,12 +29,11 @@ from graveler.storage.limits import (
     check_batch,
     check_key,
     check_query,
-    decode_item,
-    decode_items,
     encode_item,
     encode_transaction,
     holds,
 )
+from graveler.storage.rows import decode_row, decode_rows, encode_row, encode_rows
 from graveler.storage.tables import (
     Condition,
     ConditionFailedError,
@@ -51,7 +50,8 @@ from graveler.storage.tables import (
 
 APPLICATION_ID: Final = 0x67726176
 """``grav``: marks the file as ours, also for file(1)."""
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""Since 2, rows have checksums (:mod:`graveler.storage.rows`)."""
 
 _CREATE = (
     "CREATE TABLE items (partition TEXT NOT NULL, sort BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (partition, sort)) \
@@ -65,7 +65,7 @@ _DELETE_SOME = (
     "(SELECT partition, sort FROM items WHERE partition >= ? AND partition < ? LIMIT ?)"
 )
 _EXPIRING = (
-    "SELECT partition, sort, body FROM items WHERE (partition, sort) > (?, ?) AND instr(body, x'65787069726573') "
+    "SELECT CAST(partition AS BLOB), sort, body FROM items WHERE (partition, sort) > (?, ?) AND instr(body, x'65787069726573') "
     "ORDER BY partition, sort LIMIT ?"
 )
 """Items that may have an attribute ``expires``."""
@@ -78,7 +78,9 @@ _WAL_BYTES = 64 << 20
 _WAL_PAGES = 4_000
 """When the log is copied into the file: four times SQLite's default, since bulk writes hit the same pages again."""
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
-_DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT))
+"""Our statements are always the same ones: that SQLite finds an error in one (no such column, unsupported file format) is due to
+the file."""
 _REFUSED = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space, then try again",
     sqlite3.SQLITE_READONLY: "the file or its folder is read-only; give this user the right to write there",
@@ -98,6 +100,8 @@ class _Connections:
         self.all: set[sqlite3.Connection] = set()
         self.writing = Lock()
         self.file: tuple[int, int] | None = None
+        self.current = False
+        """Whether the file is known to have this version. One of an older version gets it with the first write."""
 
 
 def _close_all(connections: _Connections) -> None:
@@ -151,7 +155,7 @@ class SqliteTables:
         check_key(key)
         with _Borrowed(self) as connection:
             row = connection.execute(_GET, (key.partition, key.sort)).fetchone()
-        return None if row is None else decode_item(key, row[0])
+        return None if row is None else decode_row(key, row[0])
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """The items, in the order of ``keys``, all from one moment. Cost: one look-up each."""
@@ -161,7 +165,7 @@ class SqliteTables:
             connection.execute("BEGIN")
             rows = [connection.execute(_GET, (key.partition, key.sort)).fetchone() for key in keys]
             connection.execute("COMMIT")
-        return [None if row is None else decode_item(key, row[0]) for key, row in zip(keys, rows, strict=True)]
+        return [None if row is None else decode_row(key, row[0]) for key, row in zip(keys, rows, strict=True)]
 
     def query(
         self,
@@ -183,7 +187,7 @@ class SqliteTables:
         arguments.append(limit + 1)
         with _Borrowed(self) as connection:
             rows = connection.execute(statement, arguments).fetchall()
-        return QueryPage(decode_items(partition, rows[:limit]), len(rows) > limit)
+        return QueryPage(decode_rows(partition, rows[:limit]), len(rows) > limit)
 
     def query_many(self, queries: Sequence[Query]) -> list[QueryPage]:
         """The pages of several queries, one after the other."""
@@ -196,10 +200,10 @@ class SqliteTables:
     def replace(self, key: Key, item: Item) -> Item | None:
         """Replace or create one item, durably; returns what stood there. Cost: one transaction, one sync, one look-up."""
         check_key(key)
-        body = encode_item(key, item)
+        body = encode_row(key.partition, key.sort, encode_item(key, item))
         with self._writing() as connection:
             row = connection.execute(_GET, (key.partition, key.sort)).fetchone()
-            there = None if row is None else decode_item(key, row[0])
+            there = None if row is None else decode_row(key, row[0])
             connection.execute(_PUT, (key.partition, key.sort, body))
         return there
 
@@ -212,7 +216,9 @@ class SqliteTables:
         check_batch(writes)
         # All is encoded before the first is written: one bad item refuses the whole call.
         # Sorted, neighbours share pages of the file: less is written.
-        puts = sorted((w.key.partition, w.key.sort, encode_item(w.key, w.item)) for w in writes if isinstance(w, Put))
+        bodies = [(w.key.partition, w.key.sort, encode_item(w.key, w.item)) for w in writes if isinstance(w, Put)]
+        bodies.sort()
+        puts = encode_rows(bodies)
         deletes = sorted((w.key.partition, w.key.sort) for w in writes if isinstance(w, Delete))
         done = 0
         for statement, rows in ((_PUT, puts), (_DELETE, deletes)):
@@ -240,14 +246,17 @@ class SqliteTables:
             for position, write in enumerate(writes):
                 if write.condition is not None:
                     row = connection.execute(_GET, (write.key.partition, write.key.sort)).fetchone()
-                    item = None if row is None else decode_item(write.key, row[0])
+                    item = None if row is None else decode_row(write.key, row[0])
                     if not holds(write.condition, item):
                         failures[position] = item
             if failures:
                 raise ConditionFailedError(failures)
             for write, body in zip(writes, bodies, strict=True):
                 if isinstance(write, Put):
-                    connection.execute(_PUT, (write.key.partition, write.key.sort, body))
+                    connection.execute(
+                        _PUT,
+                        (write.key.partition, write.key.sort, encode_row(write.key.partition, write.key.sort, body)),
+                    )
                 elif isinstance(write, Delete):
                     connection.execute(_DELETE, (write.key.partition, write.key.sort))
 
@@ -258,13 +267,14 @@ class SqliteTables:
         while True:
             with _Borrowed(self) as connection:
                 rows = connection.execute(_EXPIRING, (partition, sort, _BATCH)).fetchall()
-            dead = [row for row in rows if has_expired(decode_item(Key(row[0], row[1]), row[2]), now)]
+            found = [(self._text(partition), sort, row) for partition, sort, row in rows]
+            dead = [each for each in found if has_expired(decode_row(Key(each[0], each[1]), each[2]), now)]
             if dead:
                 with self._writing() as connection:  # those that somebody wrote again meanwhile stay
                     removed += connection.executemany(f"{_DELETE} AND body = ?", dead).rowcount
             if len(rows) < _BATCH:
                 return removed
-            partition, sort, _ = rows[-1]
+            partition, sort, _ = found[-1]
 
     def remove_partitions(self, prefix: str) -> int:
         """Remove all items of the partitions whose key begins with ``prefix``. Cost: a transaction for each 10,000."""
@@ -275,6 +285,14 @@ class SqliteTables:
             removed += some
             if some < _BATCH:
                 return removed
+
+    def _text(self, partition: bytes) -> str:
+        try:
+            return partition.decode()
+        except UnicodeDecodeError:
+            raise CorruptError(
+                f"the table {self._path} has an item under {partition!r}, which is no partition key; restore it from a copy"
+            ) from None
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -287,8 +305,11 @@ class SqliteTables:
             with _Borrowed(self, for_writing=True) as connection:
                 self._begin(connection)
                 self._check_in_place(connections)
+                if not connections.current:
+                    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
                 yield connection
                 self._commit(connection)
+                connections.current = True
         finally:
             connections.writing.release()
 
@@ -431,6 +452,7 @@ class SqliteTables:
         ).fetchone()
         if application == 0 and version == 0 and tables == 0:
             return False
+        self._connections.current = version == FORMAT_VERSION
         if application != APPLICATION_ID:
             raise InvalidError(f"{self._path} is an SQLite file of another program; choose another file for the table")
         if version > FORMAT_VERSION:
@@ -457,12 +479,13 @@ class SqliteTables:
                 )
             return
 
-    def _explained(self, error: sqlite3.Error) -> GravelerError | None:
+    def _explained(self, error: sqlite3.Error | UnicodeDecodeError) -> GravelerError | None:
         """What to raise for an error of SQLite; None for one that is a mistake of ours."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
         if code in _BUSY:
             return self._busy()
-        if code in _DAMAGED:
+        # Bytes that are no UTF-8, in a column that damage made a text, are an error of Python's, without a code.
+        if code in _DAMAGED or isinstance(error, UnicodeDecodeError) or "Could not decode to UTF-8" in str(error):
             return CorruptError(f"the table {self._path} is damaged, or no table ({error}); restore it from a copy")
         if code in _REFUSED:
             return UnavailableError(f"the table {self._path} cannot be used now: {_REFUSED[code]} ({error})")
@@ -495,7 +518,7 @@ class _Borrowed:
                 self._connection = tables._connect(connections)
                 if self._for_writing:
                     self._connection.execute("PRAGMA busy_timeout = 0")
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 explained = tables._explained(error)
                 if explained is None:
                     raise
@@ -513,7 +536,7 @@ class _Borrowed:
             return
         # Closing rolls back. After a failure of the disk, or an interrupt, nothing is assumed about the connection.
         self._tables._discard(self._connections, self._connection)
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, sqlite3.Error | UnicodeDecodeError):
             explained = self._tables._explained(error)
             if explained is not None:
                 raise explained from error

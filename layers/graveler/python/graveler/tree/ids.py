@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import msgspec
 from xxhash import xxh3_128_digest
 
+from graveler.errors import UNREADABLE
 from graveler.model import SplitParameters
 from graveler.tree.naming import suffix
 
@@ -107,7 +108,7 @@ class RangeNotes:
             return None
         try:
             note = _decode(memoryview(data)[_CHECKSUM_BYTES:])
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return None
         return note if sha256(note.ids).digest() == range_id and suffix(note.digests) == name_suffix else None
 

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import CorruptError, InvalidError, NotFoundError
+from graveler.errors import UNREADABLE, CorruptError, InvalidError, NotFoundError
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Item
 
@@ -142,7 +142,7 @@ def get_manifest(objects: Objects, dump_id: str) -> Manifest:
                 f"{where} has format {version}; this graveler knows formats up to {VERSION}: use a newer one"
             )
         return msgspec.json.decode(data, type=Manifest)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(
             f"{where}: {MANIFEST} is damaged ({error}); use another dump, or a copy of this file"
         ) from None
@@ -169,7 +169,7 @@ def read_chunks(objects: Objects, manifest: Manifest, kind: str, line: type[Line
             raise _damaged(objects, key, f"it has {len(data):,} bytes that are not those of its SHA-256")
         try:
             yield msgspec.msgpack.decode(data, type=list[line])  # type: ignore[valid-type]
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise _damaged(objects, key, str(error)) from None
 
 

@@ -14,7 +14,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import AlreadyExistsError, CorruptError, InvalidError, PreconditionError, UnavailableError
+from graveler.errors import (
+    UNREADABLE,
+    AlreadyExistsError,
+    CorruptError,
+    InvalidError,
+    PreconditionError,
+    UnavailableError,
+)
 from graveler.history.names import check_repository
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.history.refs import SHARDS, BranchState, Refs
@@ -45,6 +52,7 @@ from graveler.lake.repositories import (
 from graveler.model import CommitID, Repository, RepositoryUID, Token
 from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.staging.tokens import new_token, shard_count
+from graveler.storage.limits import text_key
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Absent, Check, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
 
@@ -223,7 +231,7 @@ def _clear_refs(tables: Tables, uid: RepositoryUID, guard: _Guarded, keep: set[t
             while True:
                 page = tables.query(partition, start=start, limit=_PAGE)
                 for sort, _ in page.items:
-                    if (kind, sort.decode()) not in keep:
+                    if (kind, text_key(partition, sort)) not in keep:
                         guard.add(Delete(Key(partition, sort)))
                 if not page.more:
                     break
@@ -264,7 +272,7 @@ def _owner(objects: Objects, uid: RepositoryUID) -> dict[str, str | int]:
     """Whose the namespace is by its own word; empty if it does not say. :class:`InvalidError` if it is another's."""
     try:
         said = msgspec.json.decode(objects.get(MARKER), type=dict[str, str | int])
-    except (ObjectMissingError, msgspec.MsgspecError):
+    except (ObjectMissingError, *UNREADABLE):
         return {}
     if said.get("uid") != uid:
         raise InvalidError(

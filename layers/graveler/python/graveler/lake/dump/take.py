@@ -60,6 +60,7 @@ from graveler.lake.traces import Traces
 from graveler.model import CommitID, Repository, Token
 from graveler.staging.changes import PAGE, StagedChanges, StagedRecord
 from graveler.staging.tokens import Outcomes, TokenState
+from graveler.storage.limits import text_key
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Tables
 from graveler.tree.record import RecordCodec
@@ -183,9 +184,10 @@ class _Reader:
         for shard in range(SHARDS):
             start = b""
             while True:
-                page = self._tables.query(f"{self._uid}/{kind}/{shard:x}", start=start, limit=PAGE)
+                partition = f"{self._uid}/{kind}/{shard:x}"
+                page = self._tables.query(partition, start=start, limit=PAGE)
                 for sort, item in page.items:
-                    yield RefLine(sort.decode(), dict(item))
+                    yield RefLine(text_key(partition, sort), dict(item))
                 if not page.more:
                     break
                 start = page.items[-1][0] + b"\0"

@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from graveler.errors import BusyError, ConflictError, CorruptError, InvalidError
+from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, InvalidError
 from graveler.model import ObjectEntry, RepositoryUID
 from graveler.storage.folders import make_folder, unavailable
 
@@ -74,7 +74,7 @@ class ExportFolder:
                     "use a newer one"
                 )
             return msgspec.json.decode(data, type=ExportMarker)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise CorruptError(f"{str(self.root / MARKER)!r} is damaged: {error}; export to a new folder") from None
 
     def mark(self, marker: ExportMarker) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from graveler.errors import UNREADABLE
 from graveler.history.commits import CommitStore
 from graveler.history.refs import Refs
 from graveler.lake.fsck.commits import CommitCheck
@@ -134,7 +135,7 @@ def _whose(said: bytes | Trouble, repository: Repository, lake: Item | None) -> 
         return said
     try:
         owner = msgspec.json.decode(said, type=dict[str, str | int])
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         return Trouble(False, f"cannot be read ({error})")
     if owner.get("uid") != repository.uid:
         return Trouble(False, f"says that the namespace belongs to repository {owner.get('repository')!r}")

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import CorruptError
+from graveler.errors import UNREADABLE, CorruptError
 from graveler.lake.fsck.findings import FindingKind
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.tree.files import expect_label
@@ -57,7 +57,7 @@ def descriptions(keys: Sequence[bytes], packed: Sequence[bytes]) -> tuple[list[R
     for last, description in zip(keys, packed, strict=True):
         try:
             info = RangeInfo.unpack(last, description)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             why = f"the description of its range that ends with {last!r} cannot be read: {error}"
             problems.append(Problem(FindingKind.METARANGE_DAMAGED, why, None, last))
             continue

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import GravelerError, NotFoundError
+from graveler.errors import UNREADABLE, GravelerError, NotFoundError
 from graveler.history.commits import CommitStore
 from graveler.history.cuts import split_of
 from graveler.history.graph import merge_base
@@ -28,7 +28,7 @@ from graveler.tree.sstable import MalformedTableError, write_table
 from graveler.tree.tail import Label, labelled
 from graveler.tree.tree import RangeInfo, Tree
 
-_FAILURES: Final = (GravelerError, msgspec.MsgspecError, ValueError)
+_FAILURES: Final = (GravelerError, *UNREADABLE)
 """What a source raises that is itself not whole."""
 _TRIES: Final = 16
 """Neighbouring trees, and merges, that are tried for one file."""

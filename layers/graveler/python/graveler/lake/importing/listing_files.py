@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import InvalidError, NotFoundError
+from graveler.errors import UNREADABLE, InvalidError, NotFoundError
 from graveler.storage.folders import unavailable
 
 MANIFEST: Final = "manifest.json"
@@ -114,7 +114,7 @@ def _files_of_manifest(path: Path) -> list[ListingFile]:
         manifest = msgspec.json.decode(path.read_bytes(), type=_Manifest)
     except OSError as error:
         raise unavailable(error, f"reading {str(path)!r}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise ListingError(path, f"is not a manifest of S3 Inventory: {error}") from None
     if manifest.file_format not in ("CSV", "Parquet"):
         raise ListingError(

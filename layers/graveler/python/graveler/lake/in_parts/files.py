@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from graveler.errors import CorruptError, InvalidError, NotFoundError
+from graveler.errors import UNREADABLE, CorruptError, InvalidError, NotFoundError
 from graveler.model import CommitID, MetarangeName, SplitParameters, Token
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
@@ -133,5 +133,5 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def _decode(data: bytes, kind: type[T], key: str) -> T:
     try:
         return msgspec.msgpack.decode(data, type=kind)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise CorruptError(f"{key} cannot be read ({error}); start the operation again") from None
