@@ -6,6 +6,7 @@ it.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from threading import local
 
 import pytest
 from msgspec import structs
@@ -16,14 +17,18 @@ from graveler.lake.branches import Branches
 from graveler.lake.clean_heads import CleanHeads, Staging
 from graveler.lake.deadline import Deadline
 from graveler.lake.in_parts.files import PartFiles, Plan
+from graveler.lake.leases import LeaseWatch
 from graveler.lake.rename import Renamer
 from graveler.lake.reset import Resetter
+from graveler.lake.rules import Intent
+from graveler.lake.sealing import Sealed, Sealer
 from graveler.lake.stage import Stager
+from graveler.lake.turns import Turn
 from graveler.lake.withdraw import Withdrawer
 from graveler.model import CommitID, Token
-from graveler.staging import cleanup
+from graveler.staging import cleanup, tokens
 from graveler.staging.changes import StagedChanges, StagedRecord
-from graveler.storage.tables import Check, Matches, Put, Write
+from graveler.storage.tables import Check, Matches, Put, Value, Write
 from graveler.tree.tree import Tree
 from tests.lake.interleaving import CASTS, IN_PARTS, explore
 
@@ -174,6 +179,35 @@ def refusing_without_taking_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Withdrawer, "withdraw", lambda *_: True)
 
 
+def judging_leases_by_wall_clocks(patch: pytest.MonkeyPatch) -> None:
+    """The beat says until when the lease lasts, by the clock of its owner."""
+    owner = local()
+    seal, sealed = Sealer.seal_in, tokens._sealed
+
+    def noting_the_clock(
+        self: Sealer,
+        turn: Turn,
+        operation: str,
+        request: str = "",
+        intent: Intent | None = None,
+        *,
+        leave: bool = False,
+    ) -> Sealed:
+        owner.clock = self._clock
+        return seal(self, turn, operation, request, intent, leave=leave)
+
+    def saying_until_when(operation: str, seconds: float, request: str) -> dict[str, Value]:
+        item = sealed(operation, seconds, request)
+        return item | {"beat": str(owner.clock.now() + seconds)} if "beat" in item else item
+
+    def remaining(self: LeaseWatch, lease: str, beat: str, seconds: float) -> float:
+        return float(beat) - self._clock.now() if lease.startswith("token/") else seconds
+
+    patch.setattr(Sealer, "seal_in", noting_the_clock)
+    patch.setattr(tokens, "_sealed", saying_until_when)
+    patch.setattr(LeaseWatch, "remaining", remaining)
+
+
 MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     without_check_after_put,
     taking_late_items_back,
@@ -187,6 +221,7 @@ MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     renaming_a_branch_that_still_acknowledges,
     renaming_with_the_tokens_of_the_old_name,
     refusing_without_taking_back,
+    judging_leases_by_wall_clocks,
 ]
 
 
