@@ -1,0 +1,68 @@
+"""Two servers of one lake, each of which remembers branches of its own: what one refuses, or renames, the other does not undo."""
+
+import pytest
+
+from graveler.access.authentication import Access
+from graveler.access.permissions import Role
+from graveler.api.application import Application
+from graveler.api.settings import Settings
+from graveler.lake.lake import Lake
+from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.memory_tables import MemoryTables
+from tests.api.support import Client, EventClient, World, basic
+
+REPO = "/repositories/repo"
+OBJECTS = f"{REPO}/branches/{{}}/objects"
+
+
+@pytest.fixture
+def two() -> tuple[Client, Client]:
+    tables, stores = MemoryTables(), dict[str, MemoryObjects]()
+    access = Access(tables)
+    admin, reader = basic(access.create_key("somebody", Role.ADMIN)), basic(access.create_key("reader", Role.READER))
+
+    def client() -> Client:
+        lake = Lake(tables, lambda namespace: stores.setdefault(namespace, MemoryObjects(namespace)))
+        return EventClient(World(lake, access, Application(lake, access, Settings()), admin, reader))
+
+    one, other = client(), client()
+    one.world.lake.create_repository("repo", "local://repo")
+    assert one("POST", f"{REPO}/branches", (), {"name": "work", "source": "main"}).status == 201
+    assert one("POST", OBJECTS.format("work"), {"path": "a"}, b"acknowledged").status == 201
+    return one, other
+
+
+def read(client: Client, ref: str) -> bytes:
+    answer = client("GET", f"{REPO}/refs/{ref}/objects", {"path": "a"})
+    assert answer.status == 200
+    return answer.body
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_write_under_the_old_name_does_not_reach_the_renamed_branch(
+    two: tuple[Client, Client], method: str, again: bool
+) -> None:
+    one, other = two
+    assert other("POST", f"{REPO}/branches/work/rename", (), {"name": "renamed"}).status == 200
+    if again:
+        assert other("POST", f"{REPO}/branches", (), {"name": "work", "source": "main"}).status == 201
+    answer = one(method, OBJECTS.format("work"), {"path": "a"}, b"late" if method == "POST" else None)
+    assert answer.status == (404 if not again else 201 if method == "POST" else 204)
+    assert read(other, "renamed") == b"acknowledged"
+    assert other("POST", f"{REPO}/branches/renamed/commits", (), {"message": "m"}).status == 201
+    assert read(one, "renamed@") == b"acknowledged"
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+@pytest.mark.parametrize("rule", ["protect", "read-only"])
+def test_a_write_that_is_refused_does_not_replace_an_acknowledged_one(
+    two: tuple[Client, Client], method: str, rule: str
+) -> None:
+    one, other = two
+    if rule == "protect":
+        assert other("PUT", f"{REPO}/settings/branch_protection", (), [{"pattern": "work"}]).status == 204
+    else:
+        assert other("PUT", f"{REPO}/settings/read_only", (), {"read_only": True}).status == 204
+    assert one(method, OBJECTS.format("work"), {"path": "a"}, b"late" if method == "POST" else None).status == 403
+    assert read(one, "work") == read(other, "work") == b"acknowledged"
