@@ -13,12 +13,14 @@ from graveler.lake.importing.importer import ImportSource
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MergeStrategy, MetarangeName, SplitParameters
 from graveler.storage.files import FOLDER
+from graveler.storage.memory_tables import MemoryTables
 from graveler.tree.canonical import is_canonical
 from graveler.tree.files import METARANGES, TreeStore
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
-from tests.lake.support import NAME, TINY, World, put
+from tests.api.support import EventClient, make_world
+from tests.lake.support import NAME, NAMESPACE, TINY, World, put
 from tests.support.trees import MemoryFiles
 from tests.tree.support import LAW
 
@@ -125,6 +127,40 @@ def test_rewriting_mends_a_branch_that_is_cut_otherwise_than_its_commits_say() -
     expect_canonical(world.main, mended, TINY)
     with pytest.raises(NoChangesError):
         world.main.rewrite("main", TINY)
+
+
+def test_a_branch_that_was_restored_goes_on_as_it_was_cut() -> None:
+    world = World()
+    put(world.main, {f"{number:03}": "1" for number in range(120)})
+    world.main.commit("main", "base")
+    world.main.create_branch("dev", "main")
+    world.main.rewrite("main", WIDE)
+    put(world.main, {"new": "2"}, "dev")
+    name = world.main.commit("dev", "other").metarange
+    dumped = world.lake().dump(NAME)
+    world.tables = MemoryTables()
+    restored = world.lake()
+    restored.restore(NAMESPACE, dumped.id, NAME)
+    repository = world.repository()
+    put(repository, {"new": "1"}, "main")
+    expect_canonical(repository, repository.commit("main", "goes on"), WIDE)
+    expect_canonical(repository, repository.commit_metarange("main", name, "taken"), WIDE)
+
+
+def test_over_http_a_ready_metarange_is_cut_as_the_branch_is() -> None:
+    world = make_world()
+    repository = world.lake.create_repository("repo", "local://repo", split=TINY)
+    put(repository, {f"{number:03}": "1" for number in range(60)})
+    ready = repository.commit("main", "base").metarange
+    repository.rewrite("main", WIDE)
+    put(repository, {"new": "1"})
+    repository.commit("main", "new")
+    made = EventClient(world)(
+        "POST", "/repositories/repo/branches/main/commits", [("source_metarange", ready)], {"message": "taken"}
+    )
+    assert made.status == 201
+    expect_canonical(repository, repository.commit_of("main"), WIDE)
+    world.application.close()
 
 
 Step = tuple[str, str, int, int, int]

@@ -25,6 +25,7 @@ from graveler.errors import (
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
+from graveler.model import SplitParameters
 from graveler.places import ServedLake
 from graveler.remote.connection import Connection, Retries
 from graveler.spark import joining
@@ -92,6 +93,21 @@ def test_the_commit_is_the_one_that_an_import_here_makes(spark: SparkSession, sc
     changes = graveler.spark.diff(spark, "repo", "main~1", "main", lake=scene.place("reader"))
     assert changes.where("type = 'removed'").collect()[0].path == "in/old"
     assert graveler.spark.commits(spark, "repo", "main", lake=scene.place("reader")).count() == 4
+
+
+def test_a_branch_that_is_cut_otherwise_gets_a_tree_that_is_cut_so(spark: SparkSession, scene: Scene) -> None:
+    """And the server need not read it: the metarange says how it is cut."""
+    repository = scene.repository
+    split = SplitParameters(min_size=200, max_size=2_000, raggedness=3)
+    for branch in ("cut", "cut-here"):
+        repository.create_branch(branch, "main")
+        import_here(repository, branch, [Row(f"{number:03}", 1, "02", 1 << 20) for number in range(60)], "outside/")
+        repository.rewrite(branch, split)
+    rows = rows_of(Random(5), 50)
+    run(spark, scene, frame_of(spark, rows), "cut")
+    head = repository.commit_of("cut")
+    assert head.metarange_id == import_here(repository, "cut-here", rows, "in/")
+    assert repository.tree("cut").cut_by == split
 
 
 def test_a_branch_that_moved_meanwhile_keeps_what_it_got(

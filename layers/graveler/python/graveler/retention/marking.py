@@ -190,7 +190,7 @@ def _names(objects: Objects, name: str) -> list[bytes]:
 
 def _table(objects: Objects, kind: str, name: str) -> Table:
     """The file, if it is the one of this name: else another one would decide what is garbage. Without a label its digest tells:
-    1.3 µs a record, once in its life."""
+    3 µs a record, once in its life."""
     try:
         table = Table(objects.get(f"{FILES}/{kind}/{name}"))
         expect_label(table, kind, name)

@@ -9,7 +9,7 @@ from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, 
 
 
 def expect_name(table: Table, name: str) -> Records:
-    """All records of a file, which have this name. 1.3 µs a record. :class:`OtherFileError` if they have another one,
+    """All records of a file, which have this name. 3 µs a record. :class:`OtherFileError` if they have another one,
     :class:`MalformedTableError`."""
     keys: list[bytes] = []
     packed: list[bytes] = []

@@ -36,7 +36,9 @@ from graveler.tree.block import (
     different,
     entries,
     find,
+    restart_keys,
     restart_points,
+    stretch_entries,
     unstored,
     varint,
     verify,
@@ -266,23 +268,29 @@ class Table(Lookups):
     @property
     def value_bytes(self) -> int:
         """Bytes of all packed records together, by the file's properties."""
-        return self._property(_VALUE_BYTES)
+        return self._measured((_VALUE_BYTES,))[0]
 
     def measures(self) -> tuple[int, int]:
-        """How many records there are, and the bytes of all keys together, by the file's properties. 10 µs."""
-        records = self._property(_RECORDS)
-        return records, self._property(_KEY_BYTES) - SEQUENCE_SIZE * records
+        """How many records there are, and the bytes of all keys together, by the file's properties. 20 µs."""
+        records, key_bytes = self._measured((_RECORDS, _KEY_BYTES))
+        return records, key_bytes - SEQUENCE_SIZE * records
 
     def ends(self) -> tuple[bytes, bytes]:
-        """The first and the last key, which are read. :class:`MalformedTableError` if there is none."""
-        if not self._handles:
-            raise MalformedTableError("holds nothing")
-        return self.read(0)[0][0], self.read(len(self._handles) - 1)[0][-1]
+        """The first and the last key, of blocks that are read for that: 40 µs. :class:`MalformedTableError` if there is none."""
+        try:
+            first, _ = restart_keys(self._block(0))
+            block = self._block(len(self._handles) - 1)
+            _, places = restart_keys(block)
+            last, _ = stretch_entries(block[places[-2] : places[-1]])
+            return first[0], last[-1]
+        except (IndexError, StructError, ZstdError) as error:
+            raise MalformedTableError(f"its first or last key cannot be read: {error}") from None
 
-    def _property(self, name: bytes) -> int:
+    def _measured(self, wanted: Sequence[bytes]) -> list[int]:
+        """Numbers among the file's properties."""
         try:
             names, values = entries(unstored(self._data, *self._properties), 0)
-            return varint(values[names.index(name)], 0)[0]
+            return [varint(values[names.index(name)], 0)[0] for name in wanted]
         except (IndexError, StructError, ValueError) as error:
             raise MalformedTableError(f"its properties cannot be read: {error}") from None
 
