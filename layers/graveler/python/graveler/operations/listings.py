@@ -15,6 +15,7 @@ from graveler.errors import ForbiddenError
 from graveler.lake.importing.sent_listing import SENT_OPTIONS, addresses
 from graveler.lake.repository import OpenRepository
 from graveler.operations.work import Report
+from graveler.storage.folders import temporary_files
 from graveler.storage.plain_addresses import is_plain
 from graveler.temporary import own_folder
 
@@ -44,7 +45,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
     key = asked.address.removeprefix(f"{repository.repository.namespace}/")
     with TemporaryDirectory(dir=own_folder(), prefix="listing-") as folder:
         listing = Path(folder) / "listing"
-        with listing.open("wb") as file:
+        with temporary_files("fetching the listing"), listing.open("wb") as file:
             for piece in repository.namespace.stream(key):
                 file.write(piece)
                 report.check()

@@ -21,6 +21,7 @@ from graveler.errors import (
     GravelerError,
     InvalidError,
     NoChangesError,
+    NotCommittedError,
     NotFoundError,
     ObjectNotFoundError,
     ParentNotFoundError,
@@ -34,6 +35,7 @@ from graveler.remote.answers import Said
 
 _REF: Final = re.compile(r"ref '(.*?)' not found")
 _OBJECT: Final = re.compile(r"object '(.*)' does not exist in '(.*?)'$")
+_UNCOMMITTED: Final = re.compile(r"object '(.*)' is an uncommitted change of '(.*?)'")
 _REPOSITORY: Final = re.compile(r"repository '(.*?)' does not exist")
 _TAKEN: Final = re.compile(r"(\w+) '(.*?)' already exists")
 _DIRTY: Final = re.compile(r"branch '(.*?)' has uncommitted changes")
@@ -118,6 +120,8 @@ def _not_found(words: str, text: str) -> GravelerError:
         return _with(RepositoryNotFoundError(found[1] if found else ""), text)
     if found := _REF.match(text):
         return _with(RefNotFoundError(found[1]), text)
+    if found := _UNCOMMITTED.match(text):
+        return _with(NotCommittedError(found[1], found[2]), text)
     if found := _OBJECT.match(text):
         return _with(ObjectNotFoundError(found[1], found[2]), text)
     return NotFoundError(text)

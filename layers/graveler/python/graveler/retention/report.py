@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from graveler.errors import PreconditionError
 from graveler.retention.runs import Candidate, Outcome
+from graveler.storage.folders import temporary_files
 from graveler.storage.objects import Objects
 from graveler.temporary import own_folder
 
@@ -47,7 +48,7 @@ def write_report(objects: Objects, key: str, rows: Iterable[tuple[Candidate, Out
         ]
     )
     source = iter(rows)
-    with TemporaryDirectory(dir=own_folder(), prefix="gc-") as folder:
+    with temporary_files("writing the report"), TemporaryDirectory(dir=own_folder(), prefix="gc-") as folder:
         path = Path(folder) / "report.parquet"
         with parquet.ParquetWriter(str(path), schema, compression="zstd") as writer:
             while some := list(islice(source, _ROWS)):

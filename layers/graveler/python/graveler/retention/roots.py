@@ -8,6 +8,7 @@ The whole takes at most half the grace, or it is given up: what a trace protects
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import Final
 
@@ -30,6 +31,7 @@ from graveler.retention.keeping import KnownCommit
 from graveler.retention.threads import THREADS, at_once
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import LONGEST_REQUEST
+from graveler.storage.folders import temporary_failed, temporary_files
 from graveler.storage.limits import text_key
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
@@ -38,6 +40,7 @@ from graveler.tree.record import known_as, own_name
 _COMMIT_ID: Final = re.compile(rb"[0-9a-f]{64}")
 _PAGE: Final = 1000
 _ROUNDS: Final = 8
+_NOTING: Final = "noting data names"
 _MEMORY: Final = 64 << 20
 
 
@@ -45,13 +48,17 @@ class Names:
     """Data names that the mark met outside of ranges: unsorted in a temporary file, sorted when it is read."""
 
     def __init__(self) -> None:
-        self._file = TemporaryFile()  # noqa: SIM115 - close() does
+        with temporary_files(_NOTING):
+            self._file = TemporaryFile()  # noqa: SIM115 - close() does
         self.count = 0
 
     def add(self, name: bytes | None) -> None:
         """Note a name; None is passed over."""
         if name is not None:
-            self._file.write(name)
+            try:
+                self._file.write(name)
+            except OSError as error:
+                raise temporary_failed(error, _NOTING) from error
             self.count += 1
 
     def add_record(self, packed: bytes | None) -> None:
@@ -66,10 +73,12 @@ class Names:
 
     def close(self) -> None:
         """Free the space."""
-        self._file.close()
+        with suppress(OSError):  # it writes what it still has in memory, which nobody needs any more
+            self._file.close()
 
     def _blocks(self) -> Iterator[Block]:
-        self._file.seek(0)
+        with temporary_files(_NOTING):
+            self._file.seek(0)
         number = 0
         while piece := self._file.read(NAME_BYTES * 10_000):
             names = [piece[at : at + NAME_BYTES] for at in range(0, len(piece), NAME_BYTES)]

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from graveler.errors import CorruptError
 from graveler.retention.comparing import NAME_BYTES, ROW, Rows
+from graveler.storage.folders import temporary_files
 from graveler.storage.objects import Objects
 from graveler.temporary import own_folder
 
@@ -40,7 +41,7 @@ class RowFile(NamedTuple):
 def put_rows(objects: Objects, key: str, pieces: Iterable[bytes]) -> None:
     """Write sorted rows, which come some whole ones at a time. One object write; a temporary file of its size."""
     count, first, last, waiting = 0, bytes(NAME_BYTES), bytes(NAME_BYTES), b""
-    with TemporaryDirectory(dir=own_folder(), prefix="gc-") as folder:
+    with temporary_files("sorting data names"), TemporaryDirectory(dir=own_folder(), prefix="gc-") as folder:
         path = Path(folder) / "rows"
         with path.open("wb") as file:
             for piece in pieces:

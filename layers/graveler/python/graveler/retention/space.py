@@ -35,6 +35,7 @@ from graveler.retention.roots import Names, RootReader
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Claim, Tally
 from graveler.staging.changes import StagedChanges
+from graveler.storage.folders import temporary_files
 from graveler.tree.record import own_name
 
 _INSIDE: Final = "_graveler/"
@@ -186,7 +187,7 @@ class _Survey:
             marks = Marks(self._objects)
             ranges = self._ranges(marks, commits, masks)
             extra = [*(branch.staged for branch in branches), dump]
-            with TemporaryFile() as file:
+            with temporary_files("adding up what is staged"), TemporaryFile() as file:
                 self._write_staged(states, dumped, file)
                 file.seek(0)
                 staged = Rows(iter(partial(file.read, _PIECE), b""))

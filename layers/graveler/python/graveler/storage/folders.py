@@ -2,6 +2,8 @@
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from graveler.errors import UnavailableError
@@ -36,6 +38,23 @@ def not_synced(error: OSError, doing: str) -> NotSyncedError:
     return NotSyncedError(
         f"{doing} was done, and is not known to be safe on the disk: {why}. After a power cut it may be undone; try again"
     )
+
+
+@contextmanager
+def temporary_files(doing: str) -> Iterator[None]:
+    """Around work with temporary files, whose disk may be full: errors as by :func:`temporary_failed`."""
+    try:
+        yield
+    except OSError as error:
+        raise temporary_failed(error, doing) from error
+
+
+def temporary_failed(error: OSError, doing: str) -> UnavailableError:
+    """The error to raise for one of a temporary file: it names the folder, and how to have another one."""
+    import tempfile  # whoever made the file has it
+
+    where = tempfile.tempdir or os.environ.get("TMPDIR", "")
+    return unavailable(error, f"{doing} in the temporary folder {os.fsdecode(where)!r} (TMPDIR names another one)")
 
 
 def sync_folder(folder: Path) -> tuple[int, int]:

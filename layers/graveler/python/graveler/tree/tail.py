@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from graveler.errors import UNREADABLE
 from graveler.model import SplitParameters
 from graveler.tree.block import END_SIZE, MalformedTableError, entries, number, stored_plain, unstored, varint
 
@@ -60,7 +61,7 @@ def read_label(data: bytes, handle: Handle) -> Label:
     """The label in a block. :class:`MalformedTableError` if it is none."""
     try:
         return _decode(unstored(data, *handle))
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise MalformedTableError(f"its label cannot be read: {error}") from None
 
 

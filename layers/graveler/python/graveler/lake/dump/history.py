@@ -15,6 +15,7 @@ from graveler.lake.fsck.findings import Progress, no_progress
 from graveler.lake.fsck.history import History
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.model import Commit, CommitID, RepositoryUID
+from graveler.storage.folders import temporary_files
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.storage.tables import Item, Put, Tables
 
@@ -54,7 +55,7 @@ def rebuild_commits(
     May be repeated. Cost: a listing request for each thousand records, one object read for each, a table read for each hundred,
     a table write for each 25; a temporary file as large as the records. Memory: 300 bytes a commit.
     """
-    with TemporaryFile(prefix="graveler-") as file:
+    with temporary_files("gathering commits"), TemporaryFile(prefix="graveler-") as file:
         records = _Records(objects, file, progress)
         history = records.history
         if reachable_from is None:

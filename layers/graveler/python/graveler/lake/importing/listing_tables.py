@@ -8,10 +8,9 @@ import gzip
 import io
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import chain, islice
-from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import Any, Final, Protocol
 
@@ -19,7 +18,7 @@ import msgspec
 
 from graveler.errors import PreconditionError
 from graveler.lake.importing.listing_files import ListingError, ListingFile
-from graveler.storage.folders import unavailable
+from graveler.storage.folders import temporary_files, unavailable
 
 BUCKET: Final = "bucket"
 KEY: Final = "key"
@@ -331,11 +330,23 @@ def _seekable(file: ListingFile) -> Iterator[_Stream]:
         if not isinstance(stream, gzip.GzipFile):
             yield stream
             return
-        with TemporaryFile() as unpacked:
-            with _read_errors(file):
-                copyfileobj(stream, unpacked)
+        with temporary_files(f"unpacking {str(file.path)!r}"):
+            unpacked = TemporaryFile()  # noqa: SIM115 - closed below
+        try:
+            while piece := _piece_of(stream, file):
+                with temporary_files(f"unpacking {str(file.path)!r}"):
+                    unpacked.write(piece)
+            with temporary_files(f"unpacking {str(file.path)!r}"):
                 unpacked.seek(0)
             yield unpacked
+        finally:
+            with suppress(OSError):  # it writes what it still has in memory, which nobody needs any more
+                unpacked.close()
+
+
+def _piece_of(stream: gzip.GzipFile, file: ListingFile) -> bytes:
+    with _read_errors(file):
+        return stream.read(_BLOCK)
 
 
 @contextmanager
