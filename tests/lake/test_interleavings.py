@@ -27,7 +27,7 @@ from graveler.lake.turns import Turn
 from graveler.lake.withdraw import Withdrawer
 from graveler.model import CommitID, Token
 from graveler.staging import cleanup, tokens
-from graveler.staging.changes import StagedChanges, StagedRecord
+from graveler.staging.changes import Placed, StagedChanges, StagedRecord
 from graveler.storage.tables import Check, Matches, Put, Value, Write
 from graveler.tree.tree import Tree
 from tests.lake.interleaving import CASTS, IN_PARTS, explore
@@ -97,11 +97,12 @@ def taking_late_items_back(patch: pytest.MonkeyPatch) -> None:
 def deleting_staged_items_instead_of_tombstones(patch: pytest.MonkeyPatch) -> None:
     put = StagedChanges.put
 
-    def remove(self: StagedChanges, token: Token, key: bytes, packed: bytes | None) -> None:
-        if packed is None and self._tables.get(self._key(token, key)) is not None:
-            self._tables.delete(self._key(token, key))
-        else:
-            put(self, token, key, packed)
+    def remove(self: StagedChanges, token: Token, key: bytes, packed: bytes | None) -> Placed:
+        found = self._tables.get(self._key(token, key))
+        if packed is not None or found is None:
+            return put(self, token, key, packed)
+        self._tables.delete(self._key(token, key))
+        return Placed(token, key, packed, b"", found, known=False)
 
     patch.setattr(StagedChanges, "put", remove)
 

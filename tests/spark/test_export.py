@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,6 +15,7 @@ from graveler.lake.folder import create_folder_lake
 from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.spark import leases
 from graveler.spark.exports import LEASE
 from graveler.spark.jobs.export import JOB
 from graveler.spark.jobs.frame import run_job
@@ -164,6 +166,7 @@ def test_an_export_to_a_bucket(spark: SparkSession, aws: AwsLake) -> None:
         assert (report.written, report.kept) == (0, 40), "ETags tell"
         store = repository.store_at(f"{url}/x")[0]
         with (
+            patch.object(leases, "SECONDS", 5.0),  # and so a sign of life each second
             held(store, f"exported/here/{LEASE}", repository.clock, "test"),
             pytest.raises(BusyError, match=f"another export to '{url}' is going on"),
         ):

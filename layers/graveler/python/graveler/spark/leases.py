@@ -8,10 +8,11 @@ from typing import Final
 
 from graveler.errors import BusyError, GravelerError
 from graveler.lake.clock import Clock
+from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject
 
 SECONDS: Final = 300.0
-"""After which a lease that nobody renewed is anybody's. Far more than clocks differ."""
+"""After which a lease that nobody renewed is anybody's, by the clock of whoever watches it."""
 _RENEWALS: Final = 5
 _TRIES: Final = 3
 
@@ -32,7 +33,7 @@ class Lease:
         except ObjectMissingError:
             self._lost = True
         self.check()
-        self._held = self._objects.put(self._key, self._owner)
+        self._held = self._objects.put(self._key, _beat(self._owner))
         self._renewed = self._clock.monotonic()
 
     def check(self) -> None:
@@ -49,25 +50,37 @@ class Lease:
 
 
 def take(objects: Objects, key: str, clock: Clock, what: str) -> Lease:
-    """The lease at this key. ``what`` it is for: "export to 'x'". One put; if there is one, a head and, where it has run out, a
-    delete besides. :class:`BusyError` if somebody has it."""
+    """The lease at this key. ``what`` it is for: "export to 'x'". One put. If somebody has it, it is watched: until it is given
+    back; until its holder gives a sign of life, a minute at most (:class:`BusyError`); or for :data:`SECONDS`, for one whose
+    driver has died. Then a head every few seconds, and a delete."""
     owner = token_hex(16).encode()
-    left = 0.0
+
+    def look() -> tuple[str, StoredObject] | None:
+        try:
+            found = objects.head(key)
+        except ObjectMissingError:
+            return None
+        return f"{found.etag} {found.modified}", found  # an earlier version writes the same bytes each time
+
+    watch = LeaseWatch(clock)
     for _ in range(_TRIES):
         try:
-            return Lease(objects, key, clock, objects.put(key, owner, if_absent=True), owner, what)
+            return Lease(objects, key, clock, objects.put(key, _beat(owner), if_absent=True), owner, what)
         except ObjectConditionError:
             pass
-        with suppress(ObjectMissingError, ObjectConditionError):  # it is free again, or another one was faster
-            other = objects.head(key)
-            left = SECONDS - (clock.now() - other.modified)
-            if left > 0:
-                break
-            objects.delete(key, if_match=other.etag)
-    raise BusyError(
-        f"another {what} is going on; wait until it is done. If its driver has died, this can begin in "
-        f"{max(left, 0) / 60:.0f} minutes"
-    )
+        try:
+            dead = wait_for(watch, clock, key, SECONDS, look)
+        except HeldError:
+            break
+        with suppress(ObjectMissingError, ObjectConditionError):  # another one was faster
+            if dead is not None:
+                objects.delete(key, if_match=dead.etag)
+    raise BusyError(f"another {what} is going on; wait until it is done")
+
+
+def _beat(owner: bytes) -> bytes:
+    """What the holder writes: other bytes each time."""
+    return owner + b" " + token_hex(8).encode()
 
 
 @contextmanager
