@@ -14,7 +14,7 @@ from graveler.errors import (
 from graveler.history.commits import new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.lake import Lake
-from graveler.lake.sealing import MAX_QUEUE
+from graveler.lake.sealing import MAX_QUEUE, MAX_SEALED
 from graveler.model import Commit
 from graveler.staging.tokens import LEASE
 from graveler.storage.tables import MAX_TRANSACTION_WRITES
@@ -221,6 +221,63 @@ def test_sealed_tokens_stay_few_however_many_commits_fail() -> None:
     world.main.commit("b", "all of them")
     assert len(paths(world.main, "b@")) == 60
     assert world.main._branches.state("b").sealed == ()
+
+
+@pytest.mark.parametrize("amount", [MAX_SEALED - 1, MAX_SEALED, MAX_SEALED + 1, 3 * MAX_SEALED + 1])
+def test_however_many_commits_died_the_next_one_is_one_commit_of_everything(amount: int) -> None:
+    """Each had a request of its own, whose result is the one commit, as if it had made it."""
+    world = World()
+    for number in range(amount):
+        put(world.main, {f"k{number:03}": str(number), "newest": str(number), "gone": "x" if number % 2 else None})
+        dying = world.repository(DieAt("objects.put", 1))
+        assert died(partial(dying.commit, "main", "dies", request_id=f"request {number}"))
+        world.wait_for_leases()
+    put(world.main, {"mine": "x"})
+    expected = texts(world.main)
+    made = world.main.commit("main", "everything", request_id="mine")
+    assert messages(world.main) == ["everything", "Repository created"]
+    assert texts(world.main, "main@") == texts(world.main) == expected
+    assert expected["newest"] == str(amount - 1)
+    assert world.main._branches.state("main").sealed == ()
+    for request in (*(f"request {number}" for number in range(amount)), "mine"):
+        assert world.repository().commit("main", "again", request_id=request) == made
+
+
+@pytest.mark.parametrize("then", ["published", "open", "sealed by another", "another is slow"])
+def test_a_slow_commit_whose_changes_were_staged_again_still_has_them_committed(
+    then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was taken for dead. Its changes are uncommitted again, or in somebody else's commit."""
+    monkeypatch.setattr("graveler.lake.sealing.MAX_SEALED", 1)
+    world = World()
+    put(world.main, {"a": "1"})
+
+    def another() -> None:
+        world.clock.time += 2 * LEASE
+        world.main._sealer.take(world.main._branches.state("main").sealed)  # has watched it
+        world.clock.time += 2 * LEASE
+        put(world.main, {"b": "1"})
+        if then == "published":
+            world.main.commit("main", "another")
+            return
+        world.main._restager.empty_sealed(world.main._branches.state("main"), "another")
+        if then == "open":
+            return
+        sealed = world.main._sealer.seal("main", "another")
+        assert sealed.own is not None
+        if then == "another is slow":
+            world.clock.on_sleep = finish
+
+    def finish() -> None:
+        world.clock.on_sleep = None
+        world.wait_for_leases()
+        world.main.commit("main", "another")
+
+    made = world.repository(Before("objects.put", 1, another)).commit("main", "slow", request_id="slow")
+    assert messages(world.main) == [made.message, "Repository created"]
+    assert made.message == ("another" if then in ("published", "another is slow") else "slow")
+    assert paths(world.main, "main@") == ["a", "b"]
+    assert world.repository().commit("main", "again", request_id="slow") == made
 
 
 def test_commits_that_die_waiting_do_not_make_the_next_one_wait_longer() -> None:

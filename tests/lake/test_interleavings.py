@@ -56,6 +56,16 @@ def test_no_schedule_of_commits_and_merges_in_parts_loses_or_revives_a_write(fir
         explore(first_seed + number, IN_PARTS)
 
 
+def test_no_schedule_in_which_sealed_changes_are_staged_again_loses_or_revives_a_write(
+    first_seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where very many commits have died: here one is too many."""
+    monkeypatch.setattr("graveler.lake.sealing.MAX_SEALED", 1)
+    for number in range(SCHEDULES // CHUNKS):
+        explore(first_seed + number)
+        explore(first_seed + number, IN_PARTS)
+
+
 @pytest.mark.parametrize(("seed", "casts"), REGRESSIONS)
 def test_schedules_that_failed_once(seed: int, casts: int) -> None:
     explore(seed, CASTS[:casts])

@@ -9,18 +9,27 @@ from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.lake import Lake
+from graveler.lake.sealing import MAX_SEALED
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.lake.faults.case import Case
 from tests.lake.faults.cases.in_parts import in_parts
 from tests.lake.faults.model import Model
-from tests.lake.faults.scenes import Scene
-from tests.lake.faults.story import die_committing, main_of, stage
+from tests.lake.faults.scenes import Scene, client
+from tests.lake.faults.story import die_committing, fail_committing, main_of, stage
 from tests.lake.support import NAME
 
 
 def clean_up_is_due(lake: Lake, scene: Scene, model: Model) -> None:
     scene.clock.time += LONGEST_REQUEST + 10
     stage(lake, scene, model)
+
+
+def requests_have_it(scene: Scene, model: Model, _: bool) -> None:
+    """What had failed is in the one commit, which is what the requests have made if they are repeated."""
+    if "mine" in main_of(model).said:
+        repository = client(scene).repository(NAME)
+        for number in (0, MAX_SEALED - 1):
+            assert repository.commit("main", "again", request_id=f"failed {number}").message == "mine"
 
 
 def commit_ready(lake: Lake, _: Scene) -> object:
@@ -89,6 +98,13 @@ CASES: Final[tuple[Case, ...]] = (
         lambda lake, _: lake.repository(NAME).commit("main", "mine", request_id="r"),
         lambda model: main_of(model).commit("mine"),
         die_committing,
+    ),
+    Case(
+        "commit after as many that failed as may be sealed",
+        lambda lake, _: lake.repository(NAME).commit("main", "mine", request_id="r"),
+        lambda model: main_of(model).commit("mine"),
+        fail_committing,
+        verify=requests_have_it,
     ),
     Case(
         "commit that cleans up",

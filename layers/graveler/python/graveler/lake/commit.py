@@ -28,6 +28,11 @@ _AHEAD: Final = 50_000
 """Changes that are looked at before they are used."""
 
 
+class RestagedError(Exception):
+    """The own token was taken for a dead one's, and its changes were staged again: they are uncommitted, or another commit has
+    sealed them. Seal again. For the verbs of this room only."""
+
+
 class Committer:
     """Commits the uncommitted changes of branches of one repository."""
 
@@ -73,19 +78,21 @@ class Committer:
         said.check()
 
         def make() -> Commit:
-            made: Commit | None = None
+            first: Token | None = None
             while True:
                 until = self._deadlines.begin()
                 sealed = self._sealer.seal(branch, said.operation, request_id, Intent(direct=True, force=force))
-                answers = "" if sealed.rest else request_id
+                first = first or sealed.own
                 attempt = _Attempt(self._split, self._staged, said.operation, limit)
                 try:
                     with self._sealer.holding(sealed.own, said.operation, request_id):
-                        made = self._publish(branch, sealed, said, allow_empty, answers, until, attempt.build)
+                        return self._publish(branch, sealed, said, allow_empty, request_id, until, attempt.build)
+                except RestagedError:
+                    continue
                 except NoChangesError:
-                    if made is None and not sealed.rest:
+                    made = None if first in (None, sealed.own) else self.commit_of_changes(first)
+                    if made is None:
                         raise
-                if made is not None and not sealed.rest:
                     return made
 
         return self._publisher.once(request_id, make)
@@ -174,8 +181,12 @@ class Committer:
             state = self._branches.find(branch)
 
     def taken_by_another(self, branch: str, own: Token) -> Commit:
-        """What became of the own token, which is not on the branch any more."""
+        """What became of the own token, which is not on the branch any more. :class:`RestagedError`."""
         outcome = self._outcomes.get(own)
+        if outcome is not None and outcome.state is TokenState.RESTAGED:
+            _, outcome = self._outcomes.follow(own)
+            if outcome is None or outcome.state is TokenState.SEALED:
+                raise RestagedError
         if outcome is not None and outcome.commit_id is not None:
             return self._commits.get(outcome.commit_id)
         if outcome is not None and outcome.state is TokenState.DROPPED:
@@ -184,6 +195,12 @@ class Committer:
         # A token that is sealed still went with its branch to another name, where the next commit takes it.
         happened = "renamed" if outcome is None else ended.get(outcome.state, "renamed")
         raise PreconditionError(f"branch {branch!r} was {happened} while it was being committed; nothing was committed")
+
+    def commit_of_changes(self, own: Token | None) -> Commit | None:
+        """The commit in which the changes went that an own token held, if there is one. A table read for each token that held
+        them, and the commit's."""
+        outcome = None if own is None else self._outcomes.follow(own)[1]
+        return None if outcome is None or outcome.commit_id is None else self._commits.get(outcome.commit_id)
 
 
 Build = Callable[[Commit, Tree, tuple[Token, ...]], Tree]

@@ -10,14 +10,13 @@ from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches
 from graveler.lake.deadline import Deadline
-from graveler.model import Commit, CommitID, RepositoryUID, Token
+from graveler.lake.requests import RequestResults
+from graveler.model import Commit, CommitID, Token
 from graveler.staging.tokens import TokenState
 from graveler.storage.objects import Objects
-from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Put, Tables, Write
+from graveler.storage.tables import ConditionFailedError, Tables, Write
 
 COMMITS_FOLDER = "_graveler/commits"
-REQUEST_TTL = 7 * 86_400
-"""Seconds for which the result of a request with an id is kept."""
 
 
 class AlreadyDoneError(Exception):
@@ -37,26 +36,23 @@ class Publisher:
 
     def __init__(
         self,
-        uid: RepositoryUID,
         tables: Tables,
         objects: Objects,
         refs: Refs,
         commits: CommitStore,
         branches: Branches,
+        requests: RequestResults,
     ) -> None:
-        self._uid = uid
         self._tables = tables
         self._objects = objects
         self._refs = refs
         self._commits = commits
         self._branches = branches
+        self._requests = requests
 
     def done_before(self, request_id: str) -> CommitID | None:
         """The commit that a request with this id has made already (promise C4). One table read, none without an id."""
-        if not request_id:
-            return None
-        item = self._tables.get(self._request_key(request_id))
-        return None if item is None else CommitID(str(item["commit"]))
+        return self._requests.find(request_id)
 
     def commit_of(self, request_id: str) -> Commit | None:
         """The commit of :meth:`done_before`, read."""
@@ -117,36 +113,36 @@ class Publisher:
         writes += map(self._commits.alive_check, sources)
         writes += besides
         # From now on, not from the commit's time, which its maker may choose.
-        result: Item = {"commit": commit.id, "expires": event.time_ns // 1_000_000_000 + REQUEST_TTL}
-        writes += [Put(self._request_key(id_), result, Absent()) for id_ in self._undone(adopted - {request_id})]
-        if request_id:
-            writes.append(Put(self._request_key(request_id), result, Absent()))
-        deadline.check(f"{verb} on branch {state.name!r}")
-        try:
-            self._tables.transact(writes)
-        except ConditionFailedError as error:
-            if request_id and len(writes) - 1 in error.failures:
-                item = error.failures[len(writes) - 1]
-                assert item is not None
-                raise AlreadyDoneError(CommitID(str(item["commit"]))) from None
-            if self._published(commit):
-                return  # a repeated request of the adapter found its own first try
-            for number in alive:
-                if number in error.failures:
-                    raise RefNotFoundError(
-                        sources[number - alive[0]], "the commit has expired; nothing was changed"
-                    ) from None
-            raise HeadMovedError from None
-        except UnavailableError:
-            if self._published(commit):
+        now = event.time_ns / 1e9
+        for id_, seen in self._requests.undone(adopted - {request_id}).items():
+            writes.append(self._requests.done_write(id_, commit.id, now, seen))
+        mine = [self._requests.done_write(request_id, commit.id, now, None)] if request_id else []
+        while True:
+            deadline.check(f"{verb} on branch {state.name!r}")
+            try:
+                self._tables.transact([*writes, *mine])
                 return
-            raise
-
-    def _undone(self, requests: AbstractSet[str]) -> list[str]:
-        """Those that have no result yet. One table read, none for none."""
-        ids = sorted(requests)
-        items = self._tables.get_many([self._request_key(id_) for id_ in ids]) if ids else []
-        return [id_ for id_, item in zip(ids, items, strict=True) if item is None]
+            except ConditionFailedError as error:
+                if len(writes) in error.failures:
+                    there = error.failures[len(writes)]
+                    done = self._requests.commit_in(there)
+                    if done is not None:
+                        raise AlreadyDoneError(done) from None
+                    if there is not None and len(error.failures) == 1:  # says where this request's changes were
+                        mine = [self._requests.done_write(request_id, commit.id, now, there)]
+                        continue
+                if self._published(commit):
+                    return  # a repeated request of the adapter found its own first try
+                for number in alive:
+                    if number in error.failures:
+                        raise RefNotFoundError(
+                            sources[number - alive[0]], "the commit has expired; nothing was changed"
+                        ) from None
+                raise HeadMovedError from None
+            except UnavailableError:
+                if self._published(commit):
+                    return
+                raise
 
     def drop(self, state: BranchState, applied: tuple[Token, ...], operation: str) -> None:
         """Take ``applied``, its oldest sealed tokens, from the branch: nothing in them is a change of the head. One transaction.
@@ -164,6 +160,3 @@ class Publisher:
     def _published(self, commit: Commit) -> bool:
         """Did the transaction happen whose answer is unknown? Its commit item says so: the ID holds this operation's id."""
         return bool(self._commits.read([commit.id]))
-
-    def _request_key(self, request_id: str) -> Key:
-        return Key(f"{self._uid}/request/{request_id}", b"result")

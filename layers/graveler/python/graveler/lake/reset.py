@@ -22,9 +22,8 @@ Why nothing is lost or revived (promise C1):
 - A commit that was only slow finds its token gone, reset; it published nothing, and all of its changes are on the branch.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Final
 
 import msgspec
 
@@ -32,28 +31,25 @@ from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.publish import HeadMovedError
+from graveler.lake.restage import Restager
 from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealer
 from graveler.staging.changes import Staged, StagedChanges
 from graveler.staging.tokens import TokenState, next_token
-from graveler.storage.tables import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete, Matches, Put, Tables, Write
-
-_BATCH_WRITES: Final = MAX_TRANSACTION_WRITES - 1
-_BATCH_BYTES: Final = 2_000_000
-"""Of records in one transaction, which takes 4 MB, of what is deleted too: one record more, keys and names fit besides."""
+from graveler.storage.tables import ConditionFailedError
 
 
 class Resetter:
     """Drops uncommitted changes of branches of one repository."""
 
     def __init__(
-        self, tables: Tables, refs: Refs, branches: Branches, staged: StagedChanges, sealer: Sealer, clock: Clock
+        self, refs: Refs, branches: Branches, staged: StagedChanges, sealer: Sealer, restager: Restager, clock: Clock
     ) -> None:
-        self._tables = tables
         self._refs = refs
         self._branches = branches
         self._staged = staged
         self._sealer = sealer
+        self._restager = restager
         self._clock = clock
 
     def reset_all(self, branch: str, by: str, *, force: bool = False) -> None:
@@ -80,7 +76,7 @@ class Resetter:
                     return False
                 state = self._bring_back(state, start, end, by)
                 opened, _ = self._find(state, start, end)
-            self._while_unchanged(
+            self._restager.while_unchanged(
                 state, (self._staged.delete_write(state.open, key, Staged(packed)) for key, packed in opened)
             )
             return True
@@ -116,7 +112,7 @@ class Resetter:
             self._staged.scan(newest_first, b"", start),
             () if end is None else self._staged.scan(newest_first, end),
         )
-        self._while_unchanged(state, (self._staged.put_write(state.open, key, packed, None) for key, packed in kept))
+        self._restager.stage_again(state, kept)
         return self._move(state, msgspec.structs.replace(state, sealed=()), by)
 
     def _move(self, state: BranchState, after: BranchState, by: str) -> BranchState:
@@ -132,40 +128,3 @@ class Resetter:
         except ConditionFailedError:
             raise HeadMovedError from None
         return msgspec.structs.replace(after, moves=state.moved(event).moves)
-
-    def _while_unchanged(self, state: BranchState, writes: Iterable[Put | Delete]) -> None:
-        """Make writes, except those whose own condition fails, as long as the branch is as ``state`` says
-        (:class:`HeadMovedError`). One transaction for each 99."""
-        check = self._refs.unchanged_check(state)
-        for batch in _batches(writes):
-            left: list[Write] = list(batch)
-            while left:
-                try:
-                    self._tables.transact([*left, check])
-                    break
-                except ConditionFailedError as error:
-                    if len(left) in error.failures:
-                        raise HeadMovedError from None
-                    left = [write for number, write in enumerate(left) if number not in error.failures]
-
-
-def _batches(writes: Iterable[Put | Delete]) -> Iterator[list[Put | Delete]]:
-    batch: list[Put | Delete] = []
-    size = 0
-    for write in writes:
-        batch.append(write)
-        size += _record_bytes(write)
-        if len(batch) == _BATCH_WRITES or size > _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _record_bytes(write: Put | Delete) -> int:
-    """Bytes of the record that a write puts, or deletes."""
-    if isinstance(write, Put):
-        record = write.item.get("record")
-    else:
-        record = write.condition.attributes.get("record") if isinstance(write.condition, Matches) else None
-    return len(record) if isinstance(record, bytes) else 0

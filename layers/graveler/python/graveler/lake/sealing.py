@@ -11,6 +11,8 @@ from graveler.errors import GravelerError, NoChangesError
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Clock
 from graveler.lake.leases import LeaseWatch
+from graveler.lake.publish import HeadMovedError
+from graveler.lake.restage import Restager
 from graveler.lake.rules import Intent
 from graveler.lake.turns import Turn, Turns
 from graveler.model import Token
@@ -23,7 +25,8 @@ RENEWALS: Final = 3
 an owner that pauses for longer may find its work done by another, which harms nobody."""
 
 MAX_SEALED: Final = 30
-"""How many sealed tokens a branch may have. Each takes three writes of the hundred of a transaction that takes them all."""
+"""How many sealed tokens a branch may have. Each takes three writes of the hundred of a transaction that takes them all. Where so
+many commits have died or failed, the next one stages again what they had sealed."""
 
 MAX_QUEUE: Final = 4
 """How many commits line up on a branch, each with a sealed token. Those that come later wait before they seal: one that dies
@@ -31,12 +34,11 @@ waiting then leaves no lease behind for which the next ones wait in turn."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """What a seal found, or made: the branch's ``state``. ``own`` is the last of its sealed tokens, if this operation sealed it.
-    ``rest``: the open token holds changes too, but there are too many sealed ones before it."""
+    """What a seal found, or made: the branch's ``state``. ``own`` is the last of its sealed tokens, if this operation sealed
+    it."""
 
     state: BranchState
     own: Token | None = None
-    rest: bool = False
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -54,6 +56,7 @@ class Sealer:
         turns: Turns,
         staged: StagedChanges,
         outcomes: Outcomes,
+        restager: Restager,
         clock: Clock,
         leases: LeaseWatch,
     ) -> None:
@@ -62,6 +65,7 @@ class Sealer:
         self._turns = turns
         self._staged = staged
         self._outcomes = outcomes
+        self._restager = restager
         self._clock = clock
         self._leases = leases
 
@@ -71,7 +75,8 @@ class Sealer:
         ``request`` is the id of the user's request, for whoever has to finish it (promise C4). With an ``intent``,
         :class:`ForbiddenError` if the repository's settings refuse it.
         One table read of the branch, as :meth:`Turn.state`, one for each of the token's shards, at most, to see that something is
-        staged; one transaction. Waits where more than a few commits line up already.
+        staged; one transaction. Waits where more than a few commits line up already. Where :data:`MAX_SEALED` have died, once as
+        :meth:`Restager.empty_sealed`.
         """
         with self._turns.at(branch) as turn:
             return self.seal_in(turn, operation, request, intent, leave=True)
@@ -88,7 +93,11 @@ class Sealer:
                 turn.wait()
                 continue
             if len(state.sealed) >= MAX_SEALED:
-                return Sealed(state, rest=True)
+                try:
+                    self._restager.empty_sealed(state, operation)
+                except HeadMovedError:
+                    turn.wait()
+                continue
             fresh = next_token(state.open)
             after = msgspec.structs.replace(state, open=fresh, sealed=(*state.sealed, state.open))
             writes = self._refs.move_branch_writes(state, after, None)

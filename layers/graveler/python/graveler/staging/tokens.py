@@ -67,6 +67,7 @@ class TokenState(str, Enum):
     RESET = "reset"
     DELETED = "deleted"
     RENAMED = "renamed"
+    RESTAGED = "restaged"
 
 
 _STATES: Final = frozenset(state.value for state in TokenState)
@@ -101,6 +102,15 @@ class Outcomes:
         """What is known of one. One table read."""
         item = self._tables.get(self.key(token))
         return None if item is None else _decode(item)
+
+    def follow(self, token: Token) -> tuple[Token, TokenOutcome | None]:
+        """The token under which the changes of ``token`` are now, or were last, and what is known of it (None: it is open). One
+        table read, and one for each time that they were staged again."""
+        outcome = self.get(token)
+        while outcome is not None and outcome.into is not None:
+            token = outcome.into
+            outcome = self.get(token)
+        return token, outcome
 
     def seal_write(self, token: Token, owner: str, seconds: float, request: str = "") -> Put:
         """Claims a token that is being sealed, with a lease of this length; part of that transaction. With 0 seconds, nobody

@@ -11,17 +11,16 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import NoChangesError
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.commit import Build, Committer, Said, no_changes, staged_changes
+from graveler.lake.commit import Build, Committer, RestagedError, Said, no_changes, staged_changes
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.files import PartResult, Plan
-from graveler.lake.in_parts.work import AnotherRoundError, Before, Results, Sizes, planned
+from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, planned
 from graveler.lake.publish import Publisher
 from graveler.lake.sealing import Sealed, Sealer
 from graveler.lake.sides import Sides
@@ -74,23 +73,26 @@ class CommitWork:
         owner = ask.owner or f"operation-{request_id}"
         self._said = Said(ask.message, ask.committer, ask.metadata, ask.created, owner)
 
-    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+    def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. Seals, as commit in one call; reads the head's metarange, and a sample of what is staged: for each
         token one table read for each of :data:`_STRATA` places, and some more behind the last of the head's keys."""
         self._said.check()
-        earlier = before.request_id if before is not None and before.plan.rest else ""
+        earlier = None if before is None else before.own
         sealed = self._committer.seal(self._ask.branch, self._said, self._request_id, force=self._ask.force)
         with self._holding(sealed.own):
             state, tokens = self._wait_for_turn(sealed)
             if state is None or (not tokens and not self._ask.allow_empty):
-                return self._taken(sealed.own, earlier)
+                try:
+                    return self._taken(sealed.own, earlier)
+                except RestagedError:
+                    return self.plan(sizes, before)
             head = self._sides.commit(state.commit_id)
             tree = self._sides.tree(head)
             split = split_of(head, self._split)
             what = b"commit\0" + msgspec.msgpack.encode((tokens, split))
             points = apply_points(tree, sample(self._staged, tokens, tree))
             parts = planned(what, (tree,), points, sizes, before)
-            return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, sealed.rest, earlier, split=split)
+            return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, split=split)
 
     def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
         """The branch when no older token is somebody else's, and the tokens to take; None if the own one is gone."""
@@ -105,14 +107,17 @@ class CommitWork:
             if not backoff.wait():
                 raise busy(self._ask.branch)
 
-    def _taken(self, own: Token | None, earlier: str) -> Plan:
-        """Nothing is left to commit: by an earlier try, by an earlier round, or by another commit that took the changes over."""
-        for request in (self._request_id, earlier):
-            if (done := self._publisher.done_before(request)) is not None:
-                return Plan((), done=done)
-        if own is None:
+    def _taken(self, own: Token | None, earlier: Token | None) -> Plan:
+        """Nothing is left to commit: by an earlier try, or by another commit that took the changes over, those of the round
+        before too, whose token was ``earlier``. :class:`RestagedError`."""
+        if (done := self._publisher.done_before(self._request_id)) is not None:
+            return Plan((), done=done)
+        if own is not None:
+            return Plan((), done=self._committer.taken_by_another(self._ask.branch, own).id)
+        made = self._committer.commit_of_changes(earlier)
+        if made is None:
             raise no_changes(self._ask.branch)
-        return Plan((), done=self._committer.taken_by_another(self._ask.branch, own).id)
+        return Plan((), done=made.id)
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each thousand
@@ -134,7 +139,7 @@ class CommitWork:
         progress(count % _TELL, part.load.bytes)
         return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)
 
-    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
+    def publish(self, plan: Plan, results: Results) -> Commit:
         """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on."""
 
         def build(head: Commit, before: Tree, tokens: tuple[Token, ...]) -> Tree:
@@ -143,19 +148,14 @@ class CommitWork:
             parts = (Tree(before.store, result.lasts, result.packed) for result in results())
             return join_parts(before.store, split_of(head, self._split), parts, [before])
 
-        try:
-            commit = self._publish(plan, build, request_id if plan.rest else self._request_id)
-        except NoChangesError:
-            # Late writes may have put all of it into the changes of the round before.
-            done = self._publisher.commit_of(plan.earlier)
-            if done is None:
-                raise
-            return done
         if plan.rest:
             raise AnotherRoundError
-        return commit
+        try:
+            return self._publish(plan, build)
+        except RestagedError:
+            raise AnotherRoundError from None
 
-    def _publish(self, plan: Plan, build: Build, request_id: str) -> Commit:
+    def _publish(self, plan: Plan, build: Build) -> Commit:
         with self._holding(plan.own):
             return self._committer.publish_built(
                 self._ask.branch,
@@ -165,7 +165,7 @@ class CommitWork:
                 build,
                 self._until,
                 allow_empty=self._ask.allow_empty,
-                request_id=request_id,
+                request_id=self._request_id,
             )
 
     def give_up(self) -> None:

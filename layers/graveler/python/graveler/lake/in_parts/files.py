@@ -36,9 +36,10 @@ class PlannedPart(msgspec.Struct, frozen=True, array_like=True):
 class Plan(msgspec.Struct, frozen=True, array_like=True):
     """Where work is cut. ``head`` is the commit of the branch that it builds on, ``trees`` are the metaranges that parts read.
     Of a commit, ``tokens`` are those whose changes it takes, the oldest first, ``own`` the one that it has sealed itself;
-    ``rest``: there were more, so another round follows; ``earlier`` is what the commit of the round before is known by, if that
-    was so then. ``done`` is a commit that has been made already, if nothing is left to do. Of a merge, ``recut``: the source is
-    cut by other parameters than the head. ``split`` is how the head is cut (None: see its commit)."""
+    ``rest``: there were more than one commit could take, which only the version before this one says, and then it is planned
+    again; ``earlier`` is not read any more. ``done`` is a commit that has been made already, if nothing is left to do. Of a
+    merge, ``recut``: the source is cut by other parameters than the head. ``split`` is how the head is cut (None: see its
+    commit)."""
 
     parts: tuple[PlannedPart, ...]
     head: CommitID = CommitID("")

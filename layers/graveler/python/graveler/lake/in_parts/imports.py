@@ -7,7 +7,7 @@ from graveler.lake.deadline import Deadline
 from graveler.lake.importing.importer import Importer, ImportSource, sorted_sources
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
-from graveler.lake.in_parts.work import Before, Results, Sizes
+from graveler.lake.in_parts.work import Results, Sizes
 from graveler.lake.landing import Lander, Landing
 from graveler.model import Commit
 from graveler.tree.parts import Load
@@ -33,7 +33,7 @@ class ImportWork:
         self._trees = trees
         self._until = until
 
-    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+    def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`: a part for each source. How much a listing holds is not known before it is read."""
         del sizes, before
         sources = sorted_sources(self._sources(no_progress))
@@ -55,9 +55,9 @@ class ImportWork:
         records, size = sum(info.count for info in infos), sum(info.size for info in infos)
         return PartResult(tree.lasts, tree.packed, (), records, size)
 
-    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
+    def publish(self, plan: Plan, results: Results) -> Commit:
         """See :class:`Work`. One object read for each part, and as import in one call behind the listing; on any head."""
-        del plan, request_id
+        del plan
         store = self._trees.empty().store
         sources = sorted_sources(self._sources(no_progress))
         built = [Tree(store, result.lasts, result.packed) for result in results()]

@@ -6,7 +6,7 @@ import msgspec
 
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartFiles, PartResult
-from graveler.lake.in_parts.work import AnotherRoundError, Before, Sizes, Work
+from graveler.lake.in_parts.work import AnotherRoundError, Sizes, Work
 from graveler.model import Commit, CommitID
 from graveler.tree.parts import Load
 
@@ -27,22 +27,18 @@ class PartDone(msgspec.Struct, frozen=True):
 
 class PartedOperation:
     """One operation. Each step may be repeated, and run in another process than the one before; parts also at the same time.
-
-    ``request_id`` is what its commit is known by: whoever publishes twice gets the same one (promise C4).
-    """
+    Whoever publishes twice gets the same commit (promise C4)."""
 
     def __init__(
         self,
         work: Work,
         files: PartFiles,
-        request_id: str,
         sizes: Sizes,
         commit_of: Callable[[CommitID], Commit],
     ) -> None:
         self._commit_of = commit_of
         self._work = work
         self._files = files
-        self._request_id = request_id
         self._sizes = sizes
 
     def plan(self, round_number: int = 0) -> Planned:
@@ -52,9 +48,7 @@ class PartedOperation:
         """
         plan = self._files.plan(round_number)
         if plan is None:
-            before = None
-            if round_number > 0:
-                before = Before(self._files.expect_plan(round_number - 1), self._round_id(round_number - 1))
+            before = self._files.expect_plan(round_number - 1) if round_number > 0 else None
             plan = self._files.keep_plan(round_number, self._work.plan(self._sizes, before))
         return Planned(len(plan.parts), plan.load)
 
@@ -87,13 +81,10 @@ class PartedOperation:
         if plan.done is not None:
             return self._commit_of(plan.done)
         try:
-            return self._work.publish(plan, results, self._round_id(round_number))
+            return self._work.publish(plan, results)
         except AnotherRoundError:
             return None
 
     def give_up(self) -> None:
         """Let go of what others wait for: the operation will not go on."""
         self._work.give_up()
-
-    def _round_id(self, round_number: int) -> str:
-        return f"{self._request_id}/{round_number}"

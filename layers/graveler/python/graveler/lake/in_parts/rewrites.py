@@ -7,7 +7,7 @@ import msgspec
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
-from graveler.lake.in_parts.work import AnotherRoundError, Before, Results, Sizes, planned
+from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, planned
 from graveler.lake.landing import Draft, Lander, Landing
 from graveler.lake.recut import recut
 from graveler.lake.rewrite import Rewriter
@@ -37,7 +37,7 @@ class RewriteWork:
         self._trees = trees
         self._until = until
 
-    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+    def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. The head's metarange read. Parts end where ranges do, and their union has to be all of them: so they
         are cut anew each round, and have the name of an earlier one where nothing moved."""
         validate_split(self._split)
@@ -58,9 +58,8 @@ class RewriteWork:
         progress(part.load.records, part.load.bytes)
         return PartResult(done.lasts, done.packed, (), part.load.records, part.load.bytes)
 
-    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
+    def publish(self, plan: Plan, results: Results) -> Commit:
         """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on."""
-        del request_id
 
         def build(head: Commit, before: Tree) -> Draft:
             if head.id != plan.head:

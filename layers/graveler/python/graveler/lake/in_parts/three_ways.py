@@ -5,7 +5,7 @@ import msgspec
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
-from graveler.lake.in_parts.work import AnotherRoundError, Before, Results, Sizes, planned
+from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, planned
 from graveler.lake.landing import Draft, Lander
 from graveler.lake.recut import recut
 from graveler.lake.sides import Sides
@@ -36,7 +36,7 @@ class ThreeWayWork:
         self._three_way = three_way
         self._until = until
 
-    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+    def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. Three metaranges read, and what finding base and head takes: as merge in one call."""
         choose = self._undertaking.begin()
         head, destination = self._lander.look(self._undertaking.landing)
@@ -60,9 +60,8 @@ class ThreeWayWork:
         done = merged.tree or self._trees.empty()
         return PartResult(done.lasts, done.packed, merged.conflicts, part.load.records, part.load.bytes)
 
-    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
+    def publish(self, plan: Plan, results: Results) -> Commit:
         """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on."""
-        del request_id
 
         def build(head: Commit, before: Tree) -> Draft:
             if head.id != plan.head:

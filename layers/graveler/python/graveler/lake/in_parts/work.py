@@ -25,13 +25,6 @@ class Sizes(msgspec.Struct, frozen=True):
     parts: int = 1_000
 
 
-class Before(msgspec.Struct, frozen=True):
-    """The plan of the round before, and what its commit is known by, if it made one."""
-
-    plan: Plan
-    request_id: str
-
-
 Results = Callable[[], Sequence[PartResult]]
 """What all parts of a plan came to, in order."""
 
@@ -39,7 +32,7 @@ Results = Callable[[], Sequence[PartResult]]
 class Work(Protocol):
     """One operation of one kind."""
 
-    def plan(self, sizes: Sizes, before: Before | None) -> Plan:
+    def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """Where to cut, on the branch's head as it is now."""
         ...
 
@@ -47,8 +40,8 @@ class Work(Protocol):
         """Work on a part."""
         ...
 
-    def publish(self, plan: Plan, results: Results, request_id: str) -> Commit:
-        """Publish what the parts came to; ``request_id`` names the round. :class:`AnotherRoundError`."""
+    def publish(self, plan: Plan, results: Results) -> Commit:
+        """Publish what the parts came to. :class:`AnotherRoundError`."""
         ...
 
     def give_up(self) -> None:
@@ -57,14 +50,14 @@ class Work(Protocol):
 
 
 def planned(
-    what: bytes, trees: Sequence[Tree], points: Sequence[Point], sizes: Sizes, before: Before | None
+    what: bytes, trees: Sequence[Tree], points: Sequence[Point], sizes: Sizes, before: Plan | None
 ) -> tuple[PlannedPart, ...]:
     """Parts of similar work; where an earlier round had them, if there was one: so what did not change since is done already.
     ``what`` is all that a part depends on besides the trees."""
     if before is None:
         pieces = cut(points, sizes.parts, sizes.records)
     else:
-        pieces = cut_at(points, [end for part in before.plan.parts if (end := part.interval[1]) is not None])
+        pieces = cut_at(points, [end for part in before.parts if (end := part.interval[1]) is not None])
     return tuple(_part(what, trees, piece) for piece in pieces)
 
 

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from graveler.lake.ready import ReadyCommitter
     from graveler.lake.rename import Renamer
     from graveler.lake.replay import Replayer
+    from graveler.lake.requests import RequestResults
     from graveler.lake.reset import Resetter
+    from graveler.lake.restage import Restager
     from graveler.lake.rewrite import Rewriter
     from graveler.lake.sealing import Sealer
     from graveler.lake.settings import SettingsKeeper
@@ -121,21 +123,42 @@ class VerbsBase(RepositoryReader):
     def _sealer(self) -> "Sealer":
         from graveler.lake.sealing import Sealer
 
-        return Sealer(self._tables, self._refs, self._turns, self._staged, self._outcomes, self._clock, self.leases)
+        return Sealer(
+            self._tables,
+            self._refs,
+            self._turns,
+            self._staged,
+            self._outcomes,
+            self._restager,
+            self._clock,
+            self.leases,
+        )
+
+    @cached_property
+    def _requests(self) -> "RequestResults":
+        from graveler.lake.requests import RequestResults
+
+        return RequestResults(self._tables, self._known.repository.uid, self._outcomes)
+
+    @cached_property
+    def _restager(self) -> "Restager":
+        from graveler.lake.restage import Restager
+
+        return Restager(
+            self._tables, self._refs, self._branches, self._staged, self._outcomes, self._requests, self._clock
+        )
 
     @cached_property
     def _resetter(self) -> "Resetter":
         from graveler.lake.reset import Resetter
 
-        return Resetter(self._tables, self._refs, self._branches, self._staged, self._sealer, self._clock)
+        return Resetter(self._refs, self._branches, self._staged, self._sealer, self._restager, self._clock)
 
     @cached_property
     def _publisher(self) -> "Publisher":
         from graveler.lake.publish import Publisher
 
-        return Publisher(
-            self._known.repository.uid, self._tables, self._objects, self._refs, self._commits, self._branches
-        )
+        return Publisher(self._tables, self._objects, self._refs, self._commits, self._branches, self._requests)
 
     @cached_property
     def _heads(self) -> "CleanHeads":

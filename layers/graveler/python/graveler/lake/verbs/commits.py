@@ -317,7 +317,7 @@ class CommitVerbs(VerbsBase):
         files = PartFiles(self._objects, operation_id)
         sharing = self._trees.empty().store.workers > 1
         chosen = sizes or (Sizes(records=_SHARED_PART) if sharing else Sizes())
-        return PartedOperation(work, files, known_by, chosen, self._branches.commit)
+        return PartedOperation(work, files, chosen, self._branches.commit)
 
     def _sweep(self) -> None:
         """Take the occasion to clean up after commits of long ago. What fails here fails again at the next one, and harms nobody

@@ -1,0 +1,110 @@
+"""Staging again, under a branch's open token, what its sealed tokens hold whose commits died or failed.
+
+A copy changes nothing that anybody sees, since it hides the same value below; it never replaces what was staged later; and it is
+made only while the branch is as it was read (:mod:`graveler.lake.reset` says why nothing is lost or revived, promise C1).
+
+Sealed tokens that are too many for the transaction of one commit leave their branch this way: all that they hold is staged again,
+and then one transaction takes them away. Each token's item says under which one its changes are now, and so does the item of
+the request that had sealed it, which has the commit in which they go as its result (promise C4).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from graveler.history.refs import BranchState, Refs
+from graveler.lake.branches import Branches
+from graveler.lake.clock import Clock
+from graveler.lake.publish import HeadMovedError
+from graveler.lake.requests import RequestResults
+from graveler.staging.changes import StagedChanges
+from graveler.staging.tokens import Outcomes, TokenState
+from graveler.storage.tables import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete, Matches, Put, Tables, Write
+
+_BATCH_WRITES: Final = MAX_TRANSACTION_WRITES - 1
+_BATCH_BYTES: Final = 2_000_000
+"""Of records in one transaction, which takes 4 MB, of what is deleted too: one record more, keys and names fit besides."""
+
+
+class Restager:
+    """Stages again on branches of one repository."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        refs: Refs,
+        branches: Branches,
+        staged: StagedChanges,
+        outcomes: Outcomes,
+        requests: RequestResults,
+        clock: Clock,
+    ) -> None:
+        self._tables = tables
+        self._refs = refs
+        self._branches = branches
+        self._staged = staged
+        self._outcomes = outcomes
+        self._requests = requests
+        self._clock = clock
+
+    def empty_sealed(self, state: BranchState, operation: str) -> None:
+        """Take the sealed tokens from the branch, after all that they hold was staged again; nobody may be at work on them.
+
+        Reads what is staged under them, and writes it once more: one transaction for each 99 changes; two table reads and one
+        transaction besides. May be repeated after a crash at any place. :class:`HeadMovedError` if the branch is not as it was
+        read.
+        """
+        self.stage_again(state, self._staged.scan(state.sealed[::-1]))
+        outcomes = self._outcomes.get_many(state.sealed)
+        requests = {outcome.request for outcome in outcomes if outcome is not None and outcome.request}
+        writes = self._refs.move_branch_writes(state, msgspec.structs.replace(state, sealed=()), None)
+        for token in state.sealed:
+            writes += self._branches.drop_token_writes(token, TokenState.RESTAGED, operation, into=state.open)
+        for request, seen in self._requests.undone(requests).items():
+            writes.append(self._requests.token_write(request, state.open, self._clock.now(), seen))
+        try:
+            self._tables.transact(writes)
+        except ConditionFailedError:
+            raise HeadMovedError from None
+
+    def stage_again(self, state: BranchState, kept: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Put records under the open token, where it holds none, as :meth:`while_unchanged`."""
+        self.while_unchanged(state, (self._staged.put_write(state.open, key, packed, None) for key, packed in kept))
+
+    def while_unchanged(self, state: BranchState, writes: Iterable[Put | Delete]) -> None:
+        """Make writes, except those whose own condition fails, as long as the branch is as ``state`` says
+        (:class:`HeadMovedError`). One transaction for each 99."""
+        check = self._refs.unchanged_check(state)
+        for batch in _batches(writes):
+            left: list[Write] = list(batch)
+            while left:
+                try:
+                    self._tables.transact([*left, check])
+                    break
+                except ConditionFailedError as error:
+                    if len(left) in error.failures:
+                        raise HeadMovedError from None
+                    left = [write for number, write in enumerate(left) if number not in error.failures]
+
+
+def _batches(writes: Iterable[Put | Delete]) -> Iterator[list[Put | Delete]]:
+    batch: list[Put | Delete] = []
+    size = 0
+    for write in writes:
+        batch.append(write)
+        size += _record_bytes(write)
+        if len(batch) == _BATCH_WRITES or size > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _record_bytes(write: Put | Delete) -> int:
+    """Bytes of the record that a write puts, or deletes."""
+    if isinstance(write, Put):
+        record = write.item.get("record")
+    else:
+        record = write.condition.attributes.get("record") if isinstance(write.condition, Matches) else None
+    return len(record) if isinstance(record, bytes) else 0
