@@ -8,6 +8,7 @@ import pytest
 
 from graveler.api.settings import DEFAULT_PRESIGN_SECONDS
 from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects import Noted
 from tests.api.support import Answer, Client, segment
 
 REFS = "/repositories/repo/refs/{}/objects"
@@ -168,8 +169,8 @@ def test_a_url_that_ends_before_its_time_says_when(call: Client, monkeypatch: py
     put(call, "X-Amz-Expires=7")
     sign = MemoryObjects.presign
 
-    def presign(store: MemoryObjects, key: str, method: str, expires_in: int) -> str:
-        return sign(store, key, method, min(expires_in, left))
+    def presign(store: MemoryObjects, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
+        return sign(store, key, method, min(expires_in, left), noted)
 
     monkeypatch.setattr(MemoryObjects, "presign", presign)
     began = int(time.time())

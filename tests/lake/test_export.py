@@ -593,7 +593,9 @@ def test_bytes_that_are_not_the_lakes_are_told_and_not_exported(tmp_path: Path, 
     put(world.main, {"fine": "1"})
     link(world.main, "wrong", tmp_path / "source", size, checksum)
     world.main.commit("main", "m")
-    with pytest.raises(CorruptError, match=r"the bytes of 'wrong' are not those .* has 5 bytes with MD5 827ccb"):
+    with pytest.raises(
+        CorruptError, match=r"the bytes of 'wrong' are not those .* has (5 bytes with MD5 827ccb|more than 4)"
+    ):
         export(world.main, "main", tmp_path / "x", threads=1)
     assert held(tmp_path / "x") == {"fine": "1"}
     assert marker(tmp_path / "x")["state"] == "started"

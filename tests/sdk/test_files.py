@@ -5,6 +5,7 @@ import gc
 import io
 import json
 from collections.abc import Callable, Iterator
+from hashlib import md5
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graveler
+from graveler.lake.checked import OpenedObject
 from graveler.model import ObjectEntry
 from graveler.sdk.branch import Branch
 from graveler.sdk.reader import ObjectReader, open_reader
@@ -34,8 +36,13 @@ def pieces(data: bytes, size: int) -> Callable[[int, int], Iterator[bytes]]:
     return read
 
 
-def entry(data: bytes) -> ObjectEntry:
-    return ObjectEntry("a", "mem://a", len(data), "0" * 32, 0)
+def opened(data: bytes, size: int) -> OpenedObject:
+    def read(start: int, length: int | None) -> Iterator[bytes]:
+        assert length is not None
+        return pieces(data, size)(start, length)
+
+    entry = ObjectEntry("a", "mem://a", len(data), md5(data).hexdigest(), 0)
+    return OpenedObject("main", entry, read, vouch=lambda: pytest.fail("nobody has to be asked"))
 
 
 def steps(largest: int) -> st.SearchStrategy[list[tuple[str, int, int]]]:
@@ -76,9 +83,7 @@ def done(file: io.BufferedIOBase, step: tuple[str, int, int]) -> object:
 def test_any_seeks_and_reads_are_as_of_a_file_in_memory(
     data: bytes, piece: int, buffer_size: int, todo: list[tuple[str, int, int]]
 ) -> None:
-    reader = open_reader(
-        entry(data), pieces(data, piece), "rb", encoding=None, errors=None, newline=None, buffer_size=buffer_size
-    )
+    reader = open_reader(opened(data, piece), "rb", encoding=None, errors=None, newline=None, buffer_size=buffer_size)
     assert isinstance(reader, io.BufferedReader)
     model = io.BytesIO(data)
     for step in todo:
@@ -91,9 +96,7 @@ def test_any_seeks_and_reads_are_as_of_a_file_in_memory(
 @given(text=st.text(max_size=60), encoding=st.sampled_from(["utf-8", "utf-16"]), size=st.integers(1, 20))
 def test_text_is_read_as_of_a_file_in_memory(text: str, encoding: str, size: int) -> None:
     data = text.encode(encoding)
-    reader = open_reader(
-        entry(data), pieces(data, 7), "r", encoding=encoding, errors=None, newline="", buffer_size=size
-    )
+    reader = open_reader(opened(data, 7), "r", encoding=encoding, errors=None, newline="", buffer_size=size)
     model = io.TextIOWrapper(io.BytesIO(data), encoding, newline="")
     assert list(reader) == list(model)
     reader.seek(0)
@@ -101,7 +104,7 @@ def test_text_is_read_as_of_a_file_in_memory(text: str, encoding: str, size: int
 
 
 def test_the_raw_reader_refuses_what_makes_no_sense() -> None:
-    raw = ObjectReader(entry(b"abc"), pieces(b"abc", 2))
+    raw = ObjectReader(opened(b"abc", 2))
     with pytest.raises(ValueError, match="whence is 7"):
         raw.seek(0, 7)
     with pytest.raises(ValueError, match="before the beginning"):

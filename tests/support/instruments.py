@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
-from graveler.storage.objects import Objects, StoredObject, UnfinishedUpload
+from graveler.storage.objects import Noted, Objects, StoredObject, UnfinishedUpload
 from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, query_in_turn
 
 LIST_PAGE: Final = 1000
@@ -111,9 +111,9 @@ class CountingObjects:
                 self._note("list", prefix)
             yield stored
 
-    def presign(self, key: str, method: str, expires_in: int) -> str:
+    def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
         self._note("presign", key)
-        return self._inner.presign(key, method, expires_in)
+        return self._inner.presign(key, method, expires_in, noted)
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
         self._note("presign", key)
@@ -324,8 +324,8 @@ class FaultyObjects:
     def _page(self, prefix: str, after: str) -> tuple[StoredObject, ...]:
         return tuple(islice(self._inner.list(prefix, after), LIST_PAGE))
 
-    def presign(self, key: str, method: str, expires_in: int) -> str:
-        return self._inner.presign(key, method, expires_in)
+    def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
+        return self._inner.presign(key, method, expires_in, noted)
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
         return self._inner.presign_part(key, upload_id, number, expires_in)

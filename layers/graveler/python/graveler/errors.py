@@ -91,6 +91,19 @@ class UnavailableError(GravelerError):
     """A resource failed: disk, network, permission."""
 
 
+class DamagedObjectError(CorruptError):
+    """The bytes of an object are not those that the lake noted. ``expected`` and ``found`` say how many there should be and are,
+    and with which MD5, where that is known."""
+
+    def __init__(self, path: str, ref: str, address: str, expected: str, found: str) -> None:
+        self.path, self.ref, self.address, self.expected, self.found = path, ref, address, expected, found
+        super().__init__(
+            f"the bytes of {path!r} are not those that {ref!r} noted: {address} has {found}, noted were {expected}. Somebody "
+            "or something changed it there: restore it from a copy, or upload the object again and commit. "
+            "`graveler fsck --objects --bytes` finds all such objects"
+        )
+
+
 class AnswerLostError(UnavailableError):
     """A request was sent and not answered: it may have happened or not."""
 

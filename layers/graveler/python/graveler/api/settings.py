@@ -24,7 +24,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ``namespace_pattern`` (a regular expression) is what all of them must match. ``presign_seconds`` is how long a presigned URL
     lives. ``secure_cookies``: the API is reached over HTTPS only. ``import_sources`` are the addresses outside of a repository
     that may be linked, staged and imported, ``ingest_sources`` (None: the same) those that rules of ingest may be about.
-    Objects of more than ``max_body_bytes`` are answered with a redirect to their bytes. Commits, merges and the like for which
+    Objects of more than ``max_body_bytes`` are answered with a redirect to their bytes. Of others the number of bytes is compared
+    with what was noted, with ``verify_bytes`` their MD5 too. Commits, merges and the like for which
     more than ``operation_records`` records have to be read are worked on as operations; a request waits ``request_seconds`` for
     one."""
 
@@ -36,5 +37,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     import_sources: ImportSources = EVERYTHING
     ingest_sources: ImportSources | None = None
     max_body_bytes: int = DEFAULT_MAX_BODY
+    verify_bytes: bool = False
     operation_records: int = DEFAULT_OPERATION_RECORDS
     request_seconds: float = DEFAULT_REQUEST_SECONDS

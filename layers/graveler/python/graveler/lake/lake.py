@@ -217,6 +217,7 @@ class Lake:
         reflog: bool = True,
         committed_objects: bool = False,
         outside_objects: bool = False,
+        object_bytes: bool = False,
         progress: "Callable[[str, int, int], None] | None" = None,
     ) -> "Report":
         """Look at everything that a repository can reach, and say what is wrong and which paths of which refs it affects.
@@ -228,6 +229,7 @@ class Lake:
             reflog=reflog,
             committed_objects=committed_objects,
             outside_objects=outside_objects,
+            object_bytes=object_bytes,
             progress=progress,
         )
 

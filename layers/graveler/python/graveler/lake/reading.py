@@ -19,6 +19,7 @@ from graveler.history.reflog import LogEntry, RefLog
 from graveler.history.refs import Refs
 from graveler.lake.blame import last_changes, path_interval, prefix_interval, touching
 from graveler.lake.branches import Branches
+from graveler.lake.checked import OpenedObject, checked, md5_of, vouches
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.differences import Differences, page_of_changes, uncommitted
 from graveler.lake.leases import LeaseWatch
@@ -31,7 +32,7 @@ from graveler.model import Branch, Change, Commit, CommitID, CommonPrefix, Objec
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
-from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.objects import Noted, ObjectMissingError, Objects
 from graveler.storage.tables import Item, Key, Tables
 from graveler.tree.diff import diff
 from graveler.tree.files import TreeStore
@@ -214,7 +215,8 @@ class RepositoryReader:
         return self._tree(resolve(ref, self._refs, self._commits).commit_id)
 
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The bytes of an object, in pieces; ``length`` bytes from ``start``. Cost: :meth:`stat` and one object read."""
+        """The bytes of an object, in pieces; ``length`` bytes from ``start``, compared as those of :meth:`bytes_in`. Cost:
+        :meth:`stat` and one object read."""
         return self.bytes_in(ref, self.stat(ref, path), start, length)
 
     def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
@@ -229,18 +231,24 @@ class RepositoryReader:
         """A URL with which anybody may read an object's bytes for ``expires_in`` seconds. No request. :class:`UnavailableError`
         if its store has no such URLs."""
         objects, key = self._locate(entry.address)
-        return objects.presign(key, "GET", expires_in)
+        return objects.presign(key, "GET", expires_in, Noted(entry.size, md5_of(entry)))
 
-    def bytes_of(self, entry: ObjectEntry, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The bytes of an object that was looked up, as :meth:`stream`. Cost: one object read."""
+    def bytes_in(
+        self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None, *, verify: bool = True
+    ) -> Iterator[bytes]:
+        """The bytes of an object that was looked up in ``ref``, in pieces; ``length`` bytes from ``start`` (not negative).
+
+        Their number is compared with what the lake noted, and with ``verify`` the MD5 of a whole object too, where its checksum
+        can be one (:mod:`graveler.lake.checked`): :class:`DamagedObjectError` instead of the end. If they are missing,
+        :class:`BytesGoneError` says so, or :class:`ExpiredCommitError` where retention let that commit expire. Cost: one object
+        read; one object request more if the MD5 alone is wrong.
+        """
         objects, key = self._locate(entry.address)
-        return objects.stream(key, start, length)
-
-    def bytes_in(self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """As :meth:`bytes_of`, of an object that was looked up in ``ref``. If they are missing, :class:`BytesGoneError` says
-        so, or :class:`ExpiredCommitError` where retention let that commit expire."""
+        if length is not None and start + length >= entry.size > start:
+            length = None  # to the end, so that it shows if the object goes on behind it
         try:
-            yield from self.bytes_of(entry, start, length)
+            pieces = objects.stream(key, start, length)
+            yield from checked(entry, ref, pieces, start, length, lambda: self._vouches(entry), verify=verify)
         except ObjectMissingError:
             self.expect_kept(ref)
             raise BytesGoneError(entry.path, ref, entry.address) from None
@@ -257,14 +265,20 @@ class RepositoryReader:
         :class:`InvalidError` if no store is known by its scheme, :class:`ForbiddenError`."""
         self._locate(address)
 
-    def open_object(self, ref: str, path: str) -> tuple[ObjectEntry, Callable[[int, int | None], Iterator[bytes]]]:
-        """An object as it is now, and what reads ``length`` bytes from ``start`` of it, as :meth:`bytes_in`, whatever ``ref`` has
-        under its path by then. Cost: :meth:`stat`, and one object read each time."""
+    def open_object(self, ref: str, path: str) -> OpenedObject:
+        """An object as it is now, and what reads of it, as :meth:`bytes_in`, whatever ``ref`` has under its path by then. Who
+        reads all of it compares the MD5. Cost: :meth:`stat`, and one object read each time."""
         entry = self.stat(ref, path)
-        return entry, lambda start, length: self.bytes_in(ref, entry, start, length)
+        return OpenedObject(
+            ref,
+            entry,
+            lambda start, length: self.bytes_in(ref, entry, start, length, verify=False),
+            lambda: self._vouches(entry),
+        )
 
     def read(self, ref: str, path: str) -> bytes:
-        """The whole object. Cost: :meth:`stat` and one object read."""
+        """The whole object, compared with what the lake noted as :meth:`bytes_in` does. Cost: :meth:`stat` and one object read.
+        :class:`DamagedObjectError`."""
         return b"".join(self.stream(ref, path))
 
     def has_staged(self, branch: str) -> bool:
@@ -464,6 +478,10 @@ class RepositoryReader:
         state = resolved.branch
         tokens = () if state is None else (state.open, *state.sealed[::-1])
         return Snapshot(partial(self._tree, resolved.commit_id), self._staged, tokens), resolved.commit_id
+
+    def _vouches(self, entry: ObjectEntry) -> bool:
+        """Does the store vouch for an object whose MD5 is not its checksum? One object request."""
+        return vouches(*self._locate(entry.address), entry.checksum)
 
     def _locate(self, address: str) -> tuple[Objects, str]:
         inside = self.repository.namespace + "/"

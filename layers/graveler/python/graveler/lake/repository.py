@@ -30,6 +30,7 @@ class OpenRepository(SettingsVerbs, RefVerbs, StagingVerbs, CommitVerbs, ImportV
         reflog: bool = True,
         committed_objects: bool = False,
         outside_objects: bool = False,
+        object_bytes: bool = False,
         progress: "Phases | None" = None,
     ) -> "FsckReport":
         """Look at everything that the repository can reach, and say what is wrong and which paths of which refs it affects.
@@ -49,6 +50,7 @@ class OpenRepository(SettingsVerbs, RefVerbs, StagingVerbs, CommitVerbs, ImportV
             reflog=reflog,
             committed_objects=committed_objects,
             outside_objects=outside_objects,
+            object_bytes=object_bytes,
             outside=self._outside,
             progress=progress or no_progress,
         )

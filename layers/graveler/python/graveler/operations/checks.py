@@ -18,6 +18,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
     reflog: bool = True
     committed_objects: bool = False
     outside_objects: bool = False
+    object_bytes: bool = False
 
 
 def check_repository(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
@@ -33,6 +34,7 @@ def check_repository(repository: OpenRepository, operation_id: str, request: byt
         reflog=asked.reflog,
         committed_objects=asked.committed_objects,
         outside_objects=asked.outside_objects,
+        object_bytes=asked.object_bytes,
         progress=progress,
     )
     put_report(repository, operation_id, found)

@@ -20,11 +20,12 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, Pro
 from urllib3.util import Timeout, make_headers
 
 from graveler import __version__
-from graveler.errors import UNREADABLE, AnswerLostError, InvalidError, UnavailableError
+from graveler.errors import UNREADABLE, AnswerLostError, CorruptError, InvalidError, UnavailableError
 from graveler.places import Network
 from graveler.remote.answers import Said
 from graveler.remote.errors import refusal
 from graveler.remote.pools import Pools
+from graveler.storage.presigned import DAMAGED
 
 _BASE: Final = "/api/v1"
 _REPEATED: Final = frozenset((429, 502, 503, 504))
@@ -193,7 +194,10 @@ class Connection:
         attempt = 0
         while length is None or done < length:
             last = "" if length is None else str(start + length - 1)
-            headers = {"range": f"bytes={start + done}-{last}"} if start + done or length is not None else {}
+            # A server that verifies whole objects breaks the connection on a damaged one; of a range it gives what is there, and
+            # who asked for the bytes finds out what is wrong with them.
+            ranged = start + done or length is not None or attempt
+            headers = {"range": f"bytes={start + done}-{last}"} if ranged else {}
             try:
                 with self._stream(url, headers) as response:
                     if response.status == 416:
@@ -215,6 +219,22 @@ class Connection:
                 attempt += 1
                 if attempt >= self._retries.attempts:
                     raise UnavailableError(f"reading {_shown(url)}: {error}; try again") from None
+            time.sleep(self._retries.pause(attempt))
+
+    def headers_at(self, url: str) -> Mapping[str, str]:
+        """What the store says of the bytes at a presigned URL, besides one of them. :class:`UnavailableError` if it says
+        nothing."""
+        attempt = 0
+        while True:
+            try:
+                with self._stream(url, {"range": "bytes=0-0"}) as response:
+                    _expect_bytes(response, url, whole=True)
+                    return {name.lower(): value for name, value in response.headers.items()}
+            except (HTTPError, _BusyStoreError) as error:
+                attempt += 1
+                if attempt >= self._retries.attempts:
+                    why = _reason(error) if isinstance(error, HTTPError) else error
+                    raise UnavailableError(f"looking at {_shown(url)}: {why}; try again") from None
             time.sleep(self._retries.pause(attempt))
 
     def put_bytes(self, url: str, data: "bytes | OpenFile") -> Mapping[str, str]:
@@ -280,7 +300,9 @@ def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, whole: bool) 
         if not whole and response.status == 200:
             raise UnavailableError(f"reading {_shown(url)}: the store sends whole objects only, not ranges")
         return
-    said = response.read(300).decode("utf-8", "replace")
+    said = response.read(600).decode("utf-8", "replace")
+    if f"<Code>{DAMAGED}</Code>" in said:
+        raise CorruptError(said.partition("<Message>")[2].partition("</Message>")[0])
     if response.status >= 500 or response.status == 429:
         raise _BusyStoreError(f"status {response.status}: {said}")
     raise refusal(response.status, Said(said), f"reading {_shown(url)}")

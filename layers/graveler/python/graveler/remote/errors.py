@@ -14,6 +14,7 @@ from graveler.errors import (
     BusyError,
     ConflictError,
     CorruptError,
+    DamagedObjectError,
     DirtyBranchError,
     ExpiredCommitError,
     ForbiddenError,
@@ -41,6 +42,9 @@ _TAKEN: Final = re.compile(r"(\w+) '(.*?)' already exists")
 _DIRTY: Final = re.compile(r"branch '(.*?)' has uncommitted changes")
 _TOUCHED: Final = re.compile(r"merging '(.*?)' into '(.*?)': somebody changed objects below '(.*)' in ")
 _EXPIRED: Final = re.compile(r"commit (\w+) has expired")
+_DAMAGED: Final = re.compile(
+    r"the bytes of '(.*)' are not those that '(.*?)' noted: (.*) has (.*?), noted were (.*?)\. "
+)
 _UNEXPECTED: Final = "unexpected error"
 _UNKNOWN: Final = "error authenticating request"
 UNKNOWN_OUTCOME: Final = "the outcome is unknown"
@@ -147,6 +151,10 @@ def _precondition(words: str, text: str) -> GravelerError:
 
 
 def _corrupt(_: str, text: str) -> GravelerError:
+    found = _DAMAGED.match(text)
+    if found is not None:
+        path, ref, address, has, noted = found.groups()
+        return _with(DamagedObjectError(path, ref, address, noted, has), text)
     return UnavailableError(text) if text.startswith(_UNEXPECTED) else CorruptError(text)
 
 

@@ -1,11 +1,12 @@
 """The half of a remote repository's verbs that changes nothing."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
+from graveler.lake.checked import OpenedObject
 from graveler.model import (
     Branch,
     Change,
@@ -169,17 +170,24 @@ class RemoteReader:
         """The bytes of an object, in pieces. Cost: two requests and one object read."""
         return self.bytes_in(ref, self.stat(ref, path), start, length)
 
-    def bytes_in(self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+    def bytes_in(
+        self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None, *, verify: bool = True
+    ) -> Iterator[bytes]:
         """The bytes of an object that was looked up in ``ref``. Cost: one request, unless it was read shortly before, and one
         object read. :class:`BusyError` if ``ref`` has another object there by now."""
-        return self._transfers.read(ref, entry, start, length)
+        return self._transfers.read(ref, entry, start, length, verify=verify)
 
-    def open_object(self, ref: str, path: str) -> tuple[ObjectEntry, Callable[[int, int | None], Iterator[bytes]]]:
+    def open_object(self, ref: str, path: str) -> OpenedObject:
         """An object as it is now, and what reads of it. Cost: two requests, and one object read each time. Beyond the life of a
         presigned URL a new one is asked for: :class:`BusyError` then if the object was replaced meanwhile."""
         entry = self.stat(ref, path)
         self._transfers.prepare(ref, entry)
-        return entry, lambda start, length: self.bytes_in(ref, entry, start, length)
+        return OpenedObject(
+            ref,
+            entry,
+            lambda start, length: self.bytes_in(ref, entry, start, length, verify=False),
+            lambda: self._transfers.vouches(ref, entry),
+        )
 
     def read(self, ref: str, path: str) -> bytes:
         """The whole object. Cost as :meth:`stream`."""

@@ -18,9 +18,11 @@ from graveler.errors import (
     NotFoundError,
     UnavailableError,
 )
+from graveler.lake.checked import checked, damaged
 from graveler.model import ObjectEntry
 from graveler.remote.answers import Config, MultipartUpload, ObjectStats, PartURL, StagingLocation
 from graveler.remote.connection import Connection, OpenFile, Query
+from graveler.storage.presigned import has_opaque_etag
 
 MAX_WHOLE: Final = 4 << 30
 """A file up to this size (bytes) is put as a whole: S3 takes 5 GiB."""
@@ -44,15 +46,30 @@ class Transfers:
         self._lock = Lock()
         self._presigns: bool | None = None
 
-    def read(self, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
-        """The bytes of an object that was looked up in ``ref``, in pieces. Cost: one request for a URL, unless there is one from
-        before, and one object read. :class:`BusyError` if the object was replaced meanwhile, and can't be found any more;
-        :class:`BytesGoneError` if the store has no bytes of it."""
+    def read(
+        self, ref: str, entry: ObjectEntry, start: int, length: int | None, *, verify: bool = True
+    ) -> Iterator[bytes]:
+        """The bytes of an object that was looked up in ``ref``, in pieces, compared as those of
+        :meth:`graveler.lake.reading.RepositoryReader.bytes_in`. Cost: one request for a URL, unless there is one from before, and
+        one object read; one more if the MD5 alone is wrong. :class:`BusyError` if the object was replaced meanwhile, and can't be
+        found any more; :class:`BytesGoneError` if the store has no bytes of it; :class:`DamagedObjectError`."""
         if entry.size == 0 or length == 0:
             return iter(())
         if not self._presigned():
-            return self._read_through(ref, entry, start, length)
-        return self._read_at(self._url(ref, entry), ref, entry, start, length)
+            pieces = self._read_through(ref, entry, start, length)
+        else:
+            if length is not None and start == 0 and length >= entry.size:
+                length = None  # to the end, so that it shows if the object goes on behind it
+            pieces = self._read_at(self._url(ref, entry), ref, entry, start, length)
+        return checked(entry, ref, pieces, start, length, lambda: self.vouches(ref, entry), verify=verify)
+
+    def vouches(self, ref: str, entry: ObjectEntry) -> bool:
+        """Does the store vouch for an object whose MD5 is not its checksum? Cost: one object read, of one byte; none where the
+        store gives no URLs, so that nobody can ask it."""
+        if not self._presigned():
+            return False
+        headers = self._connection.headers_at(self._url(ref, entry))
+        return _has_opaque_etag(headers) or headers.get("etag", "").strip('"') == entry.checksum
 
     def prepare(self, ref: str, entry: ObjectEntry) -> None:
         """See to it that this version of the object can be read for a while, also when ``ref`` has another one. Cost: one
@@ -94,6 +111,8 @@ class Transfers:
                 return
             except NotFoundError:
                 raise BytesGoneError(entry.path, ref, entry.address) from None
+            except CorruptError as error:
+                raise damaged(entry, ref, str(error)) from None
             except ForbiddenError:
                 if start == began:
                     raise
@@ -251,15 +270,18 @@ def _digest(file: BinaryIO, start: int = 0, size: int | None = None) -> tuple[in
 def _check_etag(headers: Mapping[str, str], checksum: str, path: str) -> None:
     """See that the store has the bytes that were sent: where its ETag is an MD5, it must be theirs."""
     etag = headers.get("etag", "").strip('"')
-    encrypted = headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")  # its ETags are no MD5
-    is_md5 = (
-        len(etag) == _MD5_DIGITS and not encrypted and "x-amz-server-side-encryption-customer-algorithm" not in headers
-    )
-    if is_md5 and etag != checksum:
+    if len(etag) == _MD5_DIGITS and not _has_opaque_etag(headers) and etag != checksum:
         raise CorruptError(
             f"{path!r}: the store has other bytes (MD5 {etag}) than were sent ({checksum}); nothing was staged. If the file "
             "changed while it was uploaded, upload it again"
         )
+
+
+def _has_opaque_etag(headers: Mapping[str, str]) -> bool:
+    return has_opaque_etag(
+        headers.get("x-amz-server-side-encryption", ""),
+        headers.get("x-amz-server-side-encryption-customer-algorithm", ""),
+    )
 
 
 def _expect_same(ref: str, entry: ObjectEntry, found: ObjectStats) -> None:

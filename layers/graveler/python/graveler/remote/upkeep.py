@@ -89,10 +89,18 @@ class RemoteUpkeep:
         self._base = ("repositories", name)
         self._operations = RemoteOperations(connection, name)
 
-    def fsck(self, *, repair: bool, reflog: bool, committed_objects: bool, outside_objects: bool) -> Report:
+    def fsck(
+        self, *, repair: bool, reflog: bool, committed_objects: bool, outside_objects: bool, object_bytes: bool = False
+    ) -> Report:
         """Check all that the repository can reach, and mend it if asked to. Cost: a request, one for each look at how far it is,
         and one for each thousand findings."""
-        document = {"repair": repair, "reflog": reflog, "objects": committed_objects, "outside": outside_objects}
+        document = {
+            "repair": repair,
+            "reflog": reflog,
+            "objects": committed_objects,
+            "outside": outside_objects,
+            "bytes": object_bytes,
+        }
         pages = list(self._made("checks", document, _Check))
         findings: tuple[Finding, ...] = tuple(found for page in pages for found in page.report.findings)
         return msgspec.structs.replace(pages[0].report, findings=findings)

@@ -1,21 +1,22 @@
-"""Reading an object as a file: seekable, in ranges, with read-ahead."""
+"""Reading an object as a file: seekable, in ranges, with read-ahead.
+
+When somebody reads it from the first byte to the last, its MD5 is compared with what the lake noted before the last read returns.
+A seek to elsewhere than the beginning turns that off. The number of bytes is compared by each read.
+"""
 
 import codecs
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from graveler.errors import CorruptError, InvalidError
-from graveler.model import ObjectEntry
+from graveler.errors import InvalidError
+from graveler.lake.checked import Comparison, OpenedObject, damaged
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 READ_AHEAD: Final = 1 << 20
 """Bytes that a small read brings along."""
-
-ReadPieces = Callable[[int, int], Iterator[bytes]]
-"""``(start, length)`` → that many bytes of the object from ``start`` on, in pieces. One object read."""
 
 
 class ObjectReader(io.RawIOBase):
@@ -24,11 +25,13 @@ class ObjectReader(io.RawIOBase):
     Every read is one object read; :func:`open_reader` puts read-ahead over it.
     """
 
-    def __init__(self, entry: ObjectEntry, read_pieces: ReadPieces) -> None:
+    def __init__(self, opened: OpenedObject) -> None:
         super().__init__()
-        self.entry = entry
-        self._read_pieces = read_pieces
+        self.entry = opened.entry
+        self._opened = opened
         self._position = 0
+        self._compared: Comparison | None = Comparison(self.entry)
+        """Of all bytes until here; None once some were skipped."""
 
     @property
     def name(self) -> str:
@@ -56,7 +59,9 @@ class ObjectReader(io.RawIOBase):
         position = starts[whence] + offset
         if position < 0:
             raise ValueError(f"position {position} is before the beginning of {self.name!r}")
-        self._position = position
+        if position != self._position:
+            self._compared = None if position else Comparison(self.entry)
+            self._position = position
         return position
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
@@ -78,18 +83,18 @@ class ObjectReader(io.RawIOBase):
         return max(0, self.entry.size - self._position)
 
     def _pieces(self, wanted: int) -> Iterator[bytes]:
-        """Exactly ``wanted`` bytes. :class:`CorruptError` if the object has become shorter than the lake noted."""
-        left = wanted
-        if left:
-            for piece in self._read_pieces(self._position, left):
+        """Exactly ``wanted`` bytes. :class:`DamagedObjectError` if the object has another size than the lake noted, or these are
+        the last of all its bytes and they have another MD5."""
+        if wanted:
+            pieces = self._opened.read(self._position, wanted)
+            for piece in pieces if self._compared is None else self._compared.added(pieces, wanted):
                 self._position += len(piece)
-                left -= len(piece)
                 yield piece
-        if left:
-            raise CorruptError(
-                f"{self.entry.address} ends after {self._position:,} bytes, noted for {self.name!r} were "
-                f"{self.entry.size:,}. Somebody changed it there; restore it"
-            )
+        if self._compared is not None and self._compared.size == self.entry.size:
+            found = self._compared.found(self._opened.vouch)
+            if found is not None:  # who reads on is told again
+                raise damaged(self.entry, self._opened.ref, found)
+            self._compared = None
 
     def _check_open(self) -> None:
         if self.closed:
@@ -97,8 +102,7 @@ class ObjectReader(io.RawIOBase):
 
 
 def open_reader(
-    entry: ObjectEntry,
-    read_pieces: ReadPieces,
+    opened: OpenedObject,
     mode: str,
     *,
     encoding: str | None,
@@ -108,9 +112,7 @@ def open_reader(
 ) -> io.BufferedReader | io.TextIOWrapper:
     """A file over an object, binary or text. :class:`InvalidError` for modes that are none of reading."""
     binary = check_mode(mode, "r", encoding=encoding, errors=errors, newline=newline)
-    buffered: io.BufferedReader = io.BufferedReader(
-        ObjectReader(entry, read_pieces), max(1, min(buffer_size, entry.size))
-    )
+    buffered: io.BufferedReader = io.BufferedReader(ObjectReader(opened), max(1, min(buffer_size, opened.entry.size)))
     if binary:
         return buffered
     return io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline)

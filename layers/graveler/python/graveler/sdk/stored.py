@@ -78,14 +78,14 @@ class StoredObject:
     ) -> io.BufferedReader | io.TextIOWrapper:
         """The object as a seekable file of bytes (``"rb"``) or text (``"r"``, UTF-8 unless told otherwise).
 
-        It shows the object as it is now, whatever is staged under its path meanwhile. ``buffer_size`` in bytes. Cost:
-        :meth:`stat`, and one object read for each ``buffer_size`` read in small pieces, for each larger read, and for all
-        the rest at once. :class:`ObjectNotFoundError`, :class:`InvalidError` for other modes.
+        It shows the object as it is now, whatever is staged under its path meanwhile. Who reads it from the first byte to the
+        last gets :class:`DamagedObjectError` from the read that comes to the end, if the bytes are not those that the lake
+        noted. A seek to elsewhere than the beginning turns that off: then only their number is compared. ``buffer_size`` in
+        bytes. Cost: :meth:`stat`, and one object read for each ``buffer_size`` read in small pieces, for each larger read, and
+        for all the rest at once. :class:`ObjectNotFoundError`, :class:`InvalidError` for other modes.
         """
-        entry, read = self._repository.verbs.open_object(self._ref, self._path)
         return open_reader(
-            entry,
-            read,
+            self._repository.verbs.open_object(self._ref, self._path),
             mode,
             encoding=encoding,
             errors=errors,

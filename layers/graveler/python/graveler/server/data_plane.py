@@ -1,6 +1,8 @@
 """Presigned URLs of objects in folders: reads and writes of bytes, answered as S3 answers them.
 
 Only the signature counts: an ``Authorization`` header that comes along (clients follow redirects with it) is not looked at.
+A URL to read says what the lake noted of the object: a file of another size is refused, and by option one with another MD5. Where
+that shows only when most of it has been sent, the connection is broken before the last byte, so that nobody takes it for whole.
 Bytes are streamed in both directions, and a transfer occupies a thread only while a piece is read from disk or written to it. A
 worker has places for some transfers; who comes when all are taken is told to slow down, and the API goes on answering.
 """
@@ -15,14 +17,14 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from graveler.api.ranges import requested
-from graveler.errors import ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
+from graveler.errors import CorruptError, ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
 from graveler.server.answers import Answer, Headers, RequestError
 from graveler.server.bodies import PIECE, declared_length, pieces
 from graveler.server.requests import Receive, Request
 from graveler.server.threads import Threads
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectConditionError, Objects, StoredObject
-from graveler.storage.presigned import Grant, UrlSigner
+from graveler.storage.presigned import DAMAGED, Grant, UrlSigner
 
 MAX_PUT: Final = 5 << 30
 """Bytes of one PUT, as in S3."""
@@ -32,14 +34,23 @@ _AT_ONCE: Final = 256 << 10
 
 
 class DataPlane:
-    """Answers presigned URLs. ``open_store`` turns a namespace into its objects, ``places`` is how many transfers may go on, and
-    ``disk`` reads and writes files."""
+    """Answers presigned URLs. ``open_store`` turns a namespace into its objects, ``places`` is how many transfers may go on,
+    ``disk`` reads and writes files, and with ``verify_bytes`` the MD5 of whole objects is compared."""
 
-    def __init__(self, signer: UrlSigner, open_store: Callable[[str], Objects], places: int, disk: Threads) -> None:
+    def __init__(
+        self,
+        signer: UrlSigner,
+        open_store: Callable[[str], Objects],
+        places: int,
+        disk: Threads,
+        *,
+        verify_bytes: bool = False,
+    ) -> None:
         self._signer = signer
         self._open_store = open_store
         self._places = BoundedSemaphore(places)
         self._disk = disk
+        self._verify_bytes = verify_bytes
 
     async def __call__(self, request: Request, receive: Receive) -> Answer:
         """The answer to a request. A body of several pieces is to be closed whatever happens."""
@@ -59,6 +70,8 @@ class DataPlane:
             answer = _error(412, "PreconditionFailed", str(error))
         except InvalidError as error:
             answer = _error(400, "InvalidRequest", str(error))
+        except CorruptError as error:
+            answer = _error(500, DAMAGED, str(error))
         except GravelerError as error:
             answer = _error(503, "ServiceUnavailable", str(error))
         answer.operation = operation
@@ -80,6 +93,9 @@ class DataPlane:
         stored, file = store.open_object(grant.key)
         handed_on = False
         try:
+            noted = grant.noted
+            if noted is not None and noted.size != stored.size:
+                raise CorruptError(f"{stored.size:,} bytes")
             headers: Headers = [
                 ("accept-ranges", "bytes"),
                 ("etag", f'"{stored.etag}"'),
@@ -102,11 +118,15 @@ class DataPlane:
             if request.method == "HEAD":
                 return Answer(status, headers)
             file.seek(start)
+            md5_noted = noted.md5 if noted is not None and self._verify_bytes and part is None else ""
             if length <= _AT_ONCE:
-                return Answer(status, headers, _read(file, length))
+                body = _read(file, length)
+                if md5_noted and body:
+                    _expect_md5(md5(body, usedforsecurity=False).hexdigest(), md5_noted, length)
+                return Answer(status, headers, body)
             self._take_place()
             handed_on = True
-            return Answer(status, headers, _Sending(file, length, self._places, self._disk))
+            return Answer(status, headers, _Sending(file, length, self._places, self._disk, md5_noted))
         finally:
             if not handed_on:
                 file.close()
@@ -152,19 +172,30 @@ class _BadDigestError(Exception):
 
 
 class _Sending:
-    """A part of a file on its way. To be closed, also when the client goes away before the end."""
+    """A part of a file on its way. To be closed, also when the client goes away before the end. With ``md5_noted`` it is a whole
+    file, whose last piece comes only if that is its MD5."""
 
-    def __init__(self, file: FileIO, length: int, places: BoundedSemaphore, disk: Threads) -> None:
+    def __init__(self, file: FileIO, length: int, places: BoundedSemaphore, disk: Threads, md5_noted: str = "") -> None:
         self._file = file
         self._left = length
+        self._length = length
         self._places = places
         self._disk = disk
+        self._md5_noted = md5_noted
+        self._digest = md5(usedforsecurity=False)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while self._left > 0:
-            piece = await self._disk.run(_read, self._file, min(self._left, PIECE))
-            self._left -= len(piece)
-            yield piece
+            yield await self._disk.run(self._next)
+
+    def _next(self) -> bytes:
+        piece = _read(self._file, min(self._left, PIECE))
+        self._left -= len(piece)
+        if self._md5_noted:
+            self._digest.update(piece)
+            if not self._left:
+                _expect_md5(self._digest.hexdigest(), self._md5_noted, self._length)
+        return piece
 
     def close(self) -> None:
         """Let go of the file and of the place."""
@@ -183,6 +214,11 @@ def _read(file: FileIO, length: int) -> bytes:
         length -= len(piece)
         held.append(piece)
     return b"".join(held)
+
+
+def _expect_md5(found: str, noted: str, size: int) -> None:
+    if found != noted:
+        raise CorruptError(f"{size:,} bytes with MD5 {found}")
 
 
 def _digest_of(request: Request) -> bytes | None:

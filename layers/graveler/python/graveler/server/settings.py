@@ -18,7 +18,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     temporary file meanwhile. ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file
     ``audit_log``, or to stderr. ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of addresses
     outside of a repository that its objects may be linked and imported from (None: any), and presigned URLs live for
-    ``presign_seconds``. ``memory`` is how many bytes of its tree a worker keeps of each repository."""
+    ``presign_seconds``. The size of an object that is read is compared with what the lake noted, with ``verify_bytes`` the MD5 of
+    a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository."""
 
     lake: LakePlace
     metrics: Path
@@ -36,4 +37,5 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     audit_log: Path | None = None
     import_sources: tuple[str, ...] | None = None
     presign_seconds: int = 900
+    verify_bytes: bool = False
     memory: int = 72 << 20

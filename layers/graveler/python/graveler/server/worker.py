@@ -35,6 +35,7 @@ def api_settings(settings: ServerSettings) -> Settings:
             namespace_pattern=_ANYWHERE if free else _WITHIN,
             presign_seconds=settings.presign_seconds,
             import_sources=sources,
+            verify_bytes=settings.verify_bytes,
         )
     prefix = f"{settings.lake.objects.rstrip('/')}/"
     return Settings(
@@ -42,6 +43,7 @@ def api_settings(settings: ServerSettings) -> Settings:
         namespace_pattern=_ANYWHERE_IN_S3 if free else f"^{re.escape(prefix)}.",
         presign_seconds=settings.presign_seconds,
         import_sources=sources,
+        verify_bytes=settings.verify_bytes,
     )
 
 
@@ -74,4 +76,10 @@ def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threa
         return None
     folder = settings.lake.folder
     signer = url_signer(lake.tables, base_url)
-    return DataPlane(signer, lambda namespace: folder_store(folder, namespace), settings.transfers, disk)
+    return DataPlane(
+        signer,
+        lambda namespace: folder_store(folder, namespace),
+        settings.transfers,
+        disk,
+        verify_bytes=settings.verify_bytes,
+    )

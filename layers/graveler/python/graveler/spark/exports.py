@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from hashlib import md5
 from itertools import islice
 from pathlib import Path
@@ -32,6 +33,7 @@ from graveler.errors import (
     RefNotFoundError,
     UnavailableError,
 )
+from graveler.lake.checked import checked, vouches
 from graveler.lake.clock import Clock
 from graveler.lake.exporting.export_folder import (
     FORMAT_VERSION,
@@ -65,7 +67,6 @@ _THREADS: Final = 8
 _CHUNK: Final = 256
 _WHOLE: Final = 64 << 20
 """Bytes of an object that is copied through memory; others go through a temporary file."""
-_MD5_DIGITS: Final = 32
 _SHOWN: Final = 3
 
 _RESULT: Final = pa.schema(
@@ -371,23 +372,16 @@ def _holds(place: Destination, entry: ObjectEntry) -> bool:
 
 
 def _copy(work: _Work, entry: ObjectEntry) -> None:
-    """Copy an object's bytes, checked. :class:`CorruptError` if they are not what the commit noted; then nothing is written."""
+    """Copy an object's bytes. :class:`DamagedObjectError` if they are not what the commit noted; then nothing is written."""
     objects, key = work.source(entry.address)
-    digest, size = md5(usedforsecurity=False), 0
+    vouch = partial(vouches, objects, key, entry.checksum)
     with NamedTemporaryFile(dir=own_folder(), prefix="export-") as file:
         pieces = []
-        for piece in objects.stream(key):
-            digest.update(piece)
-            size += len(piece)
+        for piece in checked(entry, work.commit, objects.stream(key), 0, None, vouch):
             if entry.size <= _WHOLE:
                 pieces.append(piece)
             else:
                 file.write(piece)
-        if size != entry.size or (len(entry.checksum) == _MD5_DIGITS and digest.hexdigest() != entry.checksum):
-            raise CorruptError(
-                f"the bytes at {entry.address} are not those that commit {work.commit[:16]} noted: {size:,} bytes with MD5 "
-                f"{digest.hexdigest()}, noted were {entry.size:,} with {entry.checksum}"
-            )
         file.flush()
         work.destination.objects.put(
             work.destination.key(entry.path), b"".join(pieces) if entry.size <= _WHOLE else Path(file.name)

@@ -32,6 +32,7 @@ from graveler.errors import GravelerError, InvalidError, UnavailableError
 from graveler.storage.folders import make_folder, not_synced, sync_folder, unavailable
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
 from graveler.storage.objects import (
+    Noted,
     ObjectConditionError,
     ObjectMissingError,
     StoredObject,
@@ -203,9 +204,9 @@ class FolderObjects:
 
     # Presigned URLs
 
-    def presign(self, key: str, method: str, expires_in: int) -> str:
+    def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
         """A URL for ``GET`` or ``PUT`` of this key; UnavailableError without a signer."""
-        return self._sign(Grant(self._namespace, key), method, expires_in)
+        return self._sign(Grant(self._namespace, key, noted=noted), method, expires_in)
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
         """A URL for ``PUT`` of one part; UnavailableError without a signer."""

@@ -12,6 +12,7 @@ from threading import RLock
 from graveler.errors import GravelerError, InvalidError
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
 from graveler.storage.objects import (
+    Noted,
     ObjectConditionError,
     ObjectMissingError,
     StoredObject,
@@ -111,10 +112,10 @@ class MemoryObjects:
                 return
             after = page[-1].key
 
-    def presign(self, key: str, method: str, expires_in: int) -> str:
+    def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
         """A URL that no server answers."""
         check_object_key(key)
-        return _SIGNER.sign(Grant(self._namespace, key), method, expires_in, self._clock())
+        return _SIGNER.sign(Grant(self._namespace, key, noted=noted), method, expires_in, self._clock())
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
         """A URL that no server answers."""

@@ -53,12 +53,21 @@ class NotPermittedError(UnavailableError):
 
 class StoredObject(Struct, frozen=True):
     """One object as the store lists it. ``size`` in bytes, ``etag`` opaque and different for each write of a key (on S3 for
-    each content), ``modified`` in Unix seconds, in the answer to a put to a second or two."""
+    each content), ``modified`` in Unix seconds, in the answer to a put to a second or two. ``encrypted`` is said by ``head``
+    alone: in such a way that the ETag depends on more than the bytes."""
 
     key: str
     size: int
     etag: str
     modified: float
+    encrypted: bool = False
+
+
+class Noted(Struct, frozen=True):
+    """What the bytes of an object should be: so many, with this MD5 (hex; empty if nobody knows it)."""
+
+    size: int
+    md5: str = ""
 
 
 class UnfinishedUpload(Struct, frozen=True):
@@ -120,8 +129,9 @@ class Objects(Protocol):
         One request for each 1,000."""
         ...
 
-    def presign(self, key: str, method: str, expires_in: int) -> str:
-        """A URL with which anybody may ``GET`` or ``PUT`` this key for ``expires_in`` seconds. No request."""
+    def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
+        """A URL with which anybody may ``GET`` or ``PUT`` this key for ``expires_in`` seconds. A server of our own that answers
+        the URL compares the bytes with ``noted``; S3 does not. No request."""
         ...
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:

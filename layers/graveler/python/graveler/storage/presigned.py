@@ -1,7 +1,8 @@
 """URLs that let anybody read or write one key for a while, as S3's presigned ones do: signed by HMAC-SHA256.
 
 The signature covers method, namespace, key, time, lifetime and, for a part of an upload, upload ID and part number: a URL for
-one object or part opens no other. Time and lifetime have S3's names, because clients read them to see when to ask anew.
+one object or part opens no other. It covers also what the object's bytes should be, where the URL says so. Time and lifetime have
+S3's names, because clients read them to see when to ask anew.
 """
 
 import hmac
@@ -14,6 +15,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from msgspec import Struct
 
 from graveler.errors import ForbiddenError, InvalidError, UnavailableError
+from graveler.storage.objects import Noted
 
 METHODS: Final = ("GET", "PUT")
 
@@ -23,20 +25,27 @@ _NAMESPACE: Final = "X-Graveler-Namespace"
 _SIGNATURE: Final = "X-Graveler-Signature"
 _UPLOAD: Final = "uploadId"
 _PART: Final = "partNumber"
-_NAMES: Final = frozenset((_DATE, _LIFETIME, _NAMESPACE, _SIGNATURE, _UPLOAD, _PART))
+_SIZE: Final = "X-Graveler-Size"
+_MD5: Final = "X-Graveler-MD5"
+_NAMES: Final = frozenset((_DATE, _LIFETIME, _NAMESPACE, _SIGNATURE, _UPLOAD, _PART, _SIZE, _MD5))
 _DATE_FORM: Final = "%Y%m%dT%H%M%SZ"
 _WRITTEN_DATE: Final = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 _MAX_LIFETIME: Final = 7 * 24 * 3600
 """Seconds; S3's own limit."""
 
+DAMAGED: Final = "DamagedObject"
+"""The code of the error document with which a server of such URLs refuses bytes that are not those that were noted."""
+
 
 class Grant(Struct, frozen=True):
-    """What a URL opens: a key of a namespace, or a part of an upload of it (``part`` is 0 otherwise)."""
+    """What a URL opens: a key of a namespace, or a part of an upload of it (``part`` is 0 otherwise). ``noted`` is what the bytes
+    should be, if the URL says so."""
 
     namespace: str
     key: str
     upload_id: str = ""
     part: int = 0
+    noted: Noted | None = None
 
 
 class UrlSigner(Struct, frozen=True):
@@ -56,7 +65,12 @@ class UrlSigner(Struct, frozen=True):
         query = f"{_DATE}={date}&{_LIFETIME}={expires_in}&{_NAMESPACE}={quote(grant.namespace, safe='')}"
         if part:
             query += f"&{_PART}={part}&{_UPLOAD}={quote(grant.upload_id, safe='')}"
-        signature = self._signature(method, date, str(expires_in), grant.namespace, grant.upload_id, part, grant.key)
+        size, md5 = ("", "") if grant.noted is None else (str(grant.noted.size), grant.noted.md5)
+        if size:
+            query += f"&{_SIZE}={size}" + (f"&{_MD5}={md5}" if md5 else "")
+        signature = self._signature(
+            method, date, str(expires_in), grant.namespace, grant.upload_id, part, size, md5, grant.key
+        )
         return f"{self.base_url.rstrip('/')}/{quote(grant.key)}?{query}&{_SIGNATURE}={signature}"
 
     def verify(self, url: str, method: str, now: float | None = None) -> Grant:
@@ -78,7 +92,8 @@ class UrlSigner(Struct, frozen=True):
         query = dict(pairs)
         date, lifetime, part = query.get(_DATE, ""), query.get(_LIFETIME, ""), query.get(_PART, "")
         namespace, upload_id, signature = query.get(_NAMESPACE, ""), query.get(_UPLOAD, ""), query.get(_SIGNATURE, "")
-        expected = self._signature(method, date, lifetime, namespace, upload_id, part, key)
+        size, md5 = query.get(_SIZE, ""), query.get(_MD5, "")
+        expected = self._signature(method, date, lifetime, namespace, upload_id, part, size, md5, key)
         # Signature first: what the query says means nothing before it is known to be ours.
         given = signature.encode("utf-8", "surrogateescape")
         if len(query) != len(pairs) or not hmac.compare_digest(expected.encode(), given):
@@ -87,14 +102,24 @@ class UrlSigner(Struct, frozen=True):
             raise ForbiddenError(f"the URL for {key[:200]!r} has no time; ask for a new one")
         if (time.time() if now is None else now) >= timegm(time.strptime(date, _DATE_FORM)) + int(lifetime):
             raise ForbiddenError(f"the URL for {method} of {key[:200]!r} has expired; ask for a new one")
-        return Grant(namespace, key, upload_id, int(part or 0))
+        return Grant(namespace, key, upload_id, int(part or 0), Noted(int(size), md5) if size else None)
 
     def _signature(
-        self, method: str, date: str, lifetime: str, namespace: str, upload_id: str, part: str, key: str
+        self,
+        method: str,
+        date: str,
+        lifetime: str,
+        namespace: str,
+        upload_id: str,
+        part: str,
+        size: str,
+        md5: str,
+        key: str,
     ) -> str:
         # No field but the key, which is last, can hold a newline: no two requests have the same text.
         fields = (method, date, lifetime, quote(namespace), quote(upload_id), part)
-        text = "\n".join(("graveler-2", *fields, key))
+        noted = (quote(size), quote(md5)) if size or md5 else ()
+        text = "\n".join(("graveler-3" if noted else "graveler-2", *fields, *noted, key))
         return hmac.new(self.secret, text.encode("utf-8", "surrogateescape"), sha256).hexdigest()
 
 
@@ -104,6 +129,12 @@ def check_presigning(method: str, expires_in: int) -> None:
         raise InvalidError(f"a presigned URL is for GET or PUT, not for {method!r}")
     if not 1 <= expires_in <= _MAX_LIFETIME:
         raise InvalidError(f"a presigned URL for {expires_in} seconds; ask for 1 to {_MAX_LIFETIME:,}")
+
+
+def has_opaque_etag(encryption: str, customer_algorithm: str) -> bool:
+    """Whether S3 makes up the ETag of an object of which it says this (the headers ``x-amz-server-side-encryption`` and
+    ``x-amz-server-side-encryption-customer-algorithm``), so that the ETag is no digest of the bytes."""
+    return encryption.startswith("aws:kms") or bool(customer_algorithm)
 
 
 def no_urls(namespace: str) -> UnavailableError:

@@ -46,13 +46,14 @@ from graveler.storage.limits import (
     check_parts,
 )
 from graveler.storage.objects import (
+    Noted,
     ObjectConditionError,
     ObjectMissingError,
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
 )
-from graveler.storage.presigned import check_presigning
+from graveler.storage.presigned import check_presigning, has_opaque_etag
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -162,7 +163,9 @@ class S3Objects:
     def head(self, key: str) -> StoredObject:
         """Size, ETag and time. Cost: one request."""
         answer = self._send("head", key, lambda s3, at: s3.head_object(Bucket=self._bucket, Key=at))
-        return StoredObject(key, answer["ContentLength"], _bare(answer["ETag"]), answer["LastModified"].timestamp())
+        encrypted = has_opaque_etag(answer.get("ServerSideEncryption", ""), answer.get("SSECustomerAlgorithm", ""))
+        modified = answer["LastModified"].timestamp()
+        return StoredObject(key, answer["ContentLength"], _bare(answer["ETag"]), modified, encrypted)
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
         """Write an object. ``modified`` of the answer is the time of the answer, which S3 may tell otherwise by a second or two.
@@ -279,7 +282,7 @@ class S3Objects:
             # Not the continuation token: a key means the same to every server, whatever happened in between.
             after = found[-1]["Key"].removeprefix(self._base)
 
-    def presign(self, key: str, method: str, expires_in: int) -> str:
+    def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
         """A URL of S3 itself, in which nothing but the host is signed besides the query. It ends no later than the credentials
         that signed it; ``X-Amz-Expires`` in it says when. No request."""
         at = self._at(key)

@@ -124,9 +124,10 @@ class AnnotationList(Struct, frozen=True):
 
 
 class FsckQuery(Query, frozen=True, kw_only=True):
-    """``objects``: look also whether the objects of all commits are there."""
+    """``objects``: look also whether the objects of all commits are there; ``bytes``: read all of them, and compare."""
 
     objects: bool = False
+    bytes: bool = False
 
 
 class FsckFinding(Struct, frozen=True):
@@ -254,7 +255,7 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
 )
 def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
     """Check all that a repository can reach, and sum up what is wrong. Takes as long as it takes."""
-    report = call.lake.fsck(repository, committed_objects=query.objects)
+    report = call.lake.fsck(repository, committed_objects=query.objects, object_bytes=query.bytes)
     found = report.findings
     return json_response(
         FsckSummary(

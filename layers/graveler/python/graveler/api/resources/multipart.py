@@ -210,7 +210,7 @@ def upload_part_copy(
         query.path,
         _upload(upload_id, body.physical_address),
         _number(part_number),
-        b"".join(found.bytes_of(source, start, length)),
+        b"".join(found.bytes_in(body.copy_source.ref or branch, source, start, length)),
     )
     return no_content({"etag": f'"{etag}"'})
 

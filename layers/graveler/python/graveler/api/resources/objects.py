@@ -162,7 +162,7 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
     if length > call.settings.max_body_bytes:
         return no_content({"location": Presigner(call, found, ref).url(entry)}, 302)
     if part is None:
-        return Response(200, headers, b"".join(found.bytes_in(ref, entry)))
+        return Response(200, headers, b"".join(found.bytes_in(ref, entry, verify=call.settings.verify_bytes)))
     headers["content-range"] = part.content_range
     return Response(206, headers, b"".join(found.bytes_in(ref, entry, part.start, part.length)))
 

@@ -39,12 +39,14 @@ class Started(Struct, frozen=True):
 
 class CheckCreation(Struct, frozen=True):
     """What to look at. ``reflog``: also what only the reference logs lead to; ``objects``: whether the objects of all commits are
-    there, with ``outside`` also those outside of the namespace. ``repair``: mend what can be, and nothing that is whole."""
+    there, with ``outside`` also those outside of the namespace; ``bytes``: read all of them. ``repair``: mend what can be, and
+    nothing that is whole."""
 
     repair: bool = False
     reflog: bool = True
     objects: bool = False
     outside: bool = False
+    bytes: bool = False
 
 
 class SpaceCreation(Struct, frozen=True):
@@ -87,7 +89,7 @@ class RowsQuery(AfterQuery, frozen=True, kw_only=True):
 @routes.post(_CHECKS, "startCheck", Permission.ADMIN, answers={202: Started, 400: Error, 404: Error})
 def start_check(call: Call, repository: str, body: CheckCreation) -> Response:
     """Begin to check all that a repository can reach, and to mend it if that is asked for."""
-    asked = checks.CheckRequest(body.repair, body.reflog, body.objects, body.outside)
+    asked = checks.CheckRequest(body.repair, body.reflog, body.objects, body.outside, body.bytes)
     return _start(call, call.lake.repository(repository), checks.KIND, msgspec.json.encode(asked))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.content import checked_stream
 from graveler.cli.interrupts import staging
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import open_repository
@@ -128,7 +127,7 @@ def cat(uri: Object, lake: LakeOption = None) -> None:
     repository = open_repository(lake, at.repository)
     entry = repository.stat(at.ref, at.path)
     sys.stdout.flush()
-    for piece in checked_stream(repository, at.ref, entry):
+    for piece in repository.bytes_in(at.ref, entry):
         sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 

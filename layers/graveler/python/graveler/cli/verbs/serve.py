@@ -78,6 +78,13 @@ def serve(
     presign_seconds: Annotated[
         int, typer.Option("--presign-seconds", min=1, max=604800, help="How long presigned URLs live.")
     ] = 900,
+    verify_bytes: Annotated[
+        bool,
+        typer.Option(
+            "--verify-bytes",
+            help="Compare the MD5 of whole objects that pass through the server, not their size alone.",
+        ),
+    ] = False,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stderr for each request.")
     ] = False,
@@ -93,6 +100,10 @@ def serve(
 
     With --objects and --tables the lake is on S3 and DynamoDB, with the credentials that AWS's own tools find, and presigned URLs
     are S3's. The table must be there, unless --create-table; the bucket always.
+
+    The size of an object is compared with what the lake noted whenever the server reads it, and its MD5 with --verify-bytes: an
+    error instead of the object, or, if its beginning was sent already, a broken connection. S3's presigned URLs go past the
+    server; graveler's own clients compare both themselves.
 
     Where import sources are limited, repositories can be made in the lake only (local://NAME, or below --objects), not in other
     folders or buckets.
@@ -142,6 +153,7 @@ def serve(
             audit_log=None if audit_log is None else audit_log.absolute(),
             import_sources=sources,
             presign_seconds=presign_seconds,
+            verify_bytes=verify_bytes,
         )
 
         def ready() -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from graveler.cli import completion
-from graveler.cli.content import checked_stream
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.files import check_folder, check_readable, file_for, files_below, whole, write_file
 from graveler.cli.interrupts import staging
@@ -158,7 +157,7 @@ def get(
             raise InvalidError(f"the path {at.path!r} ends with a slash, so name a file to write it to")
         target = file_for(target or Path(), name)
     try:
-        write_file(target, checked_stream(repository, at.ref, entry))
+        write_file(target, repository.bytes_in(at.ref, entry))
     except KeyboardInterrupt:
         raise InterruptedVerbError("no file was written") from None
     screen = output()
@@ -177,7 +176,7 @@ def _get_folder(at: ObjectURI, folder: Path, lake: Named | None, *, as_json: boo
 
     def download(entry: "ObjectEntry") -> "tuple[ObjectEntry, Path]":
         target = file_for(folder, entry.path.removeprefix(at.path))
-        write_file(target, _until(stop, checked_stream(repository, at.ref, entry)))
+        write_file(target, _until(stop, repository.bytes_in(at.ref, entry)))
         return entry, target
 
     files = size = 0

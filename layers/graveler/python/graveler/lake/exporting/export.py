@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from hashlib import md5
 from itertools import count, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -22,7 +21,6 @@ import msgspec
 from graveler.errors import (
     BusyError,
     ConflictError,
-    CorruptError,
     InvalidError,
     ObjectNotFoundError,
     PreconditionError,
@@ -38,7 +36,6 @@ _IN_FLIGHT: Final = 64
 """Files that are being written ahead of the one that is waited for: what bounds the memory."""
 _KNOWN_FOLDERS: Final = 4096
 _SHOWN: Final = 10
-_MD5_DIGITS: Final = 32
 _IS_FOLDER: Final = "is also a folder of another object"
 
 _Change = tuple[str, bool, ObjectEntry | None, ObjectEntry | None]
@@ -105,14 +102,15 @@ def export(
 
     With ``verify``, each exported file is read and compared first, and what is missing is written again; without it, changes
     that somebody made in the folder are neither seen nor kept. ``dry_run`` only counts. ``threads`` write files at the same
-    time. Each object's bytes are checked against the lake's checksum. Files are not synced: after a power cut, use ``verify``.
+    time. Each object's bytes are compared with what the lake noted, before their file appears. Files are not synced: after a
+    power cut, use ``verify``.
 
     Cost: three times :meth:`~graveler.lake.repository.OpenRepository.diff` (of a new folder: a listing of all), for each object
     that is new :meth:`~graveler.lake.repository.OpenRepository.stat` of it and of the folders above, and a read of each that
     differs. Memory for some thousand entries.
 
     :class:`UnwritableKeysError` lists all objects that cannot be files, before anything is changed; :class:`ExportFolderError`,
-    :class:`ModifiedExportError`, :class:`graveler.errors.BusyError`, :class:`graveler.errors.CorruptError`,
+    :class:`ModifiedExportError`, :class:`graveler.errors.BusyError`, :class:`graveler.errors.DamagedObjectError`,
     :class:`graveler.errors.PreconditionError` if the commit that was exported before is gone,
     :class:`graveler.errors.UnavailableError`.
     """
@@ -335,20 +333,11 @@ class _Run:
         return wanted.size
 
     def _pieces(self, entry: ObjectEntry) -> Iterator[bytes]:
-        """The object's bytes. :class:`CorruptError`, after the last of them, if they are not what the commit noted."""
-        digest, size = md5(usedforsecurity=False), 0
+        """The object's bytes. :class:`DamagedObjectError` instead of the end if they are not what the commit noted."""
         for piece in self._repository.stream(self._goal, entry.path):
             if self._stopped.is_set():
                 raise _StoppedError
-            digest.update(piece)
-            size += len(piece)
             yield piece
-        if size != entry.size or (len(entry.checksum) == _MD5_DIGITS and digest.hexdigest() != entry.checksum):
-            raise CorruptError(
-                f"the bytes of {entry.path!r} are not those that commit {self._goal[:16]} noted: {entry.address} has {size:,} "
-                f"bytes with MD5 {digest.hexdigest()}, noted were {entry.size:,} with {entry.checksum}. Somebody changed it "
-                "there; restore it, then export again"
-            )
 
 
 class _StoppedError(Exception):

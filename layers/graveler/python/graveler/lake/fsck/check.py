@@ -44,6 +44,7 @@ def fsck(
     reflog: bool = True,
     committed_objects: bool = False,
     outside_objects: bool = False,
+    object_bytes: bool = False,
     outside: Callable[[str], tuple[Objects, str]] = locate,
     progress: Progress = no_progress,
 ) -> Report:
@@ -52,19 +53,22 @@ def fsck(
     ``copies`` are the tree's files through the cache, if there is one: only ``repair`` and its preview look there. ``reflog``:
     also what only the reference logs of the refs reach. ``committed_objects``: look also whether the objects of committed
     records are there (those of staged ones always are looked for), with ``outside_objects`` also those outside the namespace.
+    ``object_bytes``: read all these objects, those of committed records too, and compare size and MD5
+    (:mod:`graveler.lake.checked`).
     ``repair`` rebuilds what it can, each file only when its recomputed name is right, and nothing that is whole.
 
     Others may work on the repository meanwhile; what they make after the refs were read is not looked at. Cost: a table read
     for each ref's log, about each 32 commits and each thousand staged changes; one object read for each commit, and for each
     distinct metarange and range; then a listing of these for the garbage. About 6 µs a record. Memory: 300 bytes a commit,
-    250 a range, and the records of one. Raises :class:`graveler.errors.UnavailableError` when a store is out of reach.
+    250 a range, and the records of one; 8 MiB for the bytes of objects. Raises :class:`graveler.errors.UnavailableError` when a
+    store is out of reach.
     """
     repository = known.repository
     history, counts = History(), Counts()
     store, refs = Store(objects), Refs(tables, repository.uid)
     commits = CommitStore(tables, repository.uid)
     codec = RecordCodec(repository.namespace)
-    looker = ObjectCheck(objects, outside if outside_objects else None, counts)
+    looker = ObjectCheck(objects, outside if outside_objects else None, counts, progress, read_bytes=object_bytes)
     ref_check = RefCheck(history, tables, repository.uid, refs, counts)
     ref_check.run(repository.default_branch)
     lease_damages = check_owners(tables, repository.uid, refs, repair=repair)
@@ -82,7 +86,7 @@ def fsck(
         repository.split,
         codec,
         Rebuilder(history, objects, copies, commits, repository.split),
-        looker if committed_objects else None,
+        looker if committed_objects or object_bytes else None,
         counts,
         progress,
         repair=repair,

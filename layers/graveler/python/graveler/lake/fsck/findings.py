@@ -67,6 +67,8 @@ class FindingKind(str, Enum):
     OBJECT_MISSING = "object-missing"
     OBJECT_SIZE = "object-size"
     """An object has another size than its record says."""
+    OBJECT_BYTES = "object-bytes"
+    """An object has the size that its record says, and other bytes."""
     UNREADABLE = "unreadable"
     """The object store refused to give a file or an answer: it may be whole. Run again."""
 
@@ -122,6 +124,10 @@ class Counts(Struct):
     objects: int = 0
     objects_not_checked: int = 0
     """Outside the namespace, in a store that cannot be read from here."""
+    bytes: int = 0
+    """Of the objects that were read."""
+    objects_by_size: int = 0
+    """Of the objects that were read, those whose checksum is no MD5 of their bytes, so that only their number was compared."""
 
 
 class Garbage(Struct, frozen=True):

@@ -1,21 +1,31 @@
-"""Asking the object store: for the files that hold the history, and whether the users' objects are there."""
+"""Asking the object store: for the files that hold the history, and for the users' objects and their bytes."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from threading import Event, Lock
 from typing import Final
 
 from msgspec import Struct
 
-from graveler.errors import InvalidError, UnavailableError
-from graveler.lake.fsck.findings import Counts, FindingKind
+from graveler.errors import CorruptError, InvalidError, UnavailableError
+from graveler.lake.checked import Comparison, vouches
+from graveler.lake.fsck.findings import Counts, FindingKind, Progress
 from graveler.model import ObjectEntry
-from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
+from graveler.storage.objects import ObjectMissingError, Objects
 
 _AT_ONCE: Final = 8
 """Requests under way."""
 
 _IN_A_ROW: Final = 16
 """So many requests refused one after another are no damage of single files: the store is out of reach."""
+
+_WAITING: Final = 64
+"""Objects that are asked for ahead of the one that is waited for."""
+
+_TELL_EVERY: Final = 1.0
+"""Seconds after which progress is told, though no object is done."""
 
 _REMEMBERED: Final = 500_000
 """Objects that are not looked for again: most records of a range are those of an older range. Some 60 MB."""
@@ -74,52 +84,147 @@ class Lack(Struct, frozen=True):
     why: str
 
 
-class ObjectCheck:
-    """Looks for the objects of records. ``outside`` finds those outside the namespace; None: these are left alone."""
+_NOT_SEEN: Final = Lack(ObjectEntry("", "", 0, "", 0), FindingKind.UNREADABLE, "")
 
-    def __init__(self, objects: Objects, outside: Callable[[str], tuple[Objects, str]] | None, counts: Counts) -> None:
+
+class _Seen(Struct, frozen=True):
+    """What came of looking at an object. ``looked``: somebody could; ``compared``: more than its size says something."""
+
+    lack: Lack | None = None
+    looked: bool = True
+    compared: bool = True
+
+
+class ObjectCheck:
+    """Looks for the objects of records, and with ``read_bytes`` at all their bytes. ``outside`` finds those outside the
+    namespace; None: these are left alone."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        outside: Callable[[str], tuple[Objects, str]] | None,
+        counts: Counts,
+        progress: Progress,
+        *,
+        read_bytes: bool = False,
+    ) -> None:
         self._objects = objects
         self._inside = objects.namespace + "/"
         self._outside = outside
         self._counts = counts
-        self._seen: set[tuple[str, int]] = set()
+        self._progress = progress
+        self._read_bytes = read_bytes
+        self._seen: dict[tuple[str, int, str], Lack | None] = {}
+        self._wanted = 0
+        self._wanted_bytes = 0
+        self._done = 0
+        self._done_bytes = 0
+        self._lock = Lock()
+        self._stopped = Event()
 
     def look(self, entries: Sequence[ObjectEntry]) -> list[Lack]:
-        """Those that are missing or have another size. One object read for each that was not looked for lately."""
-        wanted = [entry for entry in entries if (entry.address, entry.size) not in self._seen]
+        """Those that are missing, or have another size or other bytes. One object read for each that was not looked for lately;
+        one more if its MD5 alone is wrong. Memory: a piece of 1 MiB for each of 8 threads."""
+        lacks = []
+        wanted = []
+        for entry in entries:
+            known = self._seen.get((entry.address, entry.size, entry.checksum), _NOT_SEEN)
+            if known is _NOT_SEEN:
+                wanted.append(entry)
+            elif known is not None:
+                lacks.append(Lack(entry, known.kind, known.why))
         if not wanted:
-            return []
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="graveler-fsck") as pool:
-            lacks = [lack for lack in pool.map(self._look_for, wanted) if lack is not None]
-        lacking = {lack.entry.address for lack in lacks}
+            return lacks
+        self._wanted += len(wanted)
+        self._wanted_bytes += sum(entry.size for entry in wanted)
         if len(self._seen) + len(wanted) > _REMEMBERED:
             self._seen.clear()
-        self._seen.update((entry.address, entry.size) for entry in wanted if entry.address not in lacking)
+        for entry, lack in zip(wanted, self._look_for_all(wanted), strict=True):
+            if lack is not None:
+                lacks.append(lack)
+            if lack is None or lack.kind is not FindingKind.UNREADABLE:
+                self._seen[entry.address, entry.size, entry.checksum] = lack
         return lacks
 
-    def _look_for(self, entry: ObjectEntry) -> Lack | None:
-        try:
-            stored = self._head(entry.address)
-        except ObjectMissingError:
-            return Lack(entry, FindingKind.OBJECT_MISSING, "does not exist")
-        except UnavailableError as error:
-            return Lack(entry, FindingKind.UNREADABLE, f"cannot be looked at now: {error}")
-        except InvalidError:  # a store that this process cannot reach
-            stored = None
-        if stored is None:
+    def _look_for_all(self, wanted: Sequence[ObjectEntry]) -> Iterator[Lack | None]:
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="graveler-fsck") as pool:
+            waiting: deque[tuple[int, Future[_Seen]]] = deque()
+            try:
+                for entry in wanted:
+                    waiting.append((entry.size, pool.submit(self._look_for, entry)))
+                    if len(waiting) >= _WAITING:
+                        yield self._note(*waiting.popleft())
+                while waiting:
+                    yield self._note(*waiting.popleft())
+            except BaseException:  # Ctrl-C does not wait for the end of large objects
+                self._stopped.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _note(self, size: int, future: Future[_Seen]) -> Lack | None:
+        while self._read_bytes and not wait((future,), _TELL_EVERY).done:
+            self._tell()
+        seen = future.result()
+        self._done += 1
+        self._done_bytes += size
+        self._tell()
+        if not seen.looked:
             self._counts.objects_not_checked += 1
             return None
-        self._counts.objects += 1
-        if stored.size != entry.size:
-            return Lack(
-                entry, FindingKind.OBJECT_SIZE, f"has {stored.size:,} bytes, and its record says {entry.size:,}"
-            )
-        return None
+        self._counts.objects += seen.lack is None or seen.lack.kind in (
+            FindingKind.OBJECT_SIZE,
+            FindingKind.OBJECT_BYTES,
+        )
+        self._counts.objects_by_size += not seen.compared
+        return seen.lack
 
-    def _head(self, address: str) -> StoredObject | None:
+    def _tell(self) -> None:
+        self._progress("objects", self._done, self._wanted)
+        if self._read_bytes:
+            read = min(self._counts.bytes, self._wanted_bytes)
+            self._progress("bytes", max(read, self._done_bytes), self._wanted_bytes)
+
+    def _look_for(self, entry: ObjectEntry) -> _Seen:
+        try:
+            place = self._place(entry.address)
+            if place is None:
+                return _Seen(looked=False)
+            return self._read(entry, *place) if self._read_bytes else self._ask(entry, *place)
+        except ObjectMissingError:
+            return _Seen(Lack(entry, FindingKind.OBJECT_MISSING, "does not exist"))
+        except CorruptError as error:  # the store says so itself
+            return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has other bytes: {error}"))
+        except UnavailableError as error:
+            return _Seen(Lack(entry, FindingKind.UNREADABLE, f"cannot be looked at now: {error}"))
+        except InvalidError:  # a store that this process cannot reach
+            return _Seen(looked=False)
+
+    def _place(self, address: str) -> tuple[Objects, str] | None:
         if address.startswith(self._inside):
-            return self._objects.head(address.removeprefix(self._inside))
-        if self._outside is None:
-            return None
-        objects, key = self._outside(address)
-        return objects.head(key)
+            return self._objects, address.removeprefix(self._inside)
+        return None if self._outside is None else self._outside(address)
+
+    def _ask(self, entry: ObjectEntry, objects: Objects, key: str) -> _Seen:
+        size = objects.head(key).size
+        return _Seen(None if size == entry.size else _other_size(entry, f"{size:,}"))
+
+    def _read(self, entry: ObjectEntry, objects: Objects, key: str) -> _Seen:
+        comparison = Comparison(entry)
+        for piece in objects.stream(key):
+            if self._stopped.is_set():
+                raise UnavailableError("the check was stopped")
+            comparison.add(piece)
+            with self._lock:
+                self._counts.bytes += len(piece)
+            if comparison.size > entry.size:
+                return _Seen(_other_size(entry, f"more than {entry.size:,}"))
+        if comparison.size != entry.size:
+            return _Seen(_other_size(entry, f"{comparison.size:,}"))
+        found = comparison.found(partial(vouches, objects, key, entry.checksum))
+        if found is None:
+            return _Seen(compared=comparison.matches)
+        return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has {found}, and its record says {entry.checksum}"))
+
+
+def _other_size(entry: ObjectEntry, found: str) -> Lack:
+    return Lack(entry, FindingKind.OBJECT_SIZE, f"has {found} bytes, and its record says {entry.size:,}")

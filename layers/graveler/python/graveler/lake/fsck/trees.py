@@ -38,6 +38,8 @@ _UNCANONICAL: Final = (
     "branch's own split parameters cuts its tree as it should be"
 )
 _SHOWN: Final = 5
+_NAMED_ALONE: Final = 100
+"""Damaged objects of a range that have a finding each; more of them share one."""
 _NOT_SEEN: Final = b"?"
 """In the place of a digest: the range is whole, and no true description of it was met."""
 
@@ -177,11 +179,13 @@ class TreeCheck:
     def _check_objects(self, metarange: int, entries: Sequence[ObjectEntry]) -> list[Damage]:
         if self._objects is None:
             return []
-        by_kind: dict[FindingKind, list[tuple[ObjectEntry, str]]] = {}
-        for lack in self._objects.look(entries):
-            by_kind.setdefault(lack.kind, []).append((lack.entry, lack.why))
+        together: dict[tuple[FindingKind, int], list[tuple[ObjectEntry, str]]] = {}
+        for number, lack in enumerate(self._objects.look(entries)):
+            # Nobody else names an object whose size is right, so each has a finding of its own.
+            alone = number if lack.kind is FindingKind.OBJECT_BYTES and number < _NAMED_ALONE else -1
+            together.setdefault((lack.kind, alone), []).append((lack.entry, lack.why))
         found = []
-        for kind, lacks in by_kind.items():
+        for (kind, _), lacks in together.items():
             addresses = tuple(entry.address for entry, _ in lacks)
             again = self._lacking.get(addresses)
             if again is not None and again.kind is kind:  # ranges of other commits with the same objects
