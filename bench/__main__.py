@@ -13,7 +13,7 @@ from pathlib import Path
 from shutil import copytree, rmtree
 from statistics import median
 
-from bench import keys, rows
+from bench import keys, object_rows, rows  # noqa: F401 - object_rows registers its rows
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 
 LIBRARIES = ("rocksdict", "xxhash", "zstandard", "msgspec")

@@ -16,7 +16,7 @@ from hashlib import md5
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -27,6 +27,7 @@ from graveler.errors import (
     UNREADABLE,
     BusyError,
     CorruptError,
+    DamagedObjectError,
     GravelerError,
     InvalidError,
     PreconditionError,
@@ -73,13 +74,15 @@ _RESULT: Final = pa.schema(
     [
         ("path", pa.string()),
         ("why", pa.string()),
+        ("damaged", pa.bool_()),
         ("written", pa.int64()),
         ("removed", pa.int64()),
         ("kept", pa.int64()),
         ("size", pa.int64()),
     ]
 )
-"""Of what tasks return: a row for each object that failed, with its path and why, and one of sums for each part."""
+"""Of what tasks return: a row for each object that failed, with its path, why, and whether its bytes are other ones than the commit
+noted; and one of sums for each part."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -262,18 +265,20 @@ def _run(
     doing: str,
     destination: str,
 ) -> Mapping[str, int]:
-    """The sums over all parts. :class:`UnavailableError` with some of the objects that failed."""
+    """The sums over all parts. :class:`UnavailableError` with some of the objects that failed, :class:`CorruptError` if some are
+    damaged."""
     with spark_errors(f"{doing} {destination!r}"):
         rows = in_tasks(spark, parts, work, _RESULT).collect()
     failed = [row for row in rows if row.path is not None]
     if failed:
-        kind = InvalidError if doing.startswith("looking") else UnavailableError
+        failed.sort(key=lambda row: not row.damaged)
         shown = "; ".join(f"{row.path!r}: {row.why}" for row in failed[:_SHOWN])
-        then = (
-            "Nothing was changed; rename them"
-            if kind is InvalidError
-            else "Export again: only what is missing is written"
-        )
+        kind: type[GravelerError]
+        if doing.startswith("looking"):
+            kind, then = InvalidError, "Nothing was changed; rename them"
+        else:
+            kind = CorruptError if failed[0].damaged else UnavailableError
+            then = "Export again: only what is missing is written"
         raise kind(
             f"{doing} {destination!r}: {len(failed):,} objects failed: {shown}{'; …' if len(failed) > _SHOWN else ''}. {then}"
         )
@@ -281,6 +286,14 @@ def _run(
 
 
 # In tasks
+
+
+class _Failed(NamedTuple):
+    """An object that could not be exported, and why."""
+
+    path: str
+    why: str
+    damaged: bool = False
 
 
 def _check_names(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
@@ -292,14 +305,14 @@ def _check_names(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
             if after is not None:
                 check_object_key(work.destination.key(path))
                 if name.partition("/")[0] in (*OWN_NAMES, LEASE):
-                    failed.append((path, "has the name of an object in which the export keeps its own state"))
+                    failed.append(_Failed(path, "has the name of an object in which the export keeps its own state"))
         except InvalidError as error:
-            failed.append((path, str(error)))
+            failed.append(_Failed(path, str(error)))
     yield _rows(failed)
 
 
 def _remove(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
-    def remove(key: bytes) -> tuple[str, str] | bool:
+    def remove(key: bytes) -> _Failed | bool:
         path = key.decode()
         try:
             work.destination.objects.head(work.destination.key(path))
@@ -307,18 +320,18 @@ def _remove(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
         except ObjectMissingError:
             return False
         except GravelerError as error:
-            return path, str(error)
+            return _Failed(path, str(error))
         return True
 
     gone = (key for key, _, after in _differences(part) if after is None)
     results = list(_at_once(remove, gone))
-    yield _rows([r for r in results if isinstance(r, tuple)], removed=results.count(True))
+    yield _rows([r for r in results if isinstance(r, _Failed)], removed=results.count(True))
 
 
 def _write(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
     codec = RecordCodec(work.namespace)
 
-    def write(change: tuple[bytes, bytes | None, bytes]) -> tuple[str, str] | int:
+    def write(change: tuple[bytes, bytes | None, bytes]) -> _Failed | int:
         """Bytes written, -1 if there was nothing to do, or why it failed."""
         key, before, after = change
         entry = codec.decode(key, after)
@@ -332,14 +345,14 @@ def _write(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
                     return -1
             _copy(work, entry)
         except GravelerError as error:
-            return entry.path, str(error)
+            return _Failed(entry.path, str(error), isinstance(error, DamagedObjectError))
         return entry.size
 
     wanted = ((key, before, after) for key, before, after in _differences(part) if after is not None)
     results = list(_at_once(write, wanted))
     sizes = [r for r in results if isinstance(r, int) and r >= 0]
     yield _rows(
-        [r for r in results if isinstance(r, tuple)], written=len(sizes), kept=results.count(-1), size=sum(sizes)
+        [r for r in results if isinstance(r, _Failed)], written=len(sizes), kept=results.count(-1), size=sum(sizes)
     )
 
 
@@ -388,9 +401,14 @@ def _copy(work: _Work, entry: ObjectEntry) -> None:
         )
 
 
-def _rows(failed: Sequence[tuple[str, str]], **sums: int) -> pa.RecordBatch:
+def _rows(failed: Sequence[_Failed], **sums: int) -> pa.RecordBatch:
     rows = [
-        *({"path": path, "why": why, "written": 0, "removed": 0, "kept": 0, "size": 0} for path, why in failed),
-        {"path": None, "why": None, **{name: sums.get(name, 0) for name in ("written", "removed", "kept", "size")}},
+        *({**one._asdict(), "written": 0, "removed": 0, "kept": 0, "size": 0} for one in failed),
+        {
+            "path": None,
+            "why": None,
+            "damaged": False,
+            **{name: sums.get(name, 0) for name in ("written", "removed", "kept", "size")},
+        },
     ]
     return pa.RecordBatch.from_pylist(rows, schema=_RESULT)
