@@ -81,8 +81,8 @@ _RESULT: Final = pa.schema(
         ("size", pa.int64()),
     ]
 )
-"""Of what tasks return: a row for each object that failed, with its path, why, and whether its bytes are other ones than the commit
-noted; and one of sums for each part."""
+"""Of what tasks return: a row for each object that failed, with its path, why, and whether its bytes are other ones than the
+commit noted; and one of sums for each part."""
 
 T = TypeVar("T")
 R = TypeVar("R")
