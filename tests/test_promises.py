@@ -28,4 +28,15 @@ def test_the_test_is_there_and_the_document_names_both(mutation: Mutation) -> No
 
 
 def test_every_promise_is_kept_by_some_line() -> None:
-    assert {mutation.promise for mutation in MUTATIONS} == {"C1", "C2", "C3", "C4", "C5", "C6", "F1", "F5", "turns"}
+    assert {mutation.promise for mutation in MUTATIONS} == {
+        "C1",
+        "C2",
+        "C3",
+        "C4",
+        "C5",
+        "C6",
+        "F1",
+        "F5",
+        "bytes",
+        "turns",
+    }
