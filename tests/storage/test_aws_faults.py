@@ -341,6 +341,43 @@ def test_conditional_puts_that_cross_are_tried_again_and_a_lost_one_is_told_apar
     assert store.get("new") == b"x"
 
 
+def listing(names: str, more: str) -> Callable[[Any], AWSResponse]:
+    """A page of a listing with these objects, and what it says of the next one."""
+    one = "<Contents><Key>a/{}</Key><LastModified>2024-01-01T00:00:00Z</LastModified><ETag>x</ETag><Size>1</Size></Contents>"
+    body = f"<ListBucketResult>{''.join(map(one.format, names))}{more}</ListBucketResult>"
+    return lambda request: answer_of(request, 200, Body(body.encode()))
+
+
+MORE = "<IsTruncated>true</IsTruncated>"
+TOKEN = "<NextContinuationToken>t</NextContinuationToken>"
+END = "<IsTruncated>false</IsTruncated>"
+
+
+def test_a_listing_goes_on_behind_a_page_without_objects(objects: tuple[S3Objects, Trouble]) -> None:
+    store, trouble = objects
+    trouble.answers[:] = [listing("kl", MORE), listing("", MORE + TOKEN), listing("m", END)]
+    assert [one.key for one in store.list()] == ["k", "l", "m"]
+    assert trouble.requests["ListObjectsV2"] == 3
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        [listing("kl", MORE), listing("", MORE)],
+        [listing("", MORE)],
+        [listing("kl", MORE), listing("", MORE + TOKEN), listing("", MORE + TOKEN)],
+        [listing("kl", MORE), listing("kl", MORE)],
+    ],
+)
+def test_a_listing_that_says_that_there_is_more_and_not_where_is_not_complete(
+    objects: tuple[S3Objects, Trouble], pages: list[Callable[[Any], AWSResponse]]
+) -> None:
+    store, trouble = objects
+    trouble.answers[:] = pages
+    with pytest.raises(UnavailableError, match="the listing is not complete"):
+        list(store.list())
+
+
 def test_a_store_that_stays_slow_is_busy(objects: tuple[S3Objects, Trouble]) -> None:
     store, trouble = objects
     trouble.answers[:] = [s3_error(503, "SlowDown")] * 4

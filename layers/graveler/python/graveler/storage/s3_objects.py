@@ -266,21 +266,33 @@ class S3Objects:
         return explained(error, what)
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
-        """Objects in the order of their keys. Cost: one request for each 1,000."""
+        """Objects in the order of their keys. Cost: one request for each 1,000. :class:`UnavailableError` if the store says that
+        there are more and not how to go on: a listing that ends is complete."""
         if "\0" in prefix:
             return  # no key has one, and no store likes to be asked
         after = after.partition("\0")[0]
+        last = self._base + after if after else ""
+        token = ""
         while True:
-            answer = self._page(self._base + prefix, self._base + after if after else "")
+            answer = self._page(self._base + prefix, last, token)
             found = answer.get("Contents", ())
             for each in found:
                 key = each["Key"].removeprefix(self._base)
                 if key:
                     yield StoredObject(key, each["Size"], _bare(each["ETag"]), each["LastModified"].timestamp())
-            if not answer["IsTruncated"] or not found:
+            if not answer["IsTruncated"]:
                 return
-            # Not the continuation token: a key means the same to every server, whatever happened in between.
-            after = found[-1]["Key"].removeprefix(self._base)
+            if found and found[-1]["Key"] > last:
+                # Not the continuation token: a key means the same to every server, whatever happened in between.
+                last, token = found[-1]["Key"], ""
+                continue
+            following = answer.get("NextContinuationToken", "")
+            if found or following in ("", token):
+                raise UnavailableError(
+                    f"{self.namespace}: list: the store says that there are more objects behind {last!r}, and gives none of "
+                    "them and no way to go on; the listing is not complete. Try again; if it stays so, the store is at fault"
+                )
+            token = following
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
         """A URL of S3 itself, in which nothing but the host is signed besides the query. It ends no later than the credentials
@@ -420,8 +432,8 @@ class S3Objects:
 
         return self._send("get", key, open_, condition="it was replaced while it was read", empty=(None, etag))
 
-    def _page(self, prefix: str, after: str) -> Mapping[str, Any]:
-        wanted: Any = {"StartAfter": after} if after else {}
+    def _page(self, prefix: str, after: str, token: str) -> Mapping[str, Any]:
+        wanted: Any = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
         what = f"{self.namespace}: list"
         try:
             s3 = self._client()
