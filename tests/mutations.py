@@ -180,6 +180,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/test_refused_writes.py::test_a_rename_that_died_is_taken_back_by_the_next_change[False-2-tables.transact]",
     ),
     Mutation(
+        "C1",
+        "an import whose source lists nothing removes nothing, unless it may",
+        "lake/importing/importer.py",
+        "if empty and not allow_empty:",
+        "if False:",
+        "lake/test_import_changes.py::test_a_source_that_lists_nothing_is_refused_unless_it_may",
+    ),
+    Mutation(
+        "C1",
+        "a listing that says that there is more and not where is not complete",
+        "storage/s3_objects.py",
+        'if found or following in ("", token):',
+        'if found or following in ("", token):\n                return\n            if False:',
+        "storage/test_aws_faults.py::test_a_listing_that_says_that_there_is_more_and_not_where_is_not_complete",
+    ),
+    Mutation(
         "C2",
         "a commit, its branch and its tokens change in one transaction",
         "lake/publish.py",

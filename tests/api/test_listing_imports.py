@@ -98,7 +98,6 @@ def test_one_address_outside_of_the_sources_ends_it_and_nothing_is_changed(
         packed([("a", "b")]),
         packed([("a", "s3://given/a", "many", "x", "0", "", "")]),
         packed([row("a"), row("a")]),
-        packed([]),
         gzip.compress(b"\xff\xfe", mtime=0),
     ],
 )
@@ -108,6 +107,23 @@ def test_what_is_no_such_listing_fails_in_words(client: Client, data: bytes) -> 
         "error_kind"
     ] == "ListingError"
     assert failed["error"]
+    assert client("GET", f"{REPO}/refs/main/objects/ls").json()["results"] == []
+
+
+def test_a_listing_of_nothing_fails_with_its_code_unless_it_may(client: Client) -> None:
+    assert ended(client, packed([row("a")]), destination="in/")["changes"]["added"] == 1
+    head = client("GET", BRANCH).json()
+    for terms in ({}, {"dry_run": True}):
+        failed = ended(client, packed([]), destination="in/", **terms)
+        assert (failed["state"], failed["error_kind"]) == ("failed", "EmptySourceError")
+        assert "the uploaded listing lists no object for 'in/'" in failed["error"]
+        assert "changes" not in failed
+    rehearsed = ended(client, packed([]), destination="in/", allow_empty=True, dry_run=True)
+    assert (rehearsed["state"], rehearsed["result"], rehearsed["commit_id"]) == ("completed", "", "")
+    assert client("GET", BRANCH).json() == head
+    made = ended(client, packed([]), destination="in/", allow_empty=True)
+    assert made["changes"] == rehearsed["changes"]
+    assert (made["changes"]["removed"], made["changes"]["removed_bytes"]) == (1, 3)
     assert client("GET", f"{REPO}/refs/main/objects/ls").json()["results"] == []
 
 

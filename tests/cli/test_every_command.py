@@ -126,6 +126,11 @@ def test_a_dry_run_of_an_import_tells_what_would_be_replaced() -> None:
     folder = write_tree(Path("source"), {"b": "1"})
     before = state()
     arguments = ("import", folder, "lakefs://lake/main/in/", "--dry-run")
-    assert done(*arguments).out == "would replace all below lakefs://lake/main/in/: 1 object, 2 B\n"
-    assert done(*arguments, "--json").json == {"replaces": {"objects": 1, "bytes": 2}}
+    assert done(*arguments).out.splitlines() == [
+        "would import 1 file, 1 B, into lakefs://lake/main/in/; nothing was changed",
+        "  + 1 object would be added, 1 B",
+        "  - 1 object would be removed, 2 B",
+    ]
+    document = done(*arguments, "--json").json
+    assert (document["commit"], document["changes"]["added"], document["changes"]["removed"]) == (None, 1, 1)
     assert state() == before

@@ -32,11 +32,18 @@ def test_a_listing_is_imported_as_one_commit(lake: Path, data: Path) -> None:
     done("commit", "lakefs://lake/main", "-m", "Old")
     out = done("import", "--listing", "list.csv", "lakefs://lake/main/d/", "-m", "Listed").out
     assert out.startswith("imported 3 objects, 8 B, into lakefs://lake/main/d/: ")
-    assert out.endswith(" Listed\n")
+    assert out.splitlines()[0].endswith(" Listed")
+    assert out.splitlines()[1:] == ["  + 3 objects added, 8 B", "  - 1 object removed, 1 B"]
     assert done("ls", "-r", "lakefs://lake/main/").out == "d/x/a\nd/x/b\nd/y/c\n"
     assert done("cat", "lakefs://lake/main/d/x/b").out == "three"
     document = done("import", "--listing", "list.csv", "lakefs://lake/main/", "--meta", "k=v", "--json").json
-    assert set(document) == {"commit", "objects", "bytes"}
+    assert set(document) == {"commit", "objects", "bytes", "changes"}
+    assert {name: number for name, number in document["changes"].items() if number} == {
+        "added": 3,
+        "added_bytes": 8,
+        "removed": 3,
+        "removed_bytes": 8,
+    }
     assert (document["objects"], document["bytes"], document["commit"]["metadata"]) == (3, 8, {"k": "v"})
     assert document["commit"]["committer"] == "tester"
 
@@ -107,3 +114,71 @@ def test_folders_are_imported_one_by_one(lake: Path, data: Path) -> None:
 def test_options_that_are_not_utf_8_are_refused(lake: Path, data: Path, option: str) -> None:
     result = run("import", "--listing", option, "\udcff", "list.csv", "lakefs://lake/main/")
     assert (result.code, "cannot be written as UTF-8" in result.err) == (2, True)
+
+
+def test_a_mistyped_source_empties_no_folder(lake: Path, data: Path) -> None:
+    done("import", "data", "lakefs://lake/main/raw/")
+    Path("none").mkdir()
+    Path("none.csv").write_text("path,physical_address,Size,ETag\n")
+    for arguments in (("none",), (f"{Path('none').absolute().as_uri()}/",), ("--listing", "none.csv")):
+        for option in ((), ("--dry-run",)):
+            result = run("import", *arguments, *option, "lakefs://lake/main/raw/")
+            assert (result.code, result.out) == (2, ""), result
+            assert "lists no object for 'raw/'" in result.err
+            assert "--allow-empty" in result.err
+    assert len(done("ls", "-r", "lakefs://lake/main/").out.splitlines()) == 3
+    out = done("import", "none", "lakefs://lake/main/raw/", "--allow-empty", "--dry-run").out
+    assert out == (
+        "would import 0 files, 0 B, into lakefs://lake/main/raw/; nothing was changed\n  - 3 objects would be removed, 8 B\n"
+    )
+    assert len(done("ls", "-r", "lakefs://lake/main/").out.splitlines()) == 3
+    assert done("import", "none", "lakefs://lake/main/raw/", "--allow-empty").out.endswith(
+        "  - 3 objects removed, 8 B\n"
+    )
+    assert done("ls", "-r", "lakefs://lake/main/").out == ""
+
+
+def test_a_source_that_is_empty_the_next_time_is_refused(lake: Path, data: Path) -> None:
+    done("import", "data", "lakefs://lake/main/raw/")
+    for name in TEXTS:
+        (data / name).unlink()
+    assert run("import", "data", "lakefs://lake/main/raw/").code == 2
+    assert len(done("ls", "-r", "lakefs://lake/main/").out.splitlines()) == 3
+
+
+@pytest.mark.parametrize("source", [("data",), ("--listing", "list.csv")])
+def test_a_dry_run_says_what_the_import_says(lake: Path, data: Path, source: tuple[str, ...]) -> None:
+    done("import", *source, "lakefs://lake/main/raw/")
+    (data / "x/b").write_text("seven..")
+    (data / "new").write_text("n")
+    (data / "x/a").unlink()
+    listed = {"path": "x/b", "physical_address": (data / "x/b").as_uri()}
+    Path("list.csv").write_text(
+        "path,physical_address,Size,ETag\n"
+        f"{listed['path']},{listed['physical_address']},7,{md5(b'seven..').hexdigest()}\n"
+        f"new,{(data / 'new').as_uri()},1,{md5(b'n').hexdigest()}\n"
+        f"y/c,{(data / 'y/c').as_uri()},0,{md5(b'').hexdigest()}\n"
+    )
+    head = done("log", "lakefs://lake/main", "--json").lines
+    planned = done("import", *source, "lakefs://lake/main/raw/", "--dry-run", "--json").json
+    assert done("log", "lakefs://lake/main", "--json").lines == head
+    text = done("import", *source, "lakefs://lake/main/raw/", "--dry-run").out
+    made = done("import", *source, "lakefs://lake/main/raw/", "--json").json
+    assert planned == {**made, "commit": None}
+    assert made["changes"] == {
+        "added": 1,
+        "added_bytes": 1,
+        "replaced": 1,
+        "replaced_bytes_before": 5,
+        "replaced_bytes_after": 7,
+        "removed": 1,
+        "removed_bytes": 3,
+        "unchanged": 1,
+        "unchanged_bytes": 0,
+    }
+    assert text.splitlines()[1:] == [
+        "  + 1 object would be added, 1 B",
+        "  ~ 1 object would be replaced, 5 B → 7 B",
+        "  - 1 object would be removed, 3 B",
+        "    1 object would be unchanged, 0 B",
+    ]

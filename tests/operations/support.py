@@ -4,10 +4,10 @@ from threading import Event
 
 import msgspec
 
-from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk
+from graveler.lake.in_parts.asks import Ask, CommitAsk, ImportAsk, MergeAsk
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
-from graveler.operations.parted import COMMIT, MERGE
+from graveler.operations.parted import COMMIT, IMPORT, MERGE
 from graveler.operations.store import Operation, Operations, OperationState
 from tests.lake.support import World, put
 from tests.support.patience import PATIENCE
@@ -45,7 +45,7 @@ def alone(repository: OpenRepository, ask: Ask) -> str:
 
 def write_down(world: World, ask: Ask, operation_id: str = "op", *, attempt: int = 1) -> Operation:
     """An operation that nobody works on yet."""
-    kind = MERGE if isinstance(ask, MergeAsk) else COMMIT
+    kind = MERGE if isinstance(ask, MergeAsk) else IMPORT if isinstance(ask, ImportAsk) else COMMIT
     now = world.clock.now()
     operation = Operation(
         operation_id, kind, msgspec.json.encode(ask), OperationState.RUNNING, now, now, attempt=attempt, branch="main"

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
-from graveler.lake.in_parts.asks import Ask
+from graveler.lake.importing.changes import ImportChanges
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.lake.in_parts.asks import Ask, ImportAsk
 from graveler.lake.repository import OpenRepository
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.machine import LEASE, RENEWAL, Machine, Next, Planned, Published, Task
@@ -273,3 +276,22 @@ def test_what_passes_between_steps_is_plain_json() -> None:
     planned = json.loads(sent(Planned(Next.PARTS, "repo", "op", 1, 0, tuple(range(1000)))))
     assert planned["state"] == "parts"
     assert planned["numbers"][-1] == 999
+
+
+def test_an_import_notes_what_it_changed_and_a_dry_run_what_it_would(tmp_path: Path) -> None:
+    world = World()
+    (tmp_path / "a").write_text("22")
+    source = ImportAddress(AddressType.COMMON_PREFIX, f"{tmp_path.as_uri()}/", "in/")
+    head = world.main.branch("main").commit_id
+    for name, dry_run in (("dry", True), ("real", False)):
+        write_down(world, ImportAsk("main", (source,), dry_run=dry_run), name)
+        list(execute(world, Task(NAME, name, 1)))
+        done = operations(world).get(name)
+        assert (done.state, done.changes) == (OperationState.COMPLETED, ImportChanges(added=1, added_bytes=2))
+        assert bool(done.result) is not dry_run
+        assert (world.main.branch("main").commit_id == head) is dry_run
+    (tmp_path / "a").unlink()
+    write_down(world, ImportAsk("main", (source,)), "empty")
+    list(execute(world, Task(NAME, "empty", 1)))
+    failed = operations(world).get("empty")
+    assert (failed.state, failed.error_kind) == (OperationState.FAILED, "EmptySourceError")

@@ -200,6 +200,35 @@ def test_an_import_takes_objects_over_where_they_lie(main: Branch, tmp_path: Pat
     assert main.head.id == again.id
 
 
+def test_an_import_says_what_it_changes_before_and_after(main: Branch, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "x.csv").write_text("x")
+    (tmp_path / "none").mkdir()
+    main.import_data().prefix(folder, "new/").run()
+    (folder / "x.csv").write_text("xx")
+    (folder / "y.csv").write_text("y")
+    head = main.head.id
+    planned = main.import_data().prefix(folder, "new/").run(dry_run=True)
+    assert (planned.id, planned.parents, main.head.id) == ("", (head,), head)
+    made = main.import_data().prefix(folder, "new/").run()
+    assert made.changes == planned.changes
+    assert (made.changes.added, made.changes.replaced, made.changes.removed, made.changes.unchanged) == (1, 1, 0, 0)
+    assert (made.changes.objects, made.changes.bytes) == (2, 3)
+    mistyped = main.import_data().prefix(tmp_path / "none", "new/").prefix(folder, "other/")
+    for dry_run in (False, True):
+        with pytest.raises(graveler.EmptySourceError, match=r"none/' lists no object for 'new/'"):
+            mistyped.run(dry_run=dry_run)
+    assert main.head.id == made.id
+    assert mistyped.run(allow_empty=True).changes.removed == 2
+    listing = tmp_path / "listing.csv"
+    listing.write_text("path,address,size,checksum\n")
+    with pytest.raises(graveler.EmptySourceError, match="listing"):
+        main.import_listing(listing)
+    assert main.import_listing(listing, allow_empty=True, dry_run=True).changes.removed == 5
+    assert len(paths(main)) == 5
+
+
 def test_a_listing_is_taken_over(main: Branch, tmp_path: Path) -> None:
     listing = tmp_path / "listing.csv"
     listing.write_text(f"path,address,size,checksum\nz,file://{tmp_path}/x,1,{'0' * 32}\n")

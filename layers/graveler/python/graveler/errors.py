@@ -259,6 +259,27 @@ class AmbiguousRefError(InvalidError):
         )
 
 
+class EmptySourceError(InvalidError):
+    """Sources of an import list no object, and nobody said that they may; nothing was changed.
+
+    ``sources`` are pairs: what was to be imported, in words for a message, and its destination.
+    """
+
+    def __init__(self, sources: Sequence[tuple[str, str]]) -> None:
+        self.sources = tuple(sources)
+        named = [f"{source} lists no object for {destination!r}" for source, destination in self.sources[:_NAMED]]
+        more = len(self.sources) - len(named)
+        super().__init__(
+            f"nothing to import: {'; '.join(named)}{f'; and {more:,} more' if more else ''}. Nothing was changed. An import "
+            "removes what its source does not list, so this one would empty its destination. See whether the source's address is "
+            "right; if the destination is to be emptied, say so (--allow-empty, allow_empty)"
+        )
+
+
+_NAMED = 20
+"""Sources that a message names."""
+
+
 class DamagedFileError(CorruptError):
     """A range or metarange file is missing, truncated or damaged.
 

@@ -183,6 +183,17 @@ class Totals(Struct, frozen=True):
     changed_bytes_before: int = 0
     changed_bytes_after: int = 0
 
+    def __add__(self, other: "Totals") -> "Totals":
+        return Totals(
+            self.added + other.added,
+            self.added_bytes + other.added_bytes,
+            self.removed + other.removed,
+            self.removed_bytes + other.removed_bytes,
+            self.changed + other.changed,
+            self.changed_bytes_before + other.changed_bytes_before,
+            self.changed_bytes_after + other.changed_bytes_after,
+        )
+
 
 class MergePreview(Struct, frozen=True):
     """What a merge would do: the commit it is based on, what it would change in the destination, and every conflict."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
     from graveler.lake.checked import OpenedObject
     from graveler.lake.exporting.export import ExportReport
+    from graveler.lake.importing.changes import Imported
     from graveler.lake.importing.object_listing import ListingOptions
     from graveler.lake.importing.prefix_listing import ImportAddress
     from graveler.lake.summary import Summary, Usage
@@ -244,7 +245,9 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
         request_id: str = "",
         progress: Progress = no_progress,
         force: bool = False,
-    ) -> Commit: ...
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported": ...
     def import_listing(
         self,
         branch: str,
@@ -257,7 +260,9 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
         request_id: str = "",
         progress: Progress = no_progress,
         force: bool = False,
-    ) -> Commit: ...
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported": ...
     def import_addresses(
         self,
         branch: str,
@@ -269,7 +274,9 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
         request_id: str = "",
         progress: Progress = no_progress,
         force: bool = False,
-    ) -> Commit: ...
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported": ...
 
 
 class LakeVerbs(Protocol):

@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.call import Call
 from graveler.api.response import Response, json_response
+from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.repository import OpenRepository
 from graveler.operations.parted import ASKS
 from graveler.operations.store import Operation, Operations, OperationState
@@ -29,7 +30,8 @@ class OperationProgress(Struct, frozen=True):
 class OperationDocument(Struct, frozen=True):
     """A background operation. Times are Unix seconds; ``attempt`` counts how often it was begun; ``result`` is what it made (of a
     merge, commit or import the commit, which ``commit_id`` is too; of a dump its ID), ``error`` why it ended, and
-    ``error_kind`` what kind of error that was (``ConflictError``, …)."""
+    ``error_kind`` what kind of error that was (``ConflictError``, ``EmptySourceError``, …). ``changes`` are those of an import
+    that is completed; a dry run has these, and no ``result``."""
 
     id: str
     kind: str
@@ -44,6 +46,7 @@ class OperationDocument(Struct, frozen=True):
     attempt: int = 0
     error_kind: str = ""
     progress: OperationProgress | UnsetType = UNSET
+    changes: ImportChanges | UnsetType = UNSET
 
 
 def operations_of(call: Call, repository: OpenRepository) -> Operations:
@@ -79,6 +82,7 @@ def operation_document(operations: Operations, operation: Operation) -> Operatio
         operation.attempt,
         operation.error_kind,
         progress,
+        operation.changes or UNSET,
     )
 
 

@@ -6,6 +6,7 @@ from graveler.cli.terminal import Json, Screen
 from graveler.cli.values import count, human_size
 
 if TYPE_CHECKING:
+    from graveler.lake.importing.changes import ImportChanges
     from graveler.lake.summary import Summary, Usage
     from graveler.model import Totals
     from graveler.retention.runs import Tally
@@ -25,6 +26,22 @@ def show_summary(screen: Screen, summary: "Summary", prefix: str, if_none: str, 
         total = _totals_text(screen, summary.total)
         behind = f"  {screen.paint('total', 'dim')}" if summary.parts else ""
         screen.line(f"{total}{behind}" if total else screen.paint(if_none, "dim"))
+
+
+def show_import(screen: Screen, changes: "ImportChanges", *, would: bool = False) -> None:
+    """What an import added, replaced and removed at its destination, or ``would``; a line for each that there is, and one for
+    what stays as it is."""
+    verb = "would be " if would else ""
+    before_and_after = f"{human_size(changes.replaced_bytes_before)} → {human_size(changes.replaced_bytes_after)}"
+    lines = (
+        ("+", "added", changes.added, human_size(changes.added_bytes), "green"),
+        ("~", "replaced", changes.replaced, before_and_after, "yellow"),
+        ("-", "removed", changes.removed, human_size(changes.removed_bytes), "red"),
+        (" ", "unchanged", changes.unchanged, human_size(changes.unchanged_bytes), "dim"),
+    )
+    for mark, done, number, size, colour in lines:
+        if number:
+            screen.line(screen.paint(f"  {mark} {count(number, 'object')} {verb}{done}, {size}", colour))
 
 
 def show_usage(screen: Screen, usage: "Usage", prefix: str, *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from secrets import token_hex
 
 import msgspec
+from msgspec.structs import replace
 
 from graveler.history.commits import new_commit
 from graveler.lake.clean_heads import CleanHeads
@@ -88,10 +89,7 @@ class Lander:
         """
         until = deadline or self._deadlines.begin()
         operation = token_hex(16)
-        said = landing.committer, landing.message
-        new_commit(
-            [], MetarangeName(""), *said, landing.created or 0, landing.metadata, operation
-        )  # refused before the work
+        self._refuse_early(landing, operation)
 
         def make() -> Commit:
             build = prepare()
@@ -99,10 +97,7 @@ class Lander:
                 while True:
                     state, head, before = self._heads.wait_for(turn, landing.branch, landing.why, landing.intent)
                     draft = build(head, before)
-                    name = self._trees.save(draft.tree)
-                    when = int(self._clock.now()) if landing.created is None else landing.created
-                    parents = [head, *draft.merged]
-                    commit = new_commit(parents, name, *said, when, landing.metadata, operation, draft.cuts)
+                    commit = self._commit(landing, head, draft, self._trees.save(draft.tree), operation)
                     try:
                         self._publisher.publish(
                             state,
@@ -119,3 +114,23 @@ class Lander:
                         turn.wait()
 
         return self._publisher.once(landing.request_id, make)
+
+    def rehearse(self, landing: Landing, prepare: Callable[[], Build]) -> Commit:
+        """The commit that :meth:`land` would make on the head as it is, without its ID: nothing names it, and the branch stays
+        where it is. What was built is garbage. Errors as of :meth:`land`, except those of publishing."""
+        self._refuse_early(landing, "")
+        build = prepare()
+        head, before = self.look(landing)
+        draft = build(head, before)
+        return replace(self._commit(landing, head, draft, draft.tree.name(), ""), id=CommitID(""))
+
+    def _commit(self, landing: Landing, head: Commit, draft: Draft, name: MetarangeName, operation: str) -> Commit:
+        when = int(self._clock.now()) if landing.created is None else landing.created
+        said = landing.committer, landing.message, when, landing.metadata
+        return new_commit([head, *draft.merged], name, *said, operation, draft.cuts)
+
+    @staticmethod
+    def _refuse_early(landing: Landing, operation: str) -> None:
+        """What cannot be said in a commit is refused before the work."""
+        said = landing.committer, landing.message, landing.created or 0, landing.metadata
+        new_commit([], MetarangeName(""), *said, operation)

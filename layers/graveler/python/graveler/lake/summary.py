@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from graveler.lake.differences import Differences, uncommitted
 from graveler.lake.text import utf8
@@ -70,7 +69,7 @@ class Level:
         sums = self._sum_up(trees.measure(tree, self._prefix, self._group))
         if staged:
             for place, totals in self._sum_up(self._grouped(uncommitted(tree, staged))).items():
-                sums[place] = _plus(sums.get(place, Totals()), totals)
+                sums[place] = sums.get(place, Totals()) + totals
         found = [UsagePart(place.decode(), *_held(totals)) for place, totals in sorted(sums.items())]
         parts = tuple(part for part in found if part.objects) if self._delimiter else ()
         return Usage(sum(part.objects for part in found), sum(part.size for part in found), parts)
@@ -79,7 +78,7 @@ class Level:
         sums = self._sum_up(groups)
         total = Totals()
         for totals in sums.values():
-            total = _plus(total, totals)
+            total += totals
         parts = sorted(sums.items()) if self._delimiter else []
         return Summary(total, tuple(SummaryPart(place.decode(), totals) for place, totals in parts))
 
@@ -89,7 +88,7 @@ class Level:
         for group, totals in groups:
             rolled_up = self._delimiter and group.find(self._delimiter, len(self._prefix)) >= 0
             place = group if rolled_up else self._prefix
-            sums[place] = _plus(sums[place], totals) if place in sums else totals
+            sums[place] = sums[place] + totals if place in sums else totals
         return sums
 
     def _grouped(self, differences: Differences) -> Iterator[tuple[bytes, Totals]]:
@@ -99,10 +98,6 @@ class Level:
             for _, before, after in members:
                 counter.add(before, after)
             yield group, counter.totals()
-
-
-def _plus(one: Totals, other: Totals) -> Totals:
-    return Totals(*map(int.__add__, astuple(one), astuple(other)))
 
 
 def _held(totals: Totals) -> tuple[int, int]:

@@ -34,10 +34,13 @@ class ImportListingRequest(msgspec.Struct, frozen=True):
     committer: str = ""
     metadata: Mapping[str, str] = {}
     force: bool = False
+    allow_empty: bool = False
+    dry_run: bool = False
 
 
 def import_listing(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Import, and return the commit's ID. Run again, it finds the commit that was made. The listing is on disk meanwhile.
+    """Import, and return the commit's ID (nothing for a dry run). Run again, it finds the commit that was made. The listing is
+    on disk meanwhile.
 
     Cost: one object read, and as :meth:`OpenRepository.import_listing`. :class:`ForbiddenError` for an address that is in none of
     the sources."""
@@ -50,7 +53,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
                 file.write(piece)
                 report.check()
         _expect_allowed(listing, asked.sources, report)
-        return repository.import_listing(
+        imported = repository.import_listing(
             asked.branch,
             listing,
             msgspec.structs.replace(SENT_OPTIONS, destination=asked.destination),
@@ -60,7 +63,12 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
             request_id=operation_id,
             progress=report,
             force=asked.force,
-        ).id
+            allow_empty=asked.allow_empty,
+            dry_run=asked.dry_run,
+            label="the uploaded listing",
+        )
+    report.changes = imported.changes
+    return imported.id
 
 
 def _expect_allowed(listing: Path, sources: tuple[tuple[str, ...], ...], report: Report) -> None:

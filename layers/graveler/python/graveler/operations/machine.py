@@ -33,6 +33,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.clock import Clock, SystemClock
+from graveler.lake.importing.changes import ImportChanges, Imported
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
@@ -152,7 +153,8 @@ class Machine:
                 return ended
         if commit is None:
             return replace(ended, state=Next.PLAN, round=task.round + 1)
-        self._finish(repository, operation, OperationState.COMPLETED, result=commit.id)
+        changes = commit.changes if isinstance(commit, Imported) else None
+        self._finish(repository, operation, OperationState.COMPLETED, result=commit.id, changes=changes)
         return ended
 
     def fail(self, task: Task, why: str, *, unsure: bool = False) -> None:
@@ -250,6 +252,7 @@ class Machine:
         result: str = "",
         error: str = "",
         error_kind: str = "",
+        changes: ImportChanges | None = None,
     ) -> None:
         now = self._clock.now()
 
@@ -257,7 +260,9 @@ class Machine:
             # What was published is published, also if somebody asked to cancel at the very end.
             if found.state is OperationState.COMPLETED or (found.is_finished and not result):
                 return None
-            return replace(found, state=state, result=result, error=error, error_kind=error_kind, updated=now)
+            return replace(
+                found, state=state, result=result, error=error, error_kind=error_kind, changes=changes, updated=now
+            )
 
         Operations(self._lake.tables, repository.repository.uid).change(operation.id, finish)
 

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, GravelerError, UnavailableError
+from graveler.lake.importing.changes import Imported
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk, RewriteAsk
 from graveler.lake.in_parts.parted import PartDone, Planned
@@ -99,7 +100,7 @@ class Steps:
         """Join the parts and publish the commit; None: another round is needed. Cost and errors as
         :meth:`PartedOperation.publish`; for an import one table read and one write."""
         commit = self._parted.publish(round_number)
-        if commit is not None and isinstance(self._ask, ImportAsk):
+        if commit is not None and commit.id and isinstance(self._ask, ImportAsk):
             self._repository.set_metadata({LAST_IMPORT: str(commit.created)}, force=self._ask.force)
         return commit
 
@@ -109,9 +110,9 @@ class Steps:
 
 
 def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Do all the steps of an operation, :data:`AT_ONCE` parts at a time; returns its commit's ID. Run again, it goes on with the
-    first part that is not done, and finds the commit if there is one (promise C4). What others stand in the way of, or what a
-    resource refuses, or a worker process that died over it, is tried some times."""
+    """Do all the steps of an operation, :data:`AT_ONCE` parts at a time; returns its commit's ID (nothing for a dry run). Run
+    again, it goes on with the first part that is not done, and finds the commit if there is one (promise C4). What others stand
+    in the way of, or what a resource refuses, or a worker process that died over it, is tried some times."""
     del request  # it stands in the operation's item, with what else is needed
     operation = Operations(repository.tables, repository.repository.uid).get(operation_id)
     try:
@@ -121,6 +122,7 @@ def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, r
             _run_parts(repository, report, steps, planned.parts, round_number)
             commit = _tried(repository, report, partial(steps.publish, round_number))
             if commit is not None:
+                report.changes = commit.changes if isinstance(commit, Imported) else None
                 return commit.id
         raise AssertionError("planning ends it")
     except GravelerError:

@@ -152,6 +152,7 @@ class Runner(Operator):
                 error=error,
                 error_kind=error_kind,
                 objects=report.objects,
+                changes=report.changes,
                 updated=self._clock.now(),
             )
 

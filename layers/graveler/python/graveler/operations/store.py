@@ -8,6 +8,7 @@ import msgspec
 
 from graveler.errors import UNREADABLE, BusyError, CorruptError, NotFoundError
 from graveler.lake.clock import Clock
+from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.leases import LeaseWatch, wait_for
 from graveler.model import RepositoryUID
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
@@ -40,7 +41,8 @@ class Operation(msgspec.Struct, frozen=True):
 
     ``branch`` is what it changes, if anything. ``asked`` names what is asked for, and ``request_id`` is what the client knows its
     request by, if it does; ``told``: somebody who waited has got the answer. Of one that works in parts, ``round`` is the current
-    plan, with ``parts``, and ``records`` of ``bytes`` to read.
+    plan, with ``parts``, and ``records`` of ``bytes`` to read. ``changes`` are those of an import that is completed; a dry run
+    has these, and no ``result``.
     """
 
     id: str
@@ -67,6 +69,7 @@ class Operation(msgspec.Struct, frozen=True):
     records: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    changes: ImportChanges | None = None
 
     @property
     def claim(self) -> float:

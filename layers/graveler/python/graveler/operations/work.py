@@ -4,6 +4,7 @@ from threading import Event, Lock
 from typing import Final, Protocol
 
 from graveler.errors import PreconditionError
+from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.repository import OpenRepository
 
 CANCELLED: Final = "Canceled by a user"
@@ -18,12 +19,13 @@ class GivenUpError(Exception):
 
 
 class Report:
-    """What the work tells while it goes on, from any of its threads."""
+    """What the work tells while it goes on, from any of its threads; and at its end the ``changes`` of an import."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self.objects = 0
         self.bytes = 0
+        self.changes: ImportChanges | None = None
         self.cancelled = Event()
         self.interrupted = Event()
 
@@ -43,7 +45,8 @@ class Report:
 
 
 class Work(Protocol):
-    """A kind of operation: does what the request asks for and returns what came of it, an ID. It may be run again from the
+    """A kind of operation: does what the request asks for and returns what came of it, an ID, or nothing if nothing came of it
+    that has one. It may be run again from the
     beginning, with the same ``operation_id``, and must then have the effect of one (promise C4)."""
 
     def __call__(self, repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str: ...

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from graveler import model
 from graveler.history.reflog import Event, LogEntry
+from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.model import DEFAULT_CONTENT_TYPE, CommitID, MetarangeName, ObjectEntry, RepositoryUID, Totals
 
@@ -389,6 +390,8 @@ class ImportStatus(Struct, frozen=True):
     ingested_objects: int
     commit: Commit | None = None
     error: ImportFailure | None = None
+    error_kind: str = ""
+    changes: ImportChanges | None = None
 
 
 class StorageConfig(Struct, frozen=True):

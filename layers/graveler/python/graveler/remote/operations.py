@@ -103,4 +103,5 @@ def _operation(document: OperationDocument) -> Operation:
         parts=0 if planned is UNSET else planned.parts,
         records=0 if planned is UNSET else planned.records,
         bytes=0 if planned is UNSET else planned.bytes,
+        changes=None if document.changes is UNSET else document.changes,
     )

@@ -7,7 +7,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from graveler.errors import AnswerLostError, GravelerError, InvalidError, MergeConflictError, NotFoundError
+from graveler.errors import (
+    EmptySourceError,
+    GravelerError,
+    InvalidError,
+    MergeConflictError,
+    NotFoundError,
+    UnavailableError,
+)
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Branch,
@@ -15,12 +22,13 @@ from graveler.model import (
     CommitID,
     MergeStrategies,
     MergeStrategy,
+    MetarangeName,
     ObjectEntry,
     SplitParameters,
     Tag,
 )
 from graveler.remote import answers
-from graveler.remote.errors import UNKNOWN_OUTCOME, refusal
+from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import RemoteSettings
@@ -28,6 +36,7 @@ from graveler.temporary import own_folder
 from graveler.verbs import Progress, no_progress
 
 if TYPE_CHECKING:
+    from graveler.lake.importing.changes import ImportChanges, Imported
     from graveler.lake.importing.object_listing import ListingOptions
     from graveler.lake.importing.prefix_listing import ImportAddress
 
@@ -368,7 +377,9 @@ class RemoteRepository(RemoteSettings):
         request_id: str = "",
         progress: Progress = no_progress,
         force: bool = False,
-    ) -> Commit:
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported":
         """As :meth:`import_addresses`, of a folder of the machine that serves the lake."""
         from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 
@@ -380,6 +391,8 @@ class RemoteRepository(RemoteSettings):
             request_id=request_id,
             progress=progress,
             force=force,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
         )
 
     def import_listing(
@@ -394,11 +407,13 @@ class RemoteRepository(RemoteSettings):
         request_id: str = "",
         progress: Progress = no_progress,
         force: bool = False,
-    ) -> Commit:
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported":
         """Take over the objects that a listing of this machine names, where they lie, as one commit, and wait for it; Ctrl-C ends
         it. The listing is read here, and what it names is sent. Cost: four requests, one object write, and one for each
-        look at how far it is; on disk about 50 bytes an object."""
-        from graveler.lake.importing.object_listing import ListingOptions  # few programs import listings
+        look at how far it is; on disk about 50 bytes an object. Of a dry run two requests more."""
+        from graveler.lake.importing.object_listing import ListingOptions, listing_name  # few programs import listings
         from graveler.lake.importing.sent_listing import write_listing
         from graveler.remote.operations import RemoteOperations
 
@@ -406,7 +421,9 @@ class RemoteRepository(RemoteSettings):
         namespace = self._connection.get(self._base, answers.Repository).storage_namespace
         with TemporaryDirectory(dir=own_folder(), prefix="listing-") as folder:
             file = Path(folder) / "listing"
-            write_listing(listing, namespace, options, file, progress)
+            written = write_listing(listing, namespace, options, file, progress)
+            if not written and not allow_empty:  # the server, which does not see its name, would refuse it too
+                raise EmptySourceError([(listing_name(listing, options), options.destination)])
             address = self._transfers.send(branch, _LISTING, file, force=force)
         document = {
             "path": _LISTING,
@@ -414,15 +431,19 @@ class RemoteRepository(RemoteSettings):
             "destination": options.destination,
             "commit": {"message": message, "metadata": dict(metadata or {})},
             "force": force,
+            "allow_empty": allow_empty,
+            "dry_run": dry_run,
         }
         path = (*self._base, "branches", branch, "import", "listing")
         begun = self._connection.call("POST", path, None, document, key=request_id).read(answers.ImportStarted)
         operations = RemoteOperations(self._connection, self._name)
         try:
-            return self.commit_of(operations.wait(begun.id).result)
+            ended = operations.wait(begun.id)
         except KeyboardInterrupt:
             operations.cancel(begun.id)
             raise
+        commit = self.commit_of(ended.result) if ended.result else None
+        return self._imported(branch, commit, ended.changes, message, metadata)
 
     def import_addresses(
         self,
@@ -435,55 +456,85 @@ class RemoteRepository(RemoteSettings):
         request_id: str = "",
         progress: Progress = no_progress,
         force: bool = False,
-    ) -> Commit:
-        """Take over objects where they lie, as one commit, and wait for it; Ctrl-C cancels it. Cost: two requests, one for each
-        look at how far it is, and one for each address to see how many bytes it was."""
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported":
+        """Take over objects where they lie, as one commit, and wait for it; Ctrl-C cancels it. Cost: two requests, and one for
+        each look at how far it is; of a dry run two more."""
         document = {
             "paths": [
                 {"type": one.type.value, "path": one.address, "destination": one.destination} for one in addresses
             ],
             "commit": {"message": message, "metadata": dict(metadata or {})},
             "force": force,
+            "allow_empty": allow_empty,
+            "dry_run": dry_run,
         }
         path = (*self._base, "branches", branch, "import")
         begun = self._connection.call("POST", path, None, document, key=request_id).read(answers.ImportStarted)
         try:
-            commit = self._wait_for_import(path, begun.id, progress)
-            progress(0, sum(self.du(commit.id, _place(one)).size for one in addresses))
-            return commit
+            status = self._wait_for_import(path, begun.id, progress)
         except KeyboardInterrupt:
             self._connection.call("DELETE", path, {"id": begun.id}, passing=(404, 409))
             raise
+        commit = None if status.commit is None else status.commit.value()
+        imported = self._imported(branch, commit, status.changes, message, metadata)
+        progress(0, imported.changes.bytes)
+        return imported
 
-    def _wait_for_import(self, path: Sequence[str], import_id: str, progress: Progress) -> Commit:
+    def _wait_for_import(self, path: Sequence[str], import_id: str, progress: Progress) -> answers.ImportStatus:
         pause, done = _FIRST_LOOK, 0
         while True:
             status = self._connection.get(path, answers.ImportStatus, {"id": import_id})
             progress(status.ingested_objects - done, 0)
             done = status.ingested_objects
             if status.error is not None:
-                raise _import_failure(status.error)
-            if status.completed and status.commit is not None:
-                return status.commit.value()
+                raise _import_failure(status)
+            if status.completed:
+                return status
             time.sleep(pause)
             pause = min(_LONGEST_LOOK, pause * 1.5)
+
+    def _imported(
+        self,
+        branch: str,
+        commit: Commit | None,
+        changes: "ImportChanges | None",
+        message: str,
+        metadata: Mapping[str, str] | None,
+    ) -> "Imported":
+        """What came of an import, if the server says what it changed; without a commit, of a dry run on the branch as it is."""
+        from graveler.lake.importing.changes import Imported
+
+        if changes is None:
+            raise UnavailableError(
+                f"the server imported to {branch!r} and does not say what it changed; it is older than this client: update it, "
+                "and see `graveler diff --summary` until then"
+            )
+        if commit is None:
+            commit = self._not_made(self.commit_of(f"{branch}@"), MetarangeName(""), message, metadata)
+        return Imported.by(commit, changes)
+
+    @staticmethod
+    def _not_made(head: Commit, metarange: MetarangeName, message: str, metadata: Mapping[str, str] | None) -> Commit:
+        """What a dry run has for a commit: it has no ID."""
+        now, generation = int(time.time()), head.generation + 1
+        said = dict(metadata or {})
+        return Commit(CommitID(""), (head.id,), metarange, "", message, now, generation, "", said)
 
 
 def _overrides(message: str, metadata: Mapping[str, str] | None) -> dict[str, object]:
     return {"message": message or None, "metadata": None if metadata is None else dict(metadata)}
 
 
-def _place(address: "ImportAddress") -> str:
-    """What an import replaces: a path, or the beginning of paths."""
-    destination = address.destination
-    is_folder = address.type.value == "common_prefix" and destination
-    return f"{destination.rstrip('/')}/" if is_folder else destination
+def _import_failure(status: answers.ImportStatus) -> GravelerError:
+    from graveler.operations.failures import of_kind  # few programs import, and fewer fail
 
-
-def _import_failure(failure: answers.ImportFailure) -> GravelerError:
-    message = failure.message
-    if message == UNKNOWN_OUTCOME:
-        return AnswerLostError(failure.detail)
+    assert status.error is not None
+    message = status.error.detail or status.error.message
+    known = of_kind(status.error_kind, message)
+    if known is not None:
+        return known
     if "does not exist" in message:
         return NotFoundError(message)
     return InvalidError(f"the import failed, and nothing was changed: {message}")

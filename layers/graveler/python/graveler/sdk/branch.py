@@ -13,6 +13,7 @@ from graveler.sdk.reference import Reference, ReferenceType, ref_of
 from graveler.sdk.stored import StoredObject, WriteableObject
 
 if TYPE_CHECKING:
+    from graveler.lake.importing.changes import Imported
     from graveler.lake.importing.object_listing import ListingOptions
     from graveler.sdk.importing import ImportManager
     from graveler.sdk.transaction import Transaction
@@ -195,9 +196,12 @@ class Branch(WritableReference):
         *,
         commit_message: str = "",
         metadata: Mapping[str, str] | None = None,
-    ) -> Commit:
-        """Take over the objects that a listing names (CSV, Parquet, S3 Inventory), where they lie, as one commit. Cost and errors
-        as :meth:`OpenRepository.import_listing`."""
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported":
+        """Take over the objects that a listing names (CSV, Parquet, S3 Inventory), where they lie, as one commit. The
+        result, ``allow_empty`` and ``dry_run`` as of :meth:`ImportManager.run`. Cost and errors as
+        :meth:`OpenRepository.import_listing`."""
         return self._repository.verbs.import_listing(
             self._id,
             Path(listing).expanduser(),
@@ -205,6 +209,8 @@ class Branch(WritableReference):
             message=commit_message,
             committer=self._repository.user,
             metadata=metadata,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
         )
 
     def transaction(

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.model import Commit
 from graveler.sdk.access import RepositoryAccess
+
+if TYPE_CHECKING:
+    from graveler.lake.importing.changes import Imported
 
 
 class ImportManager:
@@ -37,8 +40,10 @@ class ImportManager:
         self.sources.append(ImportAddress(AddressType.OBJECT, uri, destination))
         return self
 
-    def run(self) -> Commit:
-        """Import everything that was added, as one commit, and wait for it. Cost and errors as
+    def run(self, *, allow_empty: bool = False, dry_run: bool = False) -> "Imported":
+        """Import everything that was added, as one commit, and wait for it. Its ``changes`` say what the import added, replaced
+        and removed. A place without any object is an :class:`EmptySourceError`, unless ``allow_empty``. With ``dry_run``
+        nothing is changed: the result, which has no ID, says what would be. Cost and errors as
         :meth:`OpenRepository.import_addresses`."""
         return self._repository.verbs.import_addresses(
             self._branch_id,
@@ -46,6 +51,8 @@ class ImportManager:
             message=self.commit_message,
             committer=self._repository.user,
             metadata=self.commit_metadata,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
         )
 
 

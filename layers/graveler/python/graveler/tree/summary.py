@@ -70,8 +70,21 @@ def summarize(left: Tree, right: Tree, prefix: bytes = b"", group: Group = whole
 
     Cost: the ranges that differ and overlap others, or reach over a group's bound; streaming.
     """
-    end = prefix_end(prefix)
-    a, b = Cursor(left, prefix), Cursor(right, prefix)
+    return _summed(Cursor(left, prefix), Cursor(right, prefix), prefix_end(prefix), group)
+
+
+def total_between(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> Totals:
+    """How much turns ``left`` into ``right`` between two keys, ``start <= key < end`` (None: no bound). Cost: as
+    :func:`summarize`."""
+    return sum((totals for _, totals in _summed(Cursor(left, start), Cursor(right, start), end, whole)), Totals())
+
+
+def measure(tree: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
+    """For each group below ``prefix``, how many objects and bytes a tree has (as "added"). Cost: as :func:`summarize`."""
+    return summarize(Tree(tree.store), tree, prefix, group)
+
+
+def _summed(a: Cursor, b: Cursor, end: bytes | None, group: Group) -> Iterator[tuple[bytes, Totals]]:
     current: bytes | None = None
     counter = TotalsCounter()
     for key, before, after, count, total in _differences(a, b, end, group):
@@ -90,11 +103,6 @@ def summarize(left: Tree, right: Tree, prefix: bytes = b"", group: Group = whole
             counter.removed_bytes += total
     if current is not None:
         yield current, counter.totals()
-
-
-def measure(tree: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
-    """For each group below ``prefix``, how many objects and bytes a tree has (as "added"). Cost: as :func:`summarize`."""
-    return summarize(Tree(tree.store), tree, prefix, group)
 
 
 def _differences(

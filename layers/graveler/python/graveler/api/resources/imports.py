@@ -17,6 +17,7 @@ from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.api.staging import require_source
 from graveler.errors import AnswerLostError, PreconditionError
+from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
@@ -46,23 +47,29 @@ class CommitCreation(Struct, frozen=True):
 
 
 class ImportCreation(Struct, frozen=True):
-    """What to import. What comes replaces all that lies under its destination."""
+    """What to import. What comes replaces all that lies under its destination. A source without any object is an error
+    (``EmptySourceError``), unless ``allow_empty``. With ``dry_run`` nothing is changed, and the status says what would be."""
 
     paths: list[ImportLocation]
     commit: CommitCreation = CommitCreation()
     force: bool = False
+    allow_empty: bool = False
+    dry_run: bool = False
 
 
 class ListingImportCreation(Struct, frozen=True):
     """What to import: a listing that lies at ``physical_address``, which was handed out for ``path`` on this branch. It is a CSV
     inside gzip with the columns ``path,physical_address,size,etag,mtime,content_type,metadata``, paths ascending and without
-    ``destination``, which is empty or ends with a slash; all that lies there is replaced."""
+    ``destination``, which is empty or ends with a slash; all that lies there is replaced. ``allow_empty`` and ``dry_run`` as of
+    an import of addresses."""
 
     path: str
     physical_address: str
     destination: str = ""
     commit: CommitCreation = CommitCreation()
     force: bool = False
+    allow_empty: bool = False
+    dry_run: bool = False
 
 
 class ImportCreationResponse(Struct, frozen=True):
@@ -72,7 +79,8 @@ class ImportCreationResponse(Struct, frozen=True):
 
 
 class ImportStatus(Struct, frozen=True):
-    """How far an import is."""
+    """How far an import is. When it is completed, ``changes`` says what it added, replaced and removed, or would if it were no
+    dry run, which has no commit; if it failed, ``error_kind`` what kind of error that was (``EmptySourceError``, …)."""
 
     completed: bool
     update_time: str
@@ -80,6 +88,8 @@ class ImportStatus(Struct, frozen=True):
     metarange_id: str | UnsetType = UNSET
     commit: Commit | UnsetType = UNSET
     error: Error | UnsetType = UNSET
+    error_kind: str | UnsetType = UNSET
+    changes: ImportChanges | UnsetType = UNSET
 
 
 class ImportQuery(Query, frozen=True, kw_only=True):
@@ -105,7 +115,14 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
             raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
         require_source(call, found, source.address)
     request = ImportAsk(
-        branch, sources, body.commit.message, call.committer, body.commit.metadata or {}, force=body.force
+        branch,
+        sources,
+        body.commit.message,
+        call.committer,
+        body.commit.metadata or {},
+        body.force,
+        body.allow_empty,
+        body.dry_run,
     )
     key = request_id(call)
     operation = call.runner.start(
@@ -135,7 +152,9 @@ def import_listing(call: Call, repository: str, branch: str, body: ListingImport
         body.commit.message,
         call.committer,
         body.commit.metadata or {},
-        force=body.force,
+        body.force,
+        body.allow_empty,
+        body.dry_run,
     )
     key = request_id(call)
     operation = call.runner.start(
@@ -185,6 +204,8 @@ def _status(repository: OpenRepository, operation: Operation) -> ImportStatus:
         metarange_id=UNSET if commit is None else commit.metarange_id,
         commit=UNSET if commit is None else commit_document(commit),
         error=_failure(operation) if operation.error else UNSET,
+        error_kind=operation.error_kind or UNSET,
+        changes=operation.changes or UNSET,
     )
 
 

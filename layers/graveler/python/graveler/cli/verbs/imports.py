@@ -1,7 +1,7 @@
 """Taking over what lies elsewhere, without copying it: import."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,13 +10,11 @@ from graveler.cli.interrupts import moving
 from graveler.cli.options import AsJson, LakeOption, Message, Metadata, check_utf8, parse_metadata
 from graveler.cli.places import expect_local_files, open_repository, refuse_own_lake, user_name
 from graveler.cli.progress import counting
-from graveler.cli.terminal import output
-from graveler.cli.uris import ObjectURI, parse_prefix
+from graveler.cli.sums import show_import
+from graveler.cli.terminal import Json, output
+from graveler.cli.uris import parse_prefix
 from graveler.cli.values import commit_json, commit_line, count, human_size
 from graveler.errors import InvalidError
-
-if TYPE_CHECKING:
-    from graveler.verbs import RepositoryVerbs
 
 
 def import_(
@@ -58,7 +56,11 @@ def import_(
         bool, typer.Option("--last-wins", help="Of rows with one key the last counts. [default: an error]")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what the import would replace; the files are not looked at.")
+        bool, typer.Option("--dry-run", help="Read the sources and show what the import would change; change nothing.")
+    ] = False,
+    allow_empty: Annotated[
+        bool,
+        typer.Option("--allow-empty", help="The source may list nothing; then all at the destination is removed."),
     ] = False,
     message: Message = "",
     meta: Metadata = None,
@@ -67,9 +69,12 @@ def import_(
 ) -> None:
     """Take over the files of a folder or a bucket, or listed objects, without copying them.
 
-    They stay where they lie, and become one commit. They replace all that is at the destination, and nothing else. Each file of
-    a folder is read once, for its checksum; do not change the files afterwards, since the lake does not keep their bytes. A lake
-    on AWS takes over what is in S3 only.
+    They stay where they lie, and become one commit. They replace all that is at the destination, and nothing else: what the
+    source does not list is removed there. So a source that lists nothing, as a mistyped one does, is refused without
+    --allow-empty; --dry-run shows beforehand what would be added, replaced and removed.
+
+    Each file of a folder is read once, for its checksum; do not change the files afterwards, since the lake does not keep their
+    bytes. A lake on AWS takes over what is in S3 only.
 
     With --listing, the arguments before URI are tables of objects, or folders of such; the options from --source to --last-wins
     are for these. Nothing looks at the objects, what the listing says of them is believed. It has a column Key or path, with
@@ -87,8 +92,10 @@ def import_(
         list-1.csv list-2.csv lakefs://quickstart/main/old/
 
     \b
-    JSON: one document {commit, objects, bytes}; commit as of `commit`.
-      With --dry-run {replaces: {objects, bytes}}.
+    JSON: one document {commit, objects, bytes, changes}; commit as of `commit`,
+      null with --dry-run; changes {added, added_bytes, replaced,
+      replaced_bytes_before, replaced_bytes_after, removed, removed_bytes,
+      unchanged, unchanged_bytes}.
     """
     to = parse_prefix(uri)
     if to.path and not to.path.endswith("/"):
@@ -117,17 +124,7 @@ def import_(
             expect_local_files(f"import {sources[0]!r}", lake)
             refuse_own_lake(Path(sources[0]), lake)
     repository = open_repository(lake, to.repository)
-    if dry_run:
-        _show_replaced(repository, to, as_json=as_json)
-        return
-    done = [0, 0]
     with moving(repository, to.ref), counting("importing") as progress:
-
-        def report(objects: int, size: int) -> None:
-            done[0] += objects
-            done[1] += size
-            progress(objects, size)
-
         if listing:
             from graveler.lake.importing.object_listing import ListingOptions
 
@@ -147,7 +144,9 @@ def import_(
                 message=message,
                 committer=user_name(),
                 metadata=metadata,
-                progress=report,
+                progress=progress,
+                allow_empty=allow_empty,
+                dry_run=dry_run,
             )
         elif at_address:
             from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
@@ -159,7 +158,9 @@ def import_(
                 message=message or f"Import {address}",
                 committer=user_name(),
                 metadata=metadata,
-                progress=report,
+                progress=progress,
+                allow_empty=allow_empty,
+                dry_run=dry_run,
             )
         else:
             made = repository.import_folder(
@@ -169,25 +170,25 @@ def import_(
                 message=message,
                 committer=user_name(),
                 metadata=metadata,
-                progress=report,
+                progress=progress,
+                allow_empty=allow_empty,
+                dry_run=dry_run,
             )
     screen = output()
+    changes = made.changes
     if as_json:
-        screen.json({"commit": commit_json(made), "objects": done[0], "bytes": done[1]})
-        return
-    what = count(done[0], "object" if listing else "file")
-    screen.line(commit_line(screen, f"imported {what}, {human_size(done[1])}, into {screen.safe(str(to))}", made))
+        from msgspec.structs import asdict
 
-
-def _show_replaced(repository: "RepositoryVerbs", to: ObjectURI, *, as_json: bool) -> None:
-    branch = repository.branch(to.ref).name
-    there = repository.du(f"{branch}@", to.path)
-    screen = output()
-    if as_json:
-        screen.json({"replaces": {"objects": there.objects, "bytes": there.size}})
+        commit = None if dry_run else commit_json(made)
+        said: Json = {"commit": commit, "objects": changes.objects, "bytes": changes.bytes}
+        screen.json({**said, "changes": asdict(changes)})
         return
-    held = f"{count(there.objects, 'object')}, {human_size(there.size)}"
-    screen.line(f"would replace all below {screen.safe(str(to))}: {held}")
+    what = f"{count(changes.objects, 'object' if listing else 'file')}, {human_size(changes.bytes)}"
+    if dry_run:
+        screen.line(f"would import {what}, into {screen.safe(str(to))}; nothing was changed")
+    else:
+        screen.line(commit_line(screen, f"imported {what}, into {screen.safe(str(to))}", made))
+    show_import(screen, changes, would=dry_run)
 
 
 def _refuse_options(given: dict[str, str | bool]) -> None:

@@ -3,10 +3,12 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.places import Named, connection_to, open_own_lake
+from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_repository
 from graveler.cli.values import moment
@@ -62,8 +64,9 @@ def show(repository: Repository, operation: OperationID, lake: LakeOption = None
       graveler operations show quickstart 0f6c1b9a7e624b5e9d3c2a1b4f5e6d70
 
     JSON: one document {id, kind, branch, state, created, updated, attempt,
-    objects, result, error, progress: {parts, parts_done, records, records_done,
-    bytes, bytes_done}}; progress only where it is worked on in parts.
+    objects, result, error, changes, progress: {parts, parts_done, records,
+    records_done, bytes, bytes_done}}; changes (as of `import`) only of completed
+    imports, progress only where it is worked on in parts.
     """
     operations = _operations(lake, repository)
     found = operations.get(operation)
@@ -139,10 +142,14 @@ def _show(screen: Screen, operation: "Operation", done: "Progress", *, as_json: 
         "error": operation.error,
     }
     screen.fields({name: value for name, value in fields.items() if value})
+    if operation.changes is not None:
+        show_import(screen, operation.changes)
 
 
 def _json(operation: "Operation") -> Json:
+    changes: Json = {} if operation.changes is None else {"changes": asdict(operation.changes)}
     return {
+        **changes,
         "id": operation.id,
         "kind": operation.kind,
         "branch": operation.branch,

@@ -1,7 +1,8 @@
 """Import: take over objects that exist elsewhere, without copying them, as one commit.
 
 What an import lists replaces all that lies under its destination, and nothing else: ``data/file1`` is not ``data/file10``, and
-``collections/`` is not ``collections-old/``.
+``collections/`` is not ``collections-old/``. A source that lists nothing would empty its destination, so it is refused, unless
+the import says that it may.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -10,22 +11,24 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from graveler.errors import InvalidError
+from graveler.errors import EmptySourceError, InvalidError
 from graveler.history.cuts import split_of
 from graveler.lake.deadline import Deadline
+from graveler.lake.importing.changes import Compare, ImportChanges, Imported, compare_here
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.recut import as_cut
 from graveler.lake.rules import Intent
-from graveler.model import Commit, SplitParameters
+from graveler.model import Commit, CommitID, SplitParameters, Totals
 from graveler.tree.apply import Interval
 from graveler.tree.parallel import Part, build_parallel
+from graveler.tree.parts import digest
 from graveler.tree.tree import Tree, Trees
 from graveler.tree.writer import TreeWriter, build
 
 Listing = Callable[[], Iterator[tuple[bytes, bytes]]]
 """Called once; gives records (key and packed bytes) in ascending order of their keys, all under the destination. If it is a
-generator, it is closed in any case."""
+generator, it is closed in any case. A listing that cannot be read to its end raises: one that ends is complete."""
 
 
 class ImportSource(Struct, frozen=True):
@@ -35,7 +38,9 @@ class ImportSource(Struct, frozen=True):
     ``progress`` then hears of each part, its objects and their bytes. A single part, or none, says to read ``records``.
 
     ``tree``, if somebody else builds the tree of these records (a cluster), is asked for it instead: once, after the branch was
-    looked at. All its keys must be at the destination.
+    looked at. All its keys must be at the destination. ``compare``, if somebody else compares it with what is there.
+
+    ``name`` is what messages call the source.
     """
 
     destination: bytes
@@ -44,15 +49,31 @@ class ImportSource(Struct, frozen=True):
     parts: Callable[[], Sequence[Part]] | None = None
     progress: Progress = no_progress
     tree: Callable[[], Tree] | None = None
+    compare: Compare | None = None
+    name: str = "the source"
+
+
+class Terms(Struct, frozen=True):
+    """What an import may do: with ``allow_empty`` its sources may list nothing; with ``dry_run`` it makes no commit, and only
+    says what it would change."""
+
+    allow_empty: bool = False
+    dry_run: bool = False
+
+
+_STRICT = Terms()
 
 
 class Importer:
     """Imports into branches of one repository."""
 
-    def __init__(self, split: SplitParameters, lander: Lander, trees: Trees) -> None:
+    def __init__(
+        self, split: SplitParameters, lander: Lander, trees: Trees, commit_of: Callable[[CommitID], Commit]
+    ) -> None:
         self._split = split
         self._lander = lander
         self._trees = trees
+        self._commit_of = commit_of
 
     def run(
         self,
@@ -65,33 +86,71 @@ class Importer:
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
+        terms: Terms = _STRICT,
+    ) -> Imported:
         """See :meth:`graveler.lake.repository.OpenRepository.import_folder`. Without a source, the commit has the head's tree."""
         ordered = sorted_sources(sources)
         landing = import_landing(
             branch, message, committer, metadata, request_id=request_id, created=created, force=force
         )
+        return self._end(landing, ordered, lambda: [self.build(source) for source in ordered], None, terms)
+
+    def land(
+        self,
+        landing: Landing,
+        imported: Sequence[tuple[ImportSource, Tree]],
+        until: Deadline,
+        terms: Terms = _STRICT,
+    ) -> Imported:
+        """As :meth:`run`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
+        return self._end(
+            landing, [source for source, _ in imported], lambda: [tree for _, tree in imported], until, terms
+        )
+
+    def _end(
+        self,
+        landing: Landing,
+        sources: Sequence[ImportSource],
+        build_all: Callable[[], Sequence[Tree]],
+        until: Deadline | None,
+        terms: Terms,
+    ) -> Imported:
+        """Whatever lists, and whoever has built the trees: the one way to the branch."""
+        trees: list[Tree] = []
+        comparison = Comparison()
+        told: dict[CommitID, tuple[ImportChanges, Tree]] = {}
 
         def prepare() -> Build:
-            imported: list[tuple[ImportSource, Tree]] = []
-
             def make(head: Commit, before: Tree) -> Draft:
-                if not imported:  # once, however often the head moves
-                    imported.extend([(source, self.build(source)) for source in ordered])
-                return self._replacing(head, before, imported)
+                if not trees:  # once, however often the head moves
+                    trees.extend(build_all())
+                    expect_objects(list(zip(sources, trees, strict=True)), allow_empty=terms.allow_empty)
+                split = split_of(head, self._split)
+                imported = [(s, as_cut(tree, self._split, split)) for s, tree in zip(sources, trees, strict=True)]
+                draft = Draft(replaced(before, split, imported))
+                told[head.id] = comparison.changes(before, imported), draft.tree
+                return draft
 
             return make
 
-        return self._lander.land(landing, prepare)
+        if terms.dry_run:
+            commit = self._lander.rehearse(landing, prepare)
+            return Imported.by(commit, told[commit.parents[0]][0])
+        commit = self._lander.land(landing, prepare, until)
+        changes, tree = told.get(commit.parents[0], (None, None))
+        if changes is None or tree is None or tree.name() != commit.metarange:
+            changes = self._changes_by(commit, sources)  # an earlier request, or another try of it, made the commit
+        return Imported.by(commit, changes)
 
-    def land(self, landing: Landing, imported: Sequence[tuple[ImportSource, Tree]], until: Deadline) -> Commit:
-        """As :meth:`run`, of sources whose trees are built, in the order of :func:`sorted_sources`."""
-        return self._lander.land(landing, lambda: lambda head, before: self._replacing(head, before, imported), until)
-
-    def _replacing(self, head: Commit, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> Draft:
-        split = split_of(head, self._split)
-        cut = [(source, as_cut(tree, self._split, split)) for source, tree in imported]
-        return Draft(replaced(before, split, cut))
+    def _changes_by(self, commit: Commit, sources: Sequence[ImportSource]) -> ImportChanges:
+        """What the commit of an import changed, seen afterwards. Two metaranges read; what differs is compared."""
+        before, after = (self._trees.load(one.metarange) for one in (self._commit_of(commit.parents[0]), commit))
+        none = self._trees.empty()
+        totals = held = Totals()
+        for source in sources:
+            compare = compare_here(source.destination, source.is_prefix)
+            totals, held = totals + compare(before, after), held + compare(none, after)
+        return ImportChanges.of(totals, held.added, held.added_bytes)
 
     def build(self, source: ImportSource) -> Tree:
         """The tree of a source. Its listing read, its ranges written. :class:`InvalidError` for what lies outside of its
@@ -101,15 +160,44 @@ class Importer:
         store = self._trees.empty().store
         parts = source.parts() if source.parts is not None and store.workers > 1 else ()
         if len(parts) > 1:
-            tree = build_parallel(store, self._split, parts, partial(_tell, source.progress))
-            if len(tree):
-                return _at_destination(source, tree)  # else let the records say what is wrong with them
+            return _at_destination(source, build_parallel(store, self._split, parts, partial(_tell, source.progress)))
         records = source.records()
         try:
             return _at_destination(source, build(store, self._split, records))
         finally:
             if isinstance(records, Generator):
                 records.close()  # its threads end now, and not when somebody collects the garbage
+
+
+class Comparison:
+    """Compares the trees of one import with what is at their destinations; again only where that has changed meanwhile, so that
+    commits elsewhere on the branch do not hold the import up (promise C6)."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bytes], Totals] = {}
+
+    def changes(self, before: Tree, imported: Sequence[tuple[ImportSource, Tree]]) -> ImportChanges:
+        """What importing these trees into ``before`` changes. Cost: the ranges at the destinations that differ and overlap
+        others."""
+        totals = Totals()
+        objects = size = 0
+        for number, (source, tree) in enumerate(imported):
+            at = number, digest([before], _interval(source))
+            if at not in self._known:
+                compare = source.compare or compare_here(source.destination, source.is_prefix)
+                self._known[at] = compare(before, tree)
+            totals += self._known[at]
+            infos = [tree.info(one) for one in range(len(tree))]
+            objects, size = objects + sum(info.count for info in infos), size + sum(info.total for info in infos)
+        return ImportChanges.of(totals, objects, size)
+
+
+def expect_objects(imported: Sequence[tuple[ImportSource, Tree]], *, allow_empty: bool) -> None:
+    """:class:`EmptySourceError` if there are sources that list nothing, unless they may. Each is named, of several too: what is
+    at its destination would go."""
+    empty = [(source.name, source.destination.decode()) for source, tree in imported if not len(tree)]
+    if empty and not allow_empty:
+        raise EmptySourceError(empty)
 
 
 def replaced(before: Tree, split: SplitParameters, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:

@@ -71,7 +71,7 @@ class _Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def find_files(listing: Path | Sequence[Path], columns: Sequence[str] = ()) -> list[ListingFile]:
-    """The files of a listing, in order, at least one.
+    """The files of a listing, in order; none if an inventory's manifest names none, as that of an empty bucket.
 
     A path is a CSV or Parquet file, a ``manifest.json`` of S3 Inventory, or a folder: that of a manifest, or of files (also in
     folders below; names that begin with ``.`` or ``_`` are left out, as Spark and Hive do). ``columns`` are for those that no
@@ -120,8 +120,6 @@ def _files_of_manifest(path: Path) -> list[ListingFile]:
         raise ListingError(
             path, f"says that the inventory's format is {manifest.file_format!r}; configure CSV or Parquet for it"
         )
-    if not manifest.files:
-        raise ListingError(path, "names no files, so the inventory is empty")
     columns = [name.strip() for name in manifest.file_schema.split(",")] if manifest.file_format == "CSV" else []
     found: list[ListingFile] = []
     for file in manifest.files:

@@ -25,6 +25,8 @@ from graveler.tree.record import RecordCodec
 MEMORY: Final = 64 << 20
 """Bytes of records that are sorted at a time."""
 
+_SHOWN: Final = 3
+"""Files of a listing that a message names."""
 _ROW_BITS: Final = 44
 _ROW: Final = (1 << _ROW_BITS) - 1
 
@@ -50,6 +52,14 @@ class ListingOptions(msgspec.Struct, frozen=True):
     url_encoded: bool | None = None
     folders: bool = False
     last_wins: bool = False
+
+
+def listing_name(listing: Path | Sequence[Path], options: ListingOptions) -> str:
+    """What messages call a listing, and the rows of it that are meant."""
+    paths = [listing] if isinstance(listing, Path) else list(listing)
+    shown = [repr(str(path)) for path in paths[:_SHOWN]] + [f"{len(paths) - _SHOWN} more"] * (len(paths) > _SHOWN)
+    below = f" (rows whose key or address begins with {options.source!r})" if options.source else ""
+    return f"listing {' and '.join(shown)}{below}"
 
 
 class _Unit(msgspec.Struct, frozen=True):
@@ -113,26 +123,18 @@ class ObjectListing:
 
         Reads each file twice (once if it is not in order), and again for the MD5 that a manifest gives; memory for some thousand
         records, or about 64 MiB and the records once on disk if they have to be sorted. :class:`ListingError` names file, row,
-        column and value; also for two rows with one key, and if no row counts. :class:`graveler.errors.UnavailableError`.
+        column and value; also for two rows with one key. :class:`graveler.errors.UnavailableError`.
         """
         self._check()
         chain = self._chain()
-        found = False
         for keys, packed in self._distinct(chain):
-            found = found or bool(keys)
             yield from zip(keys, packed, strict=True)
-        if not found:
-            raise ListingError(
-                self._files[0].path,
-                "names no object that counts: none of its rows is the latest version of an object"
-                + (f" below {self._rows.options.source!r}" if self._rows.options.source else ""),
-            )
 
     def parts(self) -> Sequence[Part]:
         """The records in parts of ascending key intervals, for :func:`graveler.tree.parallel.build_parallel`: one for each file,
         of Parquet for each row group. A single part if they are not in order: only sorting all of them would find intervals.
 
-        Parts can be sent to other processes, and report no progress; if none of several has a record, that is no error.
+        Parts can be sent to other processes, and report no progress.
         Cost: a pass over the keys.
         """
         self._check()

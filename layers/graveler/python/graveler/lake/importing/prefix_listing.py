@@ -56,21 +56,27 @@ def source_at(
     """
     above, name = _split(source.address)
     is_object = source.type is AddressType.OBJECT
+    named = repr(source.address)
     if is_object and not name:
         raise InvalidError(f"{source.address!r} names a folder, not an object; import it as a prefix")
     if source.address.startswith(_FILE):
         outside(f"{above.removesuffix('/')}/{name or _ANY}")  # refuses what this lake may not read
     if is_object:
         records = (_file if source.address.startswith(_FILE) else _stored)(source, codec, outside, progress)
-        return ImportSource(encode_key(source.destination), False, records)
+        return ImportSource(encode_key(source.destination), False, records, name=named)
     destination = source.destination
     inside = destination if not destination or destination.endswith("/") else destination + "/"
     if source.address.startswith(_FILE):
         folder = above.removeprefix(_FILE) or "/"
         return ImportSource(
-            utf8("destination", inside), True, FolderListing(Path(folder), inside, codec, progress, beginning=name)
+            utf8("destination", inside),
+            True,
+            FolderListing(Path(folder), inside, codec, progress, beginning=name),
+            name=named,
         )
-    return ImportSource(utf8("destination", inside), True, _listed(above, name, inside, codec, outside, progress))
+    return ImportSource(
+        utf8("destination", inside), True, _listed(above, name, inside, codec, outside, progress), name=named
+    )
 
 
 def _file(source: ImportAddress, codec: RecordCodec, _: object, progress: Progress) -> Listing:

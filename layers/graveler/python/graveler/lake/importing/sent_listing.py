@@ -33,11 +33,12 @@ def write_listing(
     options: ListingOptions,
     to: Path,
     progress: Progress = no_progress,
-) -> None:
-    """Write what a listing names to a file. ``namespace`` is that of the repository that it is for. Arguments and errors as of
-    :class:`ObjectListing`. About 10 µs an object; on disk about 50 bytes each."""
+) -> int:
+    """Write what a listing names to a file; how many objects that are. ``namespace`` is that of the repository that it is for.
+    Arguments and errors as of :class:`ObjectListing`. About 10 µs an object; on disk about 50 bytes each."""
     decode = RecordCodec(namespace).decode
     skipped = len(options.destination.encode())
+    written = 0
     with (
         gzip.open(to, "wb", compresslevel=3) as packed,
         io.TextIOWrapper(packed, encoding=_ENCODING, newline="") as text,
@@ -58,6 +59,8 @@ def write_listing(
                     metadata,
                 )
             )
+            written += 1
+    return written
 
 
 def addresses(listing: Path) -> Iterator[str]:

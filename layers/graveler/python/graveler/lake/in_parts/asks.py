@@ -72,6 +72,8 @@ class ImportAsk(Struct, frozen=True):
     committer: str = ""
     metadata: Mapping[str, str] = {}
     force: bool = False
+    allow_empty: bool = False
+    dry_run: bool = False
 
 
 class RewriteAsk(Struct, frozen=True, kw_only=True):

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.importer import Importer, ImportSource, sorted_sources
+from graveler.lake.importing.changes import Imported
+from graveler.lake.importing.importer import Importer, ImportSource, Terms, sorted_sources
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Results, Sizes
 from graveler.lake.landing import Lander, Landing
-from graveler.model import Commit
 from graveler.tree.parts import Load
 from graveler.tree.tree import Tree, Trees
 
@@ -25,6 +25,7 @@ class ImportWork:
         sources: Callable[[Progress], Sequence[ImportSource]],
         trees: Trees,
         until: Deadline,
+        terms: Terms,
     ) -> None:
         self._lander = lander
         self._importer = importer
@@ -32,6 +33,7 @@ class ImportWork:
         self._sources = sources
         self._trees = trees
         self._until = until
+        self._terms = terms
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`: a part for each source. How much a listing holds is not known before it is read."""
@@ -55,13 +57,14 @@ class ImportWork:
         records, size = sum(info.count for info in infos), sum(info.size for info in infos)
         return PartResult(tree.lasts, tree.packed, (), records, size)
 
-    def publish(self, plan: Plan, results: Results) -> Commit:
-        """See :class:`Work`. One object read for each part, and as import in one call behind the listing; on any head."""
+    def publish(self, plan: Plan, results: Results) -> Imported:
+        """See :class:`Work`. One object read for each part, and as import in one call behind the listing; on any head. Of a dry
+        run the commit has no ID."""
         del plan
         store = self._trees.empty().store
         sources = sorted_sources(self._sources(no_progress))
         built = [Tree(store, result.lasts, result.packed) for result in results()]
-        return self._importer.land(self._landing, list(zip(sources, built, strict=True)), self._until)
+        return self._importer.land(self._landing, list(zip(sources, built, strict=True)), self._until, self._terms)
 
     def give_up(self) -> None:
         """See :class:`Work`. Nobody waits for an import."""

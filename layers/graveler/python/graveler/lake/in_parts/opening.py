@@ -8,7 +8,7 @@ from graveler.lake.branches import Branches
 from graveler.lake.clock import Clock
 from graveler.lake.commit import Committer
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.importer import Importer, ImportSource, import_landing
+from graveler.lake.importing.importer import Importer, ImportSource, Terms, import_landing
 from graveler.lake.importing.prefix_listing import ImportAddress
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RewriteAsk
@@ -76,7 +76,8 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline) -> Work:
         def sources(progress: Progress) -> Sequence[ImportSource]:
             return [tools.source_at(source, progress) for source in ask.sources]
 
-        return ImportWork(tools.importer, tools.lander, landing, sources, tools.trees, until)
+        terms = Terms(ask.allow_empty, ask.dry_run)
+        return ImportWork(tools.importer, tools.lander, landing, sources, tools.trees, until, terms)
     if isinstance(ask, RewriteAsk):
         said = rewrite_landing(
             ask.branch,

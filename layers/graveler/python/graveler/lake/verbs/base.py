@@ -238,7 +238,7 @@ class VerbsBase(RepositoryReader):
     def _importer(self) -> "Importer":
         from graveler.lake.importing.importer import Importer
 
-        return Importer(self._known.repository.split, self._lander, self._trees)
+        return Importer(self._known.repository.split, self._lander, self._trees, self._commits.get)
 
     @cached_property
     def _rewriter(self) -> "Rewriter":

@@ -9,10 +9,10 @@ from graveler.errors import InvalidError
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.text import utf8
 from graveler.lake.verbs.base import VerbsBase
-from graveler.model import Commit
 
 if TYPE_CHECKING:
     from graveler.lake.exporting.export import ExportReport
+    from graveler.lake.importing.changes import Imported
     from graveler.lake.importing.importer import ImportSource
     from graveler.lake.importing.object_listing import ListingOptions
     from graveler.lake.importing.prefix_listing import ImportAddress
@@ -34,13 +34,20 @@ class ImportVerbs(VerbsBase):
         progress: Progress = no_progress,
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported":
         """Take over the files of a folder, where they lie, as one commit. They replace all that is under ``destination``.
 
         ``destination`` is a prefix, empty or ending with ``/``. Each file is read once, for its MD5. Cost: n/r ranges, a
         metarange and a commit record written; the head's commit, its metarange and seams read; one transaction. Two table
-        reads, before the listing, to see that nothing is staged; again for each time that the head moves.
-        :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`.
+        reads, before the listing, to see that nothing is staged; again for each time that the head moves. To say what it adds,
+        replaces and removes: the ranges at the destination read that differ from what comes and overlap it.
+
+        A folder without files is an :class:`EmptySourceError`, unless ``allow_empty``: it would remove all that is under the
+        destination. With ``dry_run`` the branch stays as it is, and the result says what the import would change; what was built
+        for that is garbage, and costs as much. :class:`DirtyBranchError`, :class:`InvalidError`, :class:`UnavailableError`: then
+        nothing was changed, and so it is if the folder cannot be read to its end.
         """
         from graveler.lake.importing.folder_listing import FolderListing
         from graveler.lake.importing.importer import ImportSource
@@ -49,15 +56,18 @@ class ImportVerbs(VerbsBase):
         if prefix and not prefix.endswith(b"/"):
             raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
         listing = FolderListing(folder, destination, self._codec, progress)
+        shown = os.fsencode(folder).decode("utf-8", "backslashreplace")
         return self.import_sources(
             branch,
-            [ImportSource(prefix, True, listing)],
-            message or f"Import {os.fsencode(folder).decode('utf-8', 'backslashreplace')}",
+            [ImportSource(prefix, True, listing, name=f"folder '{shown}'")],
+            message or f"Import {shown}",
             committer=committer,
             metadata=metadata,
             request_id=request_id,
             created=created,
             force=force,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
         )
 
     def import_listing(
@@ -73,28 +83,35 @@ class ImportVerbs(VerbsBase):
         progress: Progress = no_progress,
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
+        allow_empty: bool = False,
+        dry_run: bool = False,
+        label: str = "",
+    ) -> "Imported":
         """Take over the objects that a listing names, where they lie, as one commit. They replace all that is under the
         options' destination. Nothing looks at the objects themselves.
 
         ``listing`` is a CSV or Parquet file, several, a folder of them, or an S3 Inventory's ``manifest.json``. Several files (or
         row groups of Parquet) in order are shared among worker processes, where the lake has some. Cost: as
-        :meth:`import_folder`, and two passes over the listing. :class:`InvalidError` names file, row and column.
+        :meth:`import_folder`, and two passes over the listing. ``label`` is what messages call it. :class:`InvalidError` names
+        file, row and column; also for a file that was cut short.
         """
         from graveler.lake.importing.importer import ImportSource
-        from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
+        from graveler.lake.importing.object_listing import ListingOptions, ObjectListing, listing_name
 
         options = options or ListingOptions()
         source = ObjectListing(listing, self.repository.namespace, options, progress)
+        named = label or listing_name(listing, options)
         return self.import_sources(
             branch,
-            [ImportSource(options.destination.encode(), True, source, source.parts, progress)],
+            [ImportSource(options.destination.encode(), True, source, source.parts, progress, name=named)],
             message or "Import a listing",
             committer=committer,
             metadata=metadata,
             request_id=request_id,
             created=created,
             force=force,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
         )
 
     def export(
@@ -131,9 +148,12 @@ class ImportVerbs(VerbsBase):
         progress: Progress = no_progress,
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported":
         """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap.
-        Without any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there."""
+        Without any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there;
+        :class:`EmptySourceError` names each prefix without objects."""
         from graveler.lake.importing.prefix_listing import source_at
 
         return self.import_sources(
@@ -145,6 +165,8 @@ class ImportVerbs(VerbsBase):
             request_id=request_id,
             created=created,
             force=force,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
         )
 
     def import_sources(
@@ -158,8 +180,12 @@ class ImportVerbs(VerbsBase):
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> "Imported":
         """As :meth:`import_folder`, of several sorted listings to destinations that do not overlap."""
+        from graveler.lake.importing.importer import Terms
+
         return self._importer.run(
             branch,
             sources,
@@ -169,4 +195,5 @@ class ImportVerbs(VerbsBase):
             request_id=request_id,
             created=created,
             force=force,
+            terms=Terms(allow_empty, dry_run),
         )
