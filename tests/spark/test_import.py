@@ -1,5 +1,6 @@
 """Imports on Spark: one commit, the same tree as a single process builds, whatever happens on the way."""
 
+import gzip
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,15 +13,19 @@ from pyspark.sql import functions as sql
 
 from graveler.errors import (
     DirtyBranchError,
+    EmptySourceError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
     UnavailableError,
 )
+from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
-from graveler.spark import joining
+from graveler.spark import comparing, joining
 from graveler.spark.importing import BadRowsError, import_listing, partitions_of
+from graveler.spark.listing_sources import read_inventory, read_tables
+from graveler.spark.slices import TASK_ROWS
 from graveler.tree.writer import join
 from tests.spark.conftest import SPARK_4
 from tests.spark.listings import (
@@ -248,10 +253,129 @@ def test_the_branch_is_looked_at_before_the_listing(spark: SparkSession, reposit
 
 def test_a_listing_that_names_nothing(spark: SparkSession, repository: OpenRepository) -> None:
     frame = frame_of(spark, [Row("a", 1, "00", 1 << 20)])
-    with pytest.raises(
-        InvalidError, match=r"my listing names no object that counts: .* below 'b/'; nothing was imported"
-    ):
-        import_listing(spark, repository, "main", frame, ListingOptions(source="b/", base=BASE), label="my listing")
+    import_here(repository, "main", [Row("kept", 1, "02", 1 << 20)], "")
+    options = ListingOptions(source="b/", base=BASE)
+    with pytest.raises(EmptySourceError, match=r"my listing \(rows whose .* begins with 'b/'\) lists no object for ''"):
+        import_listing(spark, repository, "main", frame, options, label="my listing")
+    with pytest.raises(EmptySourceError, match="Nothing was changed"):  # and so it is once there were rows
+        import_listing(spark, repository, "main", frame.limit(0), OPTIONS, partitions=2)
+    assert [entry.path for entry in repository.objects("main")] == ["kept"]
+    rehearsed = import_listing(spark, repository, "main", frame, options, allow_empty=True, dry_run=True)
+    assert [entry.path for entry in repository.objects("main")] == ["kept"]
+    emptied = import_listing(spark, repository, "main", frame, options, allow_empty=True)
+    assert list(repository.objects("main")) == []
+    assert emptied.changes == rehearsed.changes == ImportChanges(removed=1, removed_bytes=1)
+
+
+@pytest.mark.parametrize("rows_of_a_task", [TASK_ROWS, 40])
+def test_what_an_import_says_is_the_difference_of_dicts_before_and_after(
+    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch, rows_of_a_task: int
+) -> None:
+    """Compared on the driver, or by tasks."""
+    monkeypatch.setattr(comparing, "TASK_ROWS", rows_of_a_task)
+    random = Random(17)
+    old = {row.key: row for row in rows_of(random, 300)}
+    new = {key: row for key, row in old.items() if random.random() < 0.7}
+    new |= {key: row._replace(size=row.size + 1, etag="ab" * 16) for key, row in new.items() if random.random() < 0.3}
+    new |= {row.key: row for row in rows_of(random, 50)}
+    import_here(repository, "main", list(old.values()), "in/")
+    import_here(repository, "main", [Row("k", 1, "02", 1 << 20)], "out/")
+    options = ListingOptions(base=BASE, destination="in/")
+    head = repository.branch("main")
+    frame = frame_of(spark, list(new.values()))
+    planned = import_listing(spark, repository, "main", frame, options, partitions=3, checkpoint="x", dry_run=True)
+    assert (planned.commit.id, repository.branch("main")) == ("", head)
+    made = import_listing(spark, repository, "main", frame, options, partitions=3, checkpoint="x")
+    replaced = [
+        key for key in old.keys() & new.keys() if (old[key].size, old[key].etag) != (new[key].size, new[key].etag)
+    ]
+    unchanged = (old.keys() & new.keys()) - set(replaced)
+    assert (
+        made.changes
+        == planned.changes
+        == ImportChanges(
+            len(new.keys() - old.keys()),
+            sum(new[key].size for key in new.keys() - old.keys()),
+            len(replaced),
+            sum(old[key].size for key in replaced),
+            sum(new[key].size for key in replaced),
+            len(old.keys() - new.keys()),
+            sum(old[key].size for key in old.keys() - new.keys()),
+            len(unchanged),
+            sum(new[key].size for key in unchanged),
+        )
+    )
+    assert made.built is not None
+    assert made.built.resumed == len(new)  # a dry run leaves what it built to the import
+    assert made.commit.metarange == planned.commit.metarange
+
+
+def test_a_partition_of_a_listing_that_fails_imports_nothing(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    import_here(repository, "main", [Row("kept", 1, "02", 1 << 20)], "")
+    before = repository.branch("main")
+    frame_of(spark, rows_of(Random(18), 200), 4).write.parquet(str(tmp_path / "listing"))
+    torn = sorted((tmp_path / "listing").glob("part-*.parquet"))[-1]
+    source = read_tables(spark, [str(tmp_path / "listing")], "parquet")
+    torn.write_bytes(torn.read_bytes()[:-20])
+    (torn.parent / f".{torn.name}.crc").unlink()
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        with pytest.raises(UnavailableError, match="importing to 'main'"):
+            import_listing(spark, repository, "main", source.rows, OPTIONS, partitions=2)
+        torn.unlink()
+        with pytest.raises(UnavailableError, match="importing to 'main'"):
+            import_listing(spark, repository, "main", source.rows, OPTIONS, partitions=2)
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+    assert repository.branch("main") == before
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_csv_that_was_cut_in_its_last_line_imports_nothing(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path, *, header: bool
+) -> None:
+    """Also where the columns that count are there, and the last of them is half a value."""
+    columns = ["key", "size", "etag", "storage"]
+    text = "".join(f"{letter},1,{letter * 32},STANDARD\n" for letter in "abc")
+    (tmp_path / "l.csv").write_text((",".join(columns) + "\n" if header else "") + text[:-30])
+    source = read_tables(spark, [str(tmp_path / "l.csv")], columns=() if header else columns)
+    with pytest.raises(BadRowsError, match="'c': has another number of fields"):
+        import_listing(spark, repository, "main", source.rows, OPTIONS, partitions=1)
+    report = import_listing(spark, repository, "main", source.rows, OPTIONS, partitions=1, max_bad_rows=1)
+    assert report.changes.added == 2
+    whole = tmp_path / "whole.csv"
+    whole.write_text(text if not header else ",".join(columns) + "\n" + text.removesuffix("\n"))
+    source = read_tables(spark, [str(whole)], columns=() if header else columns)
+    assert import_listing(spark, repository, "main", source.rows, OPTIONS, partitions=1).changes.added == 1
+
+
+def test_a_gzip_stream_that_ends_early_imports_nothing(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    text = "".join(f"{row.key},1,{row.etag}\n" for row in rows_of(Random(19), 500))
+    (tmp_path / "l.csv.gz").write_bytes(gzip.compress(text.encode())[:-200])
+    columns = ["key", "size", "etag"]
+    source = read_tables(spark, [str(tmp_path / "l.csv.gz")], columns=columns)
+    with pytest.raises(UnavailableError, match="Spark's job failed"):
+        import_listing(spark, repository, "main", source.rows, OPTIONS, partitions=2)
+    assert list(repository.objects("main")) == []
+
+
+def test_an_inventory_without_files_lists_nothing(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    (tmp_path / "manifest.json").write_text('{"fileFormat": "CSV", "fileSchema": "Bucket, Key", "files": []}')
+    source = read_inventory(spark, str(tmp_path / "manifest.json"))
+    with pytest.raises(EmptySourceError, match=r"manifest\.json lists no object"):
+        import_listing(spark, repository, "main", source.rows, partitions=1, label=source.label)
+    assert (
+        import_listing(spark, repository, "main", source.rows, partitions=1, allow_empty=True).changes
+        == ImportChanges()
+    )
 
 
 def test_a_branch_that_moved_meanwhile_keeps_what_it_got(

@@ -7,7 +7,7 @@ from secrets import token_hex
 import pytest
 from pyspark.sql import SparkSession
 
-from graveler.errors import ForbiddenError, InvalidError, NotFoundError
+from graveler.errors import EmptySourceError, ForbiddenError, InvalidError
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.place import AwsLake, open_at
@@ -56,7 +56,8 @@ def test_an_import_and_its_listing_on_aws(spark: SparkSession, aws: AwsLake, tmp
     objects.put("inventory/data/1.csv.gz", b"torn")
     with pytest.raises(InvalidError, match="it has 4 bytes, and should have"):
         read_inventory(spark, f"s3a://{bucket}/inventory/2024/manifest.json")
-    with pytest.raises(NotFoundError, match="no object's address begins with"):
-        list_prefix(spark, repository, f"s3://{bucket}/none/")
+    mistyped = list_prefix(spark, repository, f"s3://{bucket}/none/")
+    with pytest.raises(EmptySourceError):
+        import_listing(spark, repository, "main", mistyped, ListingOptions(destination="d/"), partitions=2)
     with pytest.raises(ForbiddenError):
         list_prefix(spark, repository, f"{aws.objects}/other/")

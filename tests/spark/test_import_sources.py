@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.spark.importing import import_listing
+from graveler.spark.listing import MALFORMED
 from graveler.spark.listing_sources import cut_points, list_prefix, read_inventory, read_tables
 from graveler.storage.memory_objects import MemoryObjects
 from tests.spark.listings import Row, latest, make_repository, rows_of
@@ -98,7 +99,6 @@ def test_what_is_no_inventory(spark: SparkSession, tmp_path: Path) -> None:
         read_inventory(spark, str(tmp_path / "x.json"))
     rows = rows_of(Random(1), 2)
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"files": []}, "names no files"),
         ({"fileFormat": "Avro"}, "in the format 'Avro'"),
         ({"files": [{"key": "inventory/data/0.csv.gz", "size": 7}]}, "and should have 7"),
         ({"files": [{"key": "inventory/data/9.csv.gz"}]}, "is not near it"),
@@ -134,8 +134,8 @@ def test_tables_are_told_from_each_other(spark: SparkSession, tmp_path: Path) ->
     (tmp_path / "a.csv").write_text("x,1,00\n")
     (tmp_path / "b.csv").write_text("y,1,00\n")
     one = read_tables(spark, [str(tmp_path / "a.csv")], columns=["key", "size", "etag"])
-    assert one.rows.columns == ["key", "size", "etag"]
-    assert [tuple(row) for row in one.rows.collect()] == [("x", "1", "00")]
+    assert one.rows.columns == ["key", "size", "etag", MALFORMED]
+    assert [tuple(row) for row in one.rows.collect()] == [("x", "1", "00", None)]
     other = read_tables(spark, [str(tmp_path / "b.csv")], columns=["key", "size", "etag"])
     again = read_tables(spark, [str(tmp_path / "a.csv")], columns=["key", "size", "etag"])
     assert one.version == again.version != other.version

@@ -110,6 +110,16 @@ def test_the_import_job(spark: SparkSession, tmp_path: Path, capsys: pytest.Capt
     assert f"import: {figures['objects']:,} objects" in err
     assert run_job(JOB, [*arguments, "--request-id", "r1"], spark) == 0
     assert "was made by an earlier run of this request" in capsys.readouterr().err
+    assert figures["changes"]["added"] == figures["objects"]
+    mistyped = [*arguments, "--source", "mistyped/"]
+    assert run_job(JOB, mistyped, spark) == 2
+    assert "lists no object for ''" in capsys.readouterr().err
+    assert run_job(JOB, [*mistyped, "--allow-empty", "--dry-run"], spark) == 0
+    out, err = capsys.readouterr()
+    assert f"no commit, a dry run: 0 added, 0 replaced, {figures['objects']:,} removed, 0 unchanged" in err
+    planned = json.loads(out.splitlines()[-1])
+    assert (planned["commit"], planned["changes"]["removed"]) == (None, figures["objects"])
+    assert repository.commit_of("main").id == commit.id
     with (tmp_path / "bad.csv").open("w") as file:
         file.write("key,size,etag\na,1,00\nb,many,00\nc\n")
     assert run_job(JOB, [*common, "--listing", str(tmp_path / "bad.csv"), "--partitions", "1"], spark) == 2

@@ -15,6 +15,7 @@ from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.errors import (
     DirtyBranchError,
+    EmptySourceError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
@@ -23,13 +24,14 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
 from graveler.places import ServedLake
 from graveler.remote.connection import Connection, Retries
 from graveler.spark import joining
-from graveler.spark.importing import import_listing
+from graveler.spark.importing import ImportReport, import_listing
 from graveler.spark.jobs.frame import run_job
 from graveler.spark.jobs.import_ import JOB
 from graveler.spark.served import ServedRepository
@@ -108,6 +110,36 @@ def test_a_branch_that_is_cut_otherwise_gets_a_tree_that_is_cut_so(spark: SparkS
     head = repository.commit_of("cut")
     assert head.metarange_id == import_here(repository, "cut-here", rows, "in/")
     assert repository.tree("cut").cut_by == split
+
+
+def test_an_import_of_nothing_is_refused_and_a_dry_run_tells(spark: SparkSession, scene: Scene) -> None:
+    scene.repository.create_branch("empty", "main")
+    import_here(scene.repository, "empty", [Row("a", 1, "03", 1 << 20), Row("b", 2, "04", 1 << 20)], "in/")
+    head = scene.repository.branch("empty")
+    frame = frame_of(spark, [Row("b", 3, "05", 1 << 20), Row("c", 4, "06", 1 << 20)])
+
+    def again(listing: DataFrame, *, allow_empty: bool = False, dry_run: bool = False) -> ImportReport:
+        return import_listing(
+            spark,
+            "repo",
+            "empty",
+            listing,
+            OPTIONS,
+            partitions=1,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
+            lake=scene.place(),
+        )
+
+    for dry_run in (False, True):
+        with pytest.raises(EmptySourceError, match="lists no object for 'in/'"):
+            again(frame.limit(0), dry_run=dry_run)
+    planned = again(frame, dry_run=True)
+    assert (planned.commit.id, planned.commit.parents) == ("", (head.commit_id,))
+    assert scene.repository.branch("empty") == head
+    made = again(frame)
+    assert made.changes == planned.changes == ImportChanges(1, 4, 1, 2, 3, 1, 1)
+    assert again(frame.limit(0), allow_empty=True).changes == ImportChanges(removed=2, removed_bytes=7)
 
 
 def test_a_branch_that_moved_meanwhile_keeps_what_it_got(

@@ -19,12 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from graveler.errors import CorruptError, InvalidError, PreconditionError
+from graveler.lake.importing.changes import ImportChanges, Imported
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.text import utf8
-from graveler.model import Commit
 from graveler.places import ServedLake
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
+from graveler.spark.comparing import compare_by_tasks
 from graveler.spark.failures import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.joining import join_subtrees
@@ -73,10 +74,16 @@ class Built(Struct, frozen=True):
 
 
 class ImportReport(Struct, frozen=True):
-    """The commit of an import, and what was built for it: None if an earlier request with this id had made the commit."""
+    """The commit of an import (of a dry run without an ID), and what was built for it: None if an earlier request with this id
+    had made the commit."""
 
-    commit: Commit
+    commit: Imported
     built: Built | None
+
+    @property
+    def changes(self) -> ImportChanges:
+        """How many objects the import added, replaced, removed, and left as they were, with their bytes."""
+        return self.commit.changes
 
 
 def import_listing(
@@ -96,6 +103,8 @@ def import_listing(
     request_id: str = "",
     created: int | None = None,
     force: bool = False,
+    allow_empty: bool = False,
+    dry_run: bool = False,
     lake: LakeLike | ServedLake = None,
 ) -> ImportReport:
     """Take over the objects that a data frame lists, where they lie, as one commit. They replace all that is under the options'
@@ -112,12 +121,17 @@ def import_listing(
     access key of the environment, and makes the commit; the files of the tree go straight to the object store
     (:mod:`graveler.spark.served`). It knows no ``request_id``.
 
+    A listing that names no object is refused, since all under the destination would go, unless ``allow_empty``. With ``dry_run``
+    the branch stays as it is, and the report says what the import would change; what was built for that is garbage, which an
+    import with the same ``checkpoint`` goes on with.
+
     Cost: two passes over the listing (three without ``partitions``), one shuffle; n/r ranges, a metarange, a commit record and a
     note for each task written; :func:`graveler.spark.joining.join_subtrees`; what
-    :meth:`graveler.lake.repository.OpenRepository.import_sources` reads of the branch, before the listing is.
+    :meth:`graveler.lake.repository.OpenRepository.import_sources` reads of the branch, before the listing is; and
+    :func:`graveler.spark.comparing.compare_by_tasks`.
 
-    :class:`BadRowsError`, :class:`InvalidError` for columns and for a listing that names nothing, those of ``import_sources``;
-    :class:`graveler.errors.UnavailableError` if tasks fail again and again. Then nothing was changed.
+    :class:`BadRowsError`, :class:`graveler.errors.EmptySourceError`, :class:`InvalidError` for columns, those of
+    ``import_sources``; :class:`graveler.errors.UnavailableError` if tasks fail again and again. Then nothing was changed.
     """
     options = options or ListingOptions()
     if options.destination and not options.destination.endswith("/"):
@@ -134,17 +148,21 @@ def import_listing(
             note = Checkpoint(found.namespace, [checkpoint, repr(options), repr(columns.names), repr(split)])
         work = _Work(spark, found, rows, columns, partitions, max_bad_rows, note)
         with spark_errors(f"importing to {branch!r}"):
+            compare = compare_by_tasks(spark, found, destination)
+            source = ImportSource(destination, True, lambda: iter(()), tree=work.tree, compare=compare, name=work.name)
             commit = found.import_sources(
                 branch,
-                [ImportSource(destination, True, lambda: iter(()), tree=work.tree)],
+                [source],
                 message or "Import a listing",
                 committer=committer,
                 metadata=metadata,
                 request_id=request_id,
                 created=created,
                 force=force,
+                allow_empty=allow_empty,
+                dry_run=dry_run,
             )
-        if note is not None:
+        if note is not None and not dry_run:
             note.drop()
         forget_old(found.namespace, now - 2 * found.grace)
     return ImportReport(commit, work.built)
@@ -172,6 +190,12 @@ class _Work:
         self._checkpoint = checkpoint
         self.built: Built | None = None
 
+    @property
+    def name(self) -> str:
+        """What messages call the listing, and the rows of it that are meant."""
+        source = self._columns.rules.source
+        return self._columns.label + (f" (rows whose key or address begins with {source!r})" if source else "")
+
     def tree(self) -> Tree:
         """The tree of the listing."""
         began = time.monotonic()
@@ -187,12 +211,6 @@ class _Work:
         if bad > self._max_bad_rows:
             raise BadRowsError(self._columns.label, bad, self._max_bad_rows, samples)
         subtrees = sorted((*before, *(one for task in built for one in task.trees)), key=attrgetter("first"))
-        if not subtrees:
-            raise InvalidError(
-                f"{self._columns.label} names no object that counts: none of its rows is the latest version of an object"
-                + (f" below {self._columns.rules.source!r}" if self._columns.rules.source else "")
-                + "; nothing was imported"
-            )
         for left, right in pairwise(subtrees):
             if left.last >= right.first:
                 raise CorruptError(

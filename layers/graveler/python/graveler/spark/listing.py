@@ -47,9 +47,13 @@ from graveler.tree.record import RecordCodec
 PROBLEM: Final = "problem"
 """The column that says why a row cannot be imported, where Spark's expressions have found that out already."""
 
+MALFORMED: Final = "_graveler_malformed"
+"""The column in which a CSV's row stands that has another number of fields than there are columns."""
+
 _REPLACEMENT: Final = "\ufffd"
 _ENCODED_REPLACEMENT: Final = "%EF%BF%BD"
 _CUT_SHORT: Final = "%(?![0-9A-Fa-f]{2})"
+_NO_ROW: Final = "has another number of fields than there are columns; is a comma not quoted, or the file cut off?"
 _NOT_ENCODED: Final = "has a % without two hex digits behind it, or is not UTF-8 when its URL encoding is undone"
 
 
@@ -111,6 +115,8 @@ def canonical(
     types = {meaning: listing.schema[name].dataType for meaning, name in names.items()}
     of = {meaning: listing[f"`{name}`"] for meaning, name in names.items()}
     problems: list[Column] = []
+    if MALFORMED in listing.columns:
+        problems.append(sql.when(listing[MALFORMED].isNotNull(), sql.lit(_NO_ROW)))
     if KEY in of:
         of[KEY], wrong = _decoded(of[KEY], types[KEY], encoded)
         if wrong is not None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import pyarrow as arrow
 from msgspec import Struct, field
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
-from graveler.errors import UNREADABLE, InvalidError, NotFoundError
+from graveler.errors import UNREADABLE, InvalidError
 from graveler.lake.importing.listing_files import find_near
 from graveler.spark.failures import spark_errors
+from graveler.spark.listing import MALFORMED
 from graveler.spark.workers import forget_archives
 from graveler.storage.objects import Objects
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 FORMATS: Final = ("parquet", "orc", "csv")
 LISTED: Final = "key string, physical_address string, size long, etag string, mtime long"
 """Columns of :func:`list_prefix`."""
+
+_NO_ROWS: Final = "Bucket string, Key string, Size long, ETag string"
+"""Columns of an inventory without files."""
 
 _SUFFIXES: Final = {".parquet": "parquet", ".orc": "orc", ".csv": "csv", ".csv.gz": "csv"}
 SYMLINK: Final = "symlink.txt"
@@ -62,6 +66,7 @@ def read_tables(spark: SparkSession, paths: Sequence[str], kind: str = "", colum
     """Tables in files or folders, wherever Spark reads them. ``kind`` is one of :data:`FORMATS`, by default what the first path's
     suffix says; ``columns`` are the names of those of a CSV without a header.
 
+    Rows of CSV have one column more, :data:`graveler.spark.listing.MALFORMED`, by which an import knows lines that were cut off.
     Cost: a listing of the files. :class:`InvalidError`, :class:`NotFoundError`.
     """
     if not paths:
@@ -97,8 +102,8 @@ def read_inventory(
         raise InvalidError(
             f"{manifest!r} has files in the format {said.file_format!r}, which is none of S3 Inventory's"
         )
-    if not said.files:
-        raise InvalidError(f"{manifest!r} names no files, so the inventory is empty")
+    if not said.files:  # that of an empty bucket
+        return Source(spark.createDataFrame([], _NO_ROWS), False, manifest, _digest([text]))
     bucket = said.destination_bucket.removeprefix(_BUCKET)
     paths = [_beside(manifest, bucket, file.key) for file in said.files]
     with spark_errors(f"reading the files of {manifest!r}"):
@@ -157,18 +162,23 @@ def _kind(path: str) -> str:
 
 def _read(spark: SparkSession, paths: Sequence[str], kind: str, columns: Sequence[str]) -> DataFrame:
     if kind != "csv":
-        return spark.read.format(kind).load(list(paths))
+        return _all_of(spark).format(kind).load(list(paths))
     # As RFC 4180 has it; everything is text, and what it has to be is seen later, with a reason.
-    reader = spark.read.option("escape", '"').option("header", not columns).option("enforceSchema", False)
-    if columns:
-        reader = reader.option("enforceSchema", True)
-        reader = reader.schema(StructType([StructField(name, StringType()) for name in columns]))
-    return reader.csv(list(paths))
+    reader = _all_of(spark).option("escape", '"').option("header", not columns).option("enforceSchema", bool(columns))
+    names = columns or reader.csv(list(paths)).columns
+    # A line that was cut off has too few fields, and perhaps half a value: it must not count as a row.
+    reader = reader.option("columnNameOfCorruptRecord", MALFORMED).option("columnPruning", False)
+    return reader.schema(StructType([StructField(name, StringType()) for name in (*names, MALFORMED)])).csv(list(paths))
+
+
+def _all_of(spark: SparkSession) -> DataFrameReader:
+    """Reads files whole or fails, whatever the session is set to."""
+    return spark.read.option("ignoreCorruptFiles", False).option("ignoreMissingFiles", False)
 
 
 def _files(spark: SparkSession, paths: Sequence[str], *, digests: bool = False) -> list[tuple[str, int, str]]:
     """Paths and sizes (bytes) of all files, and their MD5s; without ``digests`` these are empty, and none is read."""
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(list(paths))
+    files = _all_of(spark).format("binaryFile").option("recursiveFileLookup", True).load(list(paths))
     digest = sql.md5("content") if digests else sql.lit("")
     return sorted(
         (row.path, row.length, row.md5) for row in files.select("path", "length", digest.alias("md5")).collect()
@@ -186,8 +196,9 @@ def list_prefix(
     behind its last slash, as of an import in one process.
 
     Tasks list intervals of keys, which are cut at folders that are found first. Cost: up to some requests for each of the
-    ``tasks`` on the driver, and one for each 1,000 objects by them. :class:`NotFoundError` if nothing is there,
-    :class:`graveler.errors.ForbiddenError` for the lake's own place, :class:`InvalidError` for folders of this machine.
+    ``tasks`` on the driver, and one for each 1,000 objects by them. If nothing is there, there are no rows, which no import takes
+    unless it is told to. :class:`graveler.errors.ForbiddenError` for the lake's own place, :class:`InvalidError` for folders of
+    this machine.
     """
     if address.startswith("file://"):
         raise InvalidError(
@@ -199,8 +210,6 @@ def list_prefix(
     objects, probe = repository.store_at(f"{above}/_")
     folder = probe[:-1]
     prefix = folder + address[len(above) + 1 :]
-    if next(objects.list(prefix), None) is None:
-        raise NotFoundError(f"no object's address begins with {address!r}; nothing was imported")
     tasks = tasks or 4 * spark.sparkContext.defaultParallelism
     cuts = ["", *cut_points(objects, prefix, tasks), ""]
     intervals = spark.createDataFrame(list(pairwise(cuts)), "after string, upto string").repartition(len(cuts) - 1)

@@ -18,7 +18,8 @@ from graveler.errors import BusyError, InvalidError, MovedError, NoChangesError,
 from graveler.history.commits import decode_commit
 from graveler.history.cuts import split_of
 from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
-from graveler.lake.importing.importer import ImportSource, replaced, sorted_sources
+from graveler.lake.importing.changes import Imported
+from graveler.lake.importing.importer import Comparison, ImportSource, expect_objects, replaced, sorted_sources
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.recut import as_cut
 from graveler.lake.repositories import Repositories
@@ -142,7 +143,9 @@ class ServedRepository(RemoteRepository):
         request_id: str = "",
         created: int | None = None,
         force: bool = False,
-    ) -> Commit:
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> Imported:
         """As :meth:`graveler.lake.repository.OpenRepository.import_sources`, of sources whose trees are built elsewhere.
 
         The server is asked first whether such a commit may be made. Then, and again if the branch moved meanwhile: the head's
@@ -162,12 +165,17 @@ class ServedRepository(RemoteRepository):
             if source.tree is None:
                 raise InvalidError("through a server, only what tasks have built is imported")
             imported.append((source, source.tree()))
+        expect_objects(imported, allow_empty=allow_empty)
+        comparison = Comparison()
         backoff = Backoff(self.clock)
         while True:
             head = self._head(branch)
-            name = self._replaced(head, imported).save()
+            changes = comparison.changes(Tree.load(self._trees, head.metarange), imported)
+            tree = self._replaced(head, imported)
+            if dry_run:
+                return Imported.by(self._not_made(head, tree.name(), message, metadata), changes)
             try:
-                return self._commit(branch, head, name, {**document, "allow_empty": True})
+                return Imported.by(self._commit(branch, head, tree.save(), {**document, "allow_empty": True}), changes)
             except MovedError:
                 if not backoff.wait():
                     raise BusyError(f"branch {branch!r} moves all the time; import again later") from None

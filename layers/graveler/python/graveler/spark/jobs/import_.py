@@ -12,7 +12,8 @@ from graveler.spark.jobs.frame import Figures, Given, Job, run_job
 
 _ABOUT = """\
 Take over the objects that a listing names, where they lie, as one commit of a branch. They replace all that is under the
-destination. Nothing is copied, and nothing looks at the objects themselves.
+destination: what it does not name is removed there, so one that names nothing is refused without --allow-empty. Nothing is
+copied, and nothing looks at the objects themselves. --dry-run says what would be added, replaced and removed.
 
 The listing is one of
   --inventory s3a://BUCKET/…/manifest.json   an S3 Inventory, of CSV, Parquet or ORC; or its symlink.txt
@@ -53,6 +54,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-bad-rows", type=int, default=0, metavar="N", help="rows that may be left out [default: 0]"
     )
+    parser.add_argument(
+        "--allow-empty",
+        action="store_true",
+        help="the listing may name nothing; all at the destination is removed then",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     parser.add_argument("--message", default="", help="of the commit")
     parser.add_argument("--committer", default="", help="who commits")
     parser.add_argument("--request-id", default="", metavar="ID", help="a repetition returns the first one's commit")
@@ -94,21 +101,37 @@ def _run(given: Given) -> tuple[str, Figures]:
             checkpoint=checkpoint,
             label=label,
             request_id=said.request_id,
+            allow_empty=said.allow_empty,
+            dry_run=said.dry_run,
         )
     except BadRowsError as error:
         for row in error.samples:
             sys.stderr.write(f"bad row: {row.name}: {row.why}\n")
         raise
-    commit = {"commit": report.commit.id, "metarange": report.commit.metarange_id}
-    if report.built is None:
-        return f"commit {report.commit.id[:16]} was made by an earlier run of this request", commit
-    built = report.built
-    told = (
-        f"{built.objects:,} objects ({built.size:,} bytes) in {built.ranges:,} ranges to {said.branch!r}, "
-        f"commit {report.commit.id[:16]}; {built.duplicates:,} duplicates, {built.bad:,} bad rows, "
-        f"{built.resumed:,} objects from an earlier run"
+    changes = report.changes
+    figures = {
+        "commit": report.commit.id or None,
+        "metarange": report.commit.metarange_id,
+        "changes": to_builtins(changes),
+    }
+    changed = ", ".join(
+        f"{number:,} {what}"
+        for number, what in (
+            (changes.added, "added"),
+            (changes.replaced, "replaced"),
+            (changes.removed, "removed"),
+            (changes.unchanged, "unchanged"),
+        )
     )
-    return told, {**commit, **to_builtins(built)}
+    if report.built is None:
+        return f"commit {report.commit.id[:16]} was made by an earlier run of this request: {changed}", figures
+    built = report.built
+    made = "no commit, a dry run" if said.dry_run else f"commit {report.commit.id[:16]}"
+    told = (
+        f"{built.objects:,} objects ({built.size:,} bytes) in {built.ranges:,} ranges to {said.branch!r}, {made}: {changed}; "
+        f"{built.duplicates:,} duplicates, {built.bad:,} bad rows, {built.resumed:,} objects from an earlier run"
+    )
+    return told, {**figures, **to_builtins(built)}
 
 
 JOB = Job("import", _ABOUT, _arguments, _run, served=True)
