@@ -301,6 +301,28 @@ def test_a_thread_that_works_for_long_does_not_stop_the_others(monkeypatch: pyte
     assert not line._lines
 
 
+def test_a_thread_that_was_passed_over_before_it_woke_up_stands_in_line_again() -> None:
+    line, ended = turns._Threads(), list[int]()
+    first = line.wait("b", None)
+
+    def run() -> None:
+        mine = line.wait("b", None)
+        ended.append(1)
+        line.leave("b", mine)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    while len(line._lines["b"]) < 2:
+        pass
+    with line._lock:
+        second = line._lines["b"].pop()
+    second.set()
+    line.leave("b", first)
+    thread.join(60)
+    assert ended == [1]
+    assert not line._lines
+
+
 def test_another_branch_has_another_line() -> None:
     line = turns._Threads()
     one, other = line.wait("one", None), line.wait("other", None)

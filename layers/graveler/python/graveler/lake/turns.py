@@ -251,8 +251,11 @@ class _Threads:
         while first is not mine:
             gone = not mine.wait(TURN)
             with self._lock:
-                line = self._lines[branch]
-                if gone and line[0] is first:
+                line = self._lines.setdefault(branch, deque())
+                if mine not in line:  # passed over, since it did not wake up in time: back to the end
+                    mine.clear()
+                    line.append(mine)
+                elif gone and line[0] is first:
                     self._remove(branch, first)
                 first = line[0]
         return mine
