@@ -377,7 +377,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C5",
         "what a creator that died had claimed can be claimed",
         "lake/repositories.py",
-        "_CLAIM_LIFETIME: Final = 600.0",
+        "_CLAIM_LIFETIME: Final = 30.0",
         "_CLAIM_LIFETIME: Final = 1e12",
         f"{FAULTS}[create repository]",
     ),

@@ -20,7 +20,7 @@ Way = Literal["repeat", "go on"]
 WAYS: Final[tuple[Way, ...]] = get_args(Way)
 HANGS: Final = 60.0
 """Seconds until a client gives a request up."""
-CLAIM: Final = 700.0
+CLAIM: Final = 60.0
 """Seconds after which what a creator that died had claimed may be claimed."""
 
 

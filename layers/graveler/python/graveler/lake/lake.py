@@ -9,7 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from graveler.errors import AlreadyExistsError, GravelerError, RepositoryNotFoundError, UnavailableError
+from graveler.errors import AlreadyExistsError, BusyError, GravelerError, RepositoryNotFoundError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.names import check_branch, check_repository
 from graveler.history.reflog import Event
@@ -18,6 +18,7 @@ from graveler.lake.clock import GRACE, Clock, SystemClock
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.repositories import (
+    CLAIM_SECONDS,
     KnownRepository,
     Repositories,
     decode_repository,
@@ -129,8 +130,8 @@ class Lake:
         reference log; ``read_only`` and ``metadata`` are settings that it begins with.
 
         Cost: two table reads, two object writes, one transaction. :class:`AlreadyExistsError` for the name;
-        :class:`InvalidError` for names, parameters, and a namespace that belongs to another repository; :class:`BusyError`
-        for one in which another is being created.
+        :class:`InvalidError` for names, parameters, and a namespace that belongs to another repository. Waits for half a minute
+        where another one was being created in the namespace, and its creator has died.
         """
         from graveler.lake.publish import COMMITS_FOLDER  # not on the path of a cold start
 
@@ -145,7 +146,8 @@ class Lake:
         if self._repositories.exists(name):
             raise AlreadyExistsError("repository", name)
         objects = self._open_objects(repository.namespace)
-        self._repositories.claim(repository, objects, now)
+        self._repositories.claim(repository, objects, self.clock, self.leases)
+        claimed = self.clock.monotonic()
         operation = token_hex(16)
         commit = new_commit([], MetarangeName(""), "", FIRST_MESSAGE, int(now), {}, operation)
         refs, commits = Refs(self.tables, repository.uid), CommitStore(self.tables, repository.uid)
@@ -162,6 +164,12 @@ class Lake:
             with suppress(GravelerError):  # else it can be claimed again after a while
                 self._repositories.release(repository, objects)
             raise
+        if self.clock.monotonic() - claimed > CLAIM_SECONDS:  # somebody else may claim the namespace soon
+            self._repositories.release(repository, objects)
+            raise BusyError(
+                f"creating repository {name!r} in {repository.namespace} took longer than {CLAIM_SECONDS:.0f} s, so others may "
+                "claim the namespace by now; nothing was changed, try again"
+            )
         try:
             self.tables.transact(writes)
         except ConditionFailedError as error:

@@ -22,11 +22,13 @@ from graveler.errors import (
     ReadOnlyRepositoryError,
     RepositoryNotFoundError,
 )
+from graveler.lake.clock import Clock
+from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.lake.rules import READ_ONLY, check_settings, decode_settings, settings_attributes
 from graveler.lake.text import utf8
 from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.storage.limits import text_key
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects
+from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject
 from graveler.storage.tables import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
 from graveler.tree.split import validate_split
 
@@ -38,8 +40,11 @@ NAMESPACES_PARTITION: Final = "namespaces"
 LAKE: Final = Key("lake", b"id")
 """Item that tells this lake from all others."""
 
-_CLAIM_LIFETIME: Final = 600.0
-"""Seconds after which a namespace that a creator claimed and then died may be claimed by another."""
+_CLAIM_LIFETIME: Final = 30.0
+"""Seconds for which a namespace that a creator claimed is watched, by the watcher's own clock, before it counts as dead."""
+
+CLAIM_SECONDS: Final = _CLAIM_LIFETIME / 2
+"""Seconds after which a creator does not go on, by its own clock: others may claim the namespace soon."""
 
 
 _CLAIM_ATTEMPTS: Final = 3
@@ -105,37 +110,52 @@ class Repositories:
             results.append(decode_repository(name, item).repository)
         return Page(tuple(results), results[-1].name if page.more and results else None)
 
-    def claim(self, repository: Repository, objects: Objects, now: float) -> None:
-        """Make the namespace this repository's own. One table read, one object write. :class:`InvalidError` if it is another's,
-        :class:`BusyError` if another is being created in it."""
+    def claim(self, repository: Repository, objects: Objects, clock: Clock, leases: LeaseWatch) -> None:
+        """Make the namespace this repository's own. One table read, one object write. :class:`InvalidError` if it is another's.
+
+        If another one is being created in it, waits until it is there, or its creator has died: half a minute at most, with two
+        object reads and two table reads every few seconds. :class:`BusyError` if others are faster again and again.
+        """
         lake = self._lake_id()
-        marker = msgspec.json.encode(_Marker(repository.name, repository.uid, lake, repository.format_version))
-        for _ in range(_CLAIM_ATTEMPTS):
-            try:
-                objects.put(MARKER, marker, if_absent=True)
-                return
-            except ObjectConditionError:
-                pass
+
+        def look() -> tuple[str, StoredObject] | None:
             try:
                 stored = objects.head(MARKER)
                 owner = self._owner(objects)
             except ObjectMissingError:
-                continue  # its creator took it back
-            if owner.uid == repository.uid:
-                return  # an earlier try of the same request, whose answer was lost
+                return None  # its creator took it back
             self._refuse_if_owned(objects.namespace, owner, lake)
-            left = _CLAIM_LIFETIME - (now - stored.modified)
-            if left > 0:
-                raise BusyError(
-                    f"storage namespace {objects.namespace} was claimed for repository {owner.repository!r}, which is being "
-                    f"created there, or could not be; choose another namespace, or try again in {left / 60:.0f} minutes"
-                )
+            return owner.uid, stored
+
+        for _ in range(_CLAIM_ATTEMPTS):
+            if self._mark(repository, objects, lake):
+                return
+            try:
+                dead = wait_for(leases, clock, f"namespaces/{objects.namespace}", _CLAIM_LIFETIME, look)
+            except HeldError:
+                continue  # yet another creator
             # Its creator died between the claim and the repository's item. Of two who find that, one wins.
-            with suppress(ObjectConditionError, ObjectMissingError):
-                objects.delete(MARKER, if_match=stored.etag)
+            if dead is not None:
+                with suppress(ObjectConditionError, ObjectMissingError):
+                    objects.delete(MARKER, if_match=dead.etag)
         raise BusyError(
             f"others are claiming storage namespace {objects.namespace} too; choose another one, or try again"
         )
+
+    def mark(self, repository: Repository, objects: Objects) -> bool:
+        """Let a namespace without a mark say that it is this repository's; False if it says so of another one. One table read,
+        one object write."""
+        return self._mark(repository, objects, self._lake_id())
+
+    def _mark(self, repository: Repository, objects: Objects, lake: str) -> bool:
+        marker = msgspec.json.encode(_Marker(repository.name, repository.uid, lake, repository.format_version))
+        try:
+            objects.put(MARKER, marker, if_absent=True)
+        except ObjectConditionError:
+            with suppress(ObjectMissingError):
+                return self._owner(objects).uid == repository.uid  # an earlier try, whose answer was lost
+            return False
+        return True
 
     def _refuse_if_owned(self, namespace: str, owner: _Marker, lake: str) -> None:
         if owner.lake != lake:

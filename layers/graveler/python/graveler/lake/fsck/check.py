@@ -126,8 +126,7 @@ def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, re
         damage = Damage(
             FindingKind.MARKER, f"{repository.namespace}/{MARKER}", why.why, _MARK if why.missing else _SHARED
         )
-        if why.missing and repair:
-            repositories.claim(repository, store.objects, 0.0)
+        if why.missing and repair and repositories.mark(repository, store.objects):
             damage.remedy, damage.repaired = "It was written again", True
         damages.append(damage)
     return damages
