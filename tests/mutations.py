@@ -377,8 +377,8 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C5",
         "what a creator that died had claimed can be claimed",
         "lake/repositories.py",
-        "_CLAIM_LIFETIME: Final = 30.0",
-        "_CLAIM_LIFETIME: Final = 1e12",
+        "if dead is not None:",
+        "if False:",
         f"{FAULTS}[create repository]",
     ),
     Mutation(

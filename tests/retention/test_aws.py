@@ -22,7 +22,7 @@ from graveler.retention.space import HolderKind
 from graveler.storage.s3_objects import S3Settings
 from tests.lake.fleet import AwsPlace
 from tests.lake.support import TINY, Died, Schedule
-from tests.retention.support import AGE, OffClock, contents, write
+from tests.retention.support import AGE, SkippingClock, contents, write
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.instruments import Boundaries, Fault, FaultyObjects, FaultyTables
 from tests.support.servers import REGION, dynamodb_local, s3proxy
@@ -49,7 +49,7 @@ def lake() -> Iterator[Lake]:
 def later(lake: Lake, name: str, seconds: float, schedule: Schedule | None = None) -> OpenRepository:
     """The repository as another client sees it, some time later."""
     if schedule is None:
-        return Lake(lake.tables, lake.store_of, clock=OffClock(seconds)).repository(name)
+        return Lake(lake.tables, lake.store_of, clock=SkippingClock(seconds)).repository(name)
     asked, boundaries = schedule, Boundaries()
     switched: list[bool] = []
     faulty = Lake(
@@ -59,7 +59,7 @@ def later(lake: Lake, name: str, seconds: float, schedule: Schedule | None = Non
             lambda method, at: asked(f"objects.{method}", at) if switched else None,
             boundaries,
         ),
-        clock=OffClock(seconds),
+        clock=SkippingClock(seconds),
     )
     opened = faulty.repository(name)
     switched.append(True)
