@@ -50,7 +50,10 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
         "test_what_deletes_or_replaces_has_a_dry_run": HELP,
         "test_wrong_use_is_one_sentence_that_names_the_help": HELP,
     },
-    test_exports: {"test_an_export_is_refused": OF_FOLDERS},
+    test_exports: {
+        "test_an_export_is_refused": OF_FOLDERS,
+        "test_after_ctrl_c_the_same_export_finishes": "a server refuses a file that is longer than the lake noted",
+    },
     test_garbage: {
         "test_what_a_deleted_repository_left_is_purged_a_day_later": "it changes the clock of this process",
     },
