@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import asdict
 
 from graveler.cli import completion
 from graveler.cli.options import AsJson, LakeOption
@@ -147,6 +146,8 @@ def _show(screen: Screen, operation: "Operation", done: "Progress", *, as_json: 
 
 
 def _json(operation: "Operation") -> Json:
+    from msgspec.structs import asdict  # not for the help
+
     changes: Json = {} if operation.changes is None else {"changes": asdict(operation.changes)}
     return {
         **changes,
