@@ -167,7 +167,7 @@ def test_work_goes_on_after_a_restore() -> None:
     assert texts(repository)["d/one"] == "d"
     entry = world.main.stat("main", "s/three")
     world.objects().put(address.removeprefix(f"{NAMESPACE}/"), b"late")
-    repository.link("main", msgspec.structs.replace(entry, path="late", address=address))
+    repository.link("main", msgspec.structs.replace(entry, path="late", address=address, size=4, checksum="not an MD5"))
     assert repository.read("main", "late") == b"late"
 
 

@@ -22,7 +22,7 @@ from graveler.model import CommitID, MergeStrategy, ObjectEntry
 from tests.lake import oracles
 from tests.lake.support import TINY, Before, World, commit, messages, put, texts
 
-MERGES = int(os.environ.get("GRAVELER_MERGES", "300"))
+MERGES = int(os.environ.get("GRAVELER_MERGES", "450"))
 
 State = dict[str, int]
 STRATEGIES = list(MergeStrategy)

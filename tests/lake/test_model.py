@@ -413,13 +413,13 @@ class RepositoryMachine(RuleBasedStateMachine):
         self.clock.time += 1
         if self.model.dirty(branch):
             with pytest.raises(DirtyBranchError):
-                self.repository.import_folder(branch, folder, destination)
+                self.repository.import_folder(branch, folder, destination, allow_empty=True)
             return
         state = {p: v for p, v in self.model.committed(branch).items() if not p.startswith(destination)}
         for name, text in FOLDERS[number].items():
             digest = md5(text.encode(), usedforsecurity=False).hexdigest()
             state[destination + name] = (len(text), digest, f"file://{folder / name}")
-        commit = self.repository.import_folder(branch, folder, destination)
+        commit = self.repository.import_folder(branch, folder, destination, allow_empty=True)
         self.model.add(commit, branch, state, (self.model.heads[branch],))
 
     @rule()

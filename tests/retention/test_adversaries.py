@@ -170,7 +170,7 @@ def test_what_is_pointed_at_while_commits_are_marked_is_not_marked_in_the_end(po
 def test_an_upload_that_is_linked_late_is_refused_before_it_can_be_lost(world: World) -> None:
     repository, inside = world.main, f"{world.main.repository.namespace}/"
     address = repository.new_address("main", "late")
-    entry = ObjectEntry("late", address, 4, "00" * 16, 1)
+    entry = ObjectEntry("late", address, 4, "not an MD5", 1)
     world.clock.time += GRACE / 2 - 1
     world.objects().put(address.removeprefix(inside), b"late")
     repository.link("main", entry)

@@ -96,11 +96,11 @@ def test_of_a_data_folder_each_file_goes_by_itself(world: World) -> None:
         world.objects().put(f"{inside}/{name}", name.encode())
     linked = {f"events/{name}": name for name in names[::2]}
     repository.link_many(
-        "main", [ObjectEntry(path, f"{folder}/{name}", len(name), "00" * 16, 1) for path, name in linked.items()]
+        "main", [ObjectEntry(path, f"{folder}/{name}", len(name), "not an MD5", 1) for path, name in linked.items()]
     )
     repository.commit("main", "half of them")
     write(repository, "main", one="beside")
-    repository.link("main", ObjectEntry("events/late", f"{folder}/late", 4, "00" * 16, 1))
+    repository.link("main", ObjectEntry("events/late", f"{folder}/late", 4, "not an MD5", 1))
     world.objects().put(f"{inside}/late", b"late")
     assert len(keys(world, "data/")) == 62
     world.clock.time += AGE
