@@ -28,6 +28,8 @@ collect_ignore = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/spark" in str(item.path):
+            if "aws" in getattr(item, "fixturenames", ()) and item.path.name != "test_import_aws.py":
+                item.add_marker(pytest.mark.ci)  # one import shows in `make test` that Spark reaches S3 and DynamoDB
             # Spark's own clients of the JVM leave their sockets to the collector of garbage.
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
@@ -40,7 +42,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     """Spark on two cores of this machine."""
     jars = ",".join(map(str, s3a_jars())) if SPARK_4 else ""
-    session = local_session("graveler tests", spark__sql__shuffle__partitions="4", spark__jars=jars)
+    session = local_session(
+        "graveler tests",
+        spark__sql__shuffle__partitions="4",
+        spark__jars=jars,
+        # Nothing runs here for long enough that Java's second compiler is worth its time: half of the processor's.
+        spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    )
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
