@@ -12,6 +12,7 @@ from graveler.storage.memory_tables import MemoryTables
 from tests.api.support import Client, EventClient, World, basic
 
 REPO = "/repositories/repo"
+WORK = "work"
 OBJECTS = f"{REPO}/branches/{{}}/objects"
 
 
@@ -44,7 +45,7 @@ def test_a_write_under_the_old_name_does_not_reach_the_renamed_branch(
     two: tuple[Client, Client], method: str, again: bool
 ) -> None:
     one, other = two
-    assert other("POST", f"{REPO}/branches/work/rename", (), {"name": "renamed"}).status == 200
+    assert other("POST", f"{REPO}/branches/{WORK}/rename", (), {"name": "renamed"}).status == 200
     if again:
         assert other("POST", f"{REPO}/branches", (), {"name": "work", "source": "main"}).status == 201
     answer = one(method, OBJECTS.format("work"), {"path": "a"}, b"late" if method == "POST" else None)

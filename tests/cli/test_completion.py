@@ -85,9 +85,10 @@ def test_without_a_lake_nothing_is_offered(working_folder: Path) -> None:
 
 
 def test_installing_it_works(working_folder: Path) -> None:
+    # Which shell it is, the command sees from the process that started it; so bash stays there, and is not replaced by it.
     asked = subprocess.run(
-        [GRAVELER, "--install-completion", "bash"],
-        env={**os.environ, "HOME": str(working_folder), "SHELL": "/bin/bash"},
+        ["bash", "-c", f"{shlex.quote(str(GRAVELER))} --install-completion; exit $?"],
+        env={**os.environ, "HOME": str(working_folder)},
         capture_output=True,
         text=True,
         check=False,

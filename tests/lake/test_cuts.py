@@ -222,7 +222,7 @@ class Branches:
                 listed = sorted(repository._trees.load(old.metarange).records())[: seed % 60]
                 moved = [(b"import/" + key, value) for key, value in listed]
                 made = repository.import_sources(
-                    branch, [ImportSource(b"import/", True, partial(iter, moved))], "import"
+                    branch, [ImportSource(b"import/", True, partial(iter, moved))], "import", allow_empty=True
                 )
             case "pick":
                 made = repository.cherry_pick(branch, old.id, parent_number=parent)
