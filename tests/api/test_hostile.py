@@ -109,6 +109,8 @@ def with_repository(world: World) -> None:
     opened.upload("main", "a/b", b"2")
 
 
+# The thread of an operation that an earlier request began may wait, for a random time, while the next request is drawn.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
 def test_no_request_makes_a_server_error(route: Route) -> None:
     world = make_world()
