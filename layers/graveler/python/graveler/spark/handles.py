@@ -1,6 +1,6 @@
 """What functions of this package take for a repository, and where they find its lake."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -15,7 +15,15 @@ from graveler.lake.repository import OpenRepository
 from graveler.places import ServedLake
 from graveler.sdk.lake import Lake as LakeHandle
 from graveler.sdk.repository import Repository as RepositoryHandle
-from graveler.spark.places import ENDPOINT, PLACE_OPTIONS, place_of, s3_settings, served_place_of
+from graveler.spark.places import (
+    ENDPOINT,
+    PLACE_OPTIONS,
+    S3_OPTIONS,
+    is_served,
+    place_of,
+    s3_settings,
+    served_place_of,
+)
 
 if TYPE_CHECKING:
     from graveler.spark.served import ServedRepository
@@ -101,6 +109,24 @@ def opened(spark: SparkSession | None, repository: RepositoryLike, lake: LakeLik
     else:
         with open_at(_place(spark, lake)) as found:
             yield found.repository(repository)
+
+
+def left_open(repository: "Reachable", lake: LakeLike | ServedLake = None) -> tuple[str, ...]:
+    """The options of a session that count for :func:`reached`: those that the arguments leave open. No request."""
+    if not isinstance(repository, OpenRepository | RepositoryHandle | str):
+        return ()
+    handle = _handle(repository, lake)
+    if handle is not None:
+        return () if isinstance(handle.verbs, OpenRepository) else S3_OPTIONS
+    if isinstance(lake, ServedLake) or (isinstance(lake, str) and is_served(lake)):
+        return S3_OPTIONS
+    return (*PLACE_OPTIONS, ENDPOINT) if lake is None and isinstance(repository, str) else ()
+
+
+def said_by(spark: SparkSession | None, names: Sequence[str]) -> dict[str, str | None]:
+    """What the session says for these of its options (:func:`left_open`). No session says nothing."""
+    found = _options(spark)
+    return {name: found.get(name) for name in names}
 
 
 def _handle(repository: RepositoryLike, lake: LakeLike | ServedLake) -> RepositoryHandle | None:

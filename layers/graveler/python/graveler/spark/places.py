@@ -29,6 +29,9 @@ _WRITES_AT_ONCE: Final = 4
 PLACE_OPTIONS: Final = ("lake", "tables", "objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url")
 """What :func:`place_of` reads."""
 
+S3_OPTIONS: Final = ("region", "s3_endpoint_url")
+"""What :func:`s3_settings` reads."""
+
 ENDPOINT: Final = "endpoint"
 """What :func:`served_place_of` reads besides."""
 
@@ -65,12 +68,17 @@ def s3_settings(options: Mapping[str, object]) -> "S3Settings":
     return S3Settings(given.get("region"), endpoint or None)
 
 
+def is_served(lake: str) -> bool:
+    """Whether a lake's name is the URL of a server. No request."""
+    return lake.startswith(("http://", "https://"))
+
+
 def served_place_of(options: Mapping[str, object]) -> LakePlace | ServedLake:
     """As :func:`place_of`, for jobs that a server will do for: also the one that ``endpoint`` names, or the environment.
     :class:`graveler.errors.ForbiddenError` for a server without an access key."""
     endpoint = str(options.get(ENDPOINT) or "")
     named = str(options.get("lake") or "")
-    if endpoint or named.startswith(("http://", "https://")):
+    if endpoint or is_served(named):
         found = find_lake(Named(endpoint=endpoint or named))
     elif any(options.get(name) for name in PLACE_OPTIONS[:3]):
         return place_of(options)

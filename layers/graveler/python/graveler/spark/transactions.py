@@ -7,7 +7,7 @@ transaction that failed has written is garbage that nobody names.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from graveler.errors import (
     AlreadyExistsError,
     DirtyBranchError,
     InvalidError,
+    NoChangesError,
     RefNotFoundError,
     UnavailableError,
 )
@@ -26,8 +27,9 @@ from graveler.lake.hidden_branch import hidden_branch
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
 from graveler.places import ServedLake, user_name
+from graveler.spark.beginnings import Beginning
 from graveler.spark.datasets import FORMAT, read_at
-from graveler.spark.handles import LakeLike, Reachable, Reached, reached
+from graveler.spark.handles import LakeLike, Reachable, Reached
 from graveler.spark.inside import Value, WrittenFile, write_files
 from graveler.spark.urls import hadoop_url, stored_below
 
@@ -52,23 +54,27 @@ class Written(Struct, frozen=True):
     link_seconds: float
 
 
+class Begun(Struct, frozen=True):
+    """Where a transaction works: a repository, and its hidden branch there."""
+
+    repository: Reached
+    hidden: str
+
+
 class Transaction:
     """One transaction, for its ``with`` block. ``message``, ``metadata`` and ``tag`` may be set until the block ends; ``merged``
     is the merge's commit when it has ended well."""
 
     def __init__(
         self,
-        repository: Reached,
+        beginning: Beginning[Begun],
         branch: str,
-        hidden: str,
         message: str,
         metadata: Mapping[str, str],
         tag: str | None,
     ) -> None:
-        self._repository = repository
+        self._beginning = beginning
         self.branch = branch
-        self.hidden = hidden
-        """The branch that has what was written so far, and that no listing shows."""
         self.message = message
         self.metadata = metadata
         self.tag = tag
@@ -76,6 +82,12 @@ class Transaction:
         self.written: list[Written] = []
         self.replaced: list[str] = []
         """Prefixes of which all was replaced: the transaction fails if somebody else changes anything there meanwhile."""
+
+    @property
+    def hidden(self) -> str:
+        """The branch that has what was written so far, and that no listing shows. :class:`InvalidError` where no session has
+        decided yet in which lake it is."""
+        return self._beginning.known().hidden
 
     def write(
         self,
@@ -105,16 +117,17 @@ class Transaction:
             raise InvalidError(f"mode {mode!r} is none of {', '.join(MODES)}")
         if mode == "dynamic" and not columns:
             raise InvalidError("mode 'dynamic' replaces partitions, and there are none without partition_by")
-        inside = f"{self._repository.repository.namespace}/"
-        key = self._repository.new_address(self.hidden, f"{folder}/").removeprefix(inside)
-        place = hadoop_url(self._repository.namespace, key)
+        begun = self._beginning.by(frame.sparkSession)
+        inside = f"{begun.repository.repository.namespace}/"
+        key = begun.repository.new_address(begun.hidden, f"{folder}/").removeprefix(inside)
+        place = hadoop_url(begun.repository.namespace, key)
         began = time.monotonic()
         files = write_files(frame, place, format, columns, options)
         done = time.monotonic()
-        entries = self._entries(key, folder, files)
-        removed = self._replace(folder, mode, files)
+        entries = _entries(begun.repository, key, folder, files)
+        removed = self._replace(begun, folder, mode, files)
         for some in _by_many(entries):
-            self._repository.link_many(self.hidden, some)
+            begun.repository.link_many(begun.hidden, some)
         size = sum(file.size for file in files)
         report = Written(folder, len(files), size, removed, done - began, time.monotonic() - done)
         self.written.append(report)
@@ -131,9 +144,10 @@ class Transaction:
     ) -> DataFrame:
         """The dataset at ``path`` as the transaction sees it: what it wrote so far, over the branch as it was when it began.
         Otherwise as :func:`graveler.spark.read`."""
-        called = f"lakefs://{self._repository.repository.name}/{self.hidden}/{path}"
+        begun = self._beginning.by(spark)
+        called = f"lakefs://{begun.repository.repository.name}/{begun.hidden}/{path}"
         return read_at(
-            spark, self._repository, self.hidden, path, called, format=format, schema=schema, options=options
+            spark, begun.repository, begun.hidden, path, called, format=format, schema=schema, options=options
         )
 
     def delete(self, path: str) -> int:
@@ -141,38 +155,22 @@ class Transaction:
         folder = path.strip("/")
         if not folder:
             raise InvalidError("name the folder of a dataset; a transaction does not remove a whole branch")
-        return self._remove(f"{folder}/")
+        return self._remove(self._beginning.known(), f"{folder}/")
 
-    def _entries(self, key: str, folder: str, files: Sequence[WrittenFile]) -> list[ObjectEntry]:
-        """What Spark wrote, as the store has it. :class:`UnavailableError` if the store has something else."""
-        stored = {one.key: one for one in stored_below(self._repository.namespace, key, [file.name for file in files])}
-        entries = []
-        for file in files:
-            found = stored.get(f"{key}/{file.name}")
-            if found is None or found.size != file.size:
-                has = "it has none" if found is None else f"it has {found.size}"
-                raise UnavailableError(
-                    f"Spark wrote {file.size} bytes to {key}/{file.name}, and the object store says that {has}; "
-                    "nothing was linked"
-                )
-            address = f"{self._repository.repository.namespace}/{found.key}"
-            entries.append(ObjectEntry(f"{folder}/{file.name}", address, found.size, found.etag, int(found.modified)))
-        return entries
-
-    def _replace(self, folder: str, mode: Mode, files: Iterable[WrittenFile]) -> int:
+    def _replace(self, begun: Begun, folder: str, mode: Mode, files: Iterable[WrittenFile]) -> int:
         """Remove what the mode says; number of objects."""
         if mode == "append":
             return 0
         if mode == "overwrite":
-            return self._remove(f"{folder}/")
+            return self._remove(begun, f"{folder}/")
         partitions = sorted({file.name.rpartition("/")[0] for file in files})
-        return sum(self._remove(f"{folder}/{partition}/") for partition in partitions if partition)
+        return sum(self._remove(begun, f"{folder}/{partition}/") for partition in partitions if partition)
 
-    def _remove(self, prefix: str) -> int:
+    def _remove(self, begun: Begun, prefix: str) -> int:
         self.replaced.append(prefix)
-        paths = [entry.path for entry in self._repository.objects(self.hidden, prefix)]
+        paths = [entry.path for entry in begun.repository.objects(begun.hidden, prefix)]
         for some in _by_many(paths):
-            self._repository.delete(self.hidden, some)
+            begun.repository.delete(begun.hidden, some)
         return len(paths)
 
 
@@ -187,6 +185,7 @@ def transaction(
     committer: str | None = None,
     keep_on_error: bool = False,
     lake: LakeLike | ServedLake = None,
+    spark: SparkSession | None = None,
 ) -> Iterator[Transaction]:
     """Write datasets on ``branch``: what the ``with`` block wrote is committed and merged when it ends; before, nothing is seen.
 
@@ -194,6 +193,10 @@ def transaction(
     to the branch meanwhile: the merge brings both together. Who has replaced a dataset or partitions that somebody else
     changed meanwhile fails with :class:`graveler.errors.TouchedError` and begins again; that can't happen to who appends.
     ``tag`` names the merge. ``committer`` is by default who runs this.
+
+    The lake is the one that ``lake`` names, or the options of ``spark``; without both, those of the session that is active in
+    this thread, and where none is, as in a thread of one's own, of the first frame's. Then the transaction begins with that
+    frame. A frame whose session names another lake is refused (:class:`InvalidError`).
 
     ``lake`` may be the URL of a server of the HTTP API (or ``spark.graveler.endpoint``, GRAVELER_ENDPOINT): it judges whether the
     access key may change the branch, and ``tx-*``, the names of hidden branches; it links, commits and merges. ``committer`` is
@@ -208,28 +211,55 @@ def transaction(
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
-    with reached(SparkSession.getActiveSession(), repository, lake) as found:
+
+    def begin(block: ExitStack, found: Reached) -> Begun:
         if not isinstance(found, OpenRepository):
             found.expect_permitted(branch)
         if found.uncommitted(branch, amount=1).results:
             raise DirtyBranchError(branch, "a transaction on it")  # its merge would be refused, after all the work
-        with hidden_branch(found, branch, by, keep_on_error=keep_on_error) as hidden:
-            work = Transaction(found, branch, hidden, message, dict(metadata or {}), tag)
+        return Begun(found, block.enter_context(hidden_branch(found, branch, by, keep_on_error=keep_on_error)))
+
+    with ExitStack() as outer:
+        with ExitStack() as block:
+            beginning = Beginning(outer, repository, lake, lambda found: begin(block, found))
+            beginning.early(spark or SparkSession.getActiveSession())
+            work = Transaction(beginning, branch, message, dict(metadata or {}), tag)
             yield work
-            work.merged = _land(found, work, by)
+            begun = beginning.begun
+            if begun is None:
+                raise NoChangesError(f"nothing to commit: no frame was written in the transaction on {branch!r}")
+            work.merged = _land(begun, work, by)
         if work.tag is not None:
-            found.create_tag(work.tag, work.merged.id, by=by)
+            begun.repository.create_tag(work.tag, work.merged.id, by=by)
 
 
-def _land(repository: Reached, work: Transaction, by: str) -> Commit:
+def _entries(repository: Reached, key: str, folder: str, files: Sequence[WrittenFile]) -> list[ObjectEntry]:
+    """What Spark wrote, as the store has it. :class:`UnavailableError` if the store has something else."""
+    stored = {one.key: one for one in stored_below(repository.namespace, key, [file.name for file in files])}
+    entries = []
+    for file in files:
+        found = stored.get(f"{key}/{file.name}")
+        if found is None or found.size != file.size:
+            has = "it has none" if found is None else f"it has {found.size}"
+            raise UnavailableError(
+                f"Spark wrote {file.size} bytes to {key}/{file.name}, and the object store says that {has}; "
+                "nothing was linked"
+            )
+        address = f"{repository.repository.namespace}/{found.key}"
+        entries.append(ObjectEntry(f"{folder}/{file.name}", address, found.size, found.etag, int(found.modified)))
+    return entries
+
+
+def _land(begun: Begun, work: Transaction, by: str) -> Commit:
+    repository = begun.repository
     said = work.message or _said(work.written)
     if work.tag is not None:
         with suppress(RefNotFoundError):  # as it should be; behind the merge there is no way back
             repository.tag(work.tag)
             raise AlreadyExistsError("tag", work.tag)
-    repository.commit(work.hidden, said, committer=by, metadata=work.metadata)
+    repository.commit(begun.hidden, said, committer=by, metadata=work.metadata)
     return repository.merge(
-        work.hidden,
+        begun.hidden,
         work.branch,
         message=said,
         committer=by,
