@@ -29,7 +29,6 @@ pytestmark = pytest.mark.ci
 KILLER = """
 import os, signal
 from graveler.storage.aws_requests import observe
-from tests.support.patience import PATIENCE
 seen = 0
 def kill(what, repeated):
     global seen
