@@ -72,7 +72,8 @@ def read_at(
         files = [FoundFile(locate(single.address), single.size, single.mtime, base)]
     if not files and schema is None:
         raise NotFoundError(f"{called!r} has no files of data; name a folder that has some, or give a schema")
-    return read_files(spark, files, format, base=base, schema=schema, options=options)
+    version = f"{repository.repository.name}/{ref[:16]}"  # plans show some 100 characters
+    return read_files(spark, files, format, version=version, base=base, schema=schema, options=options)
 
 
 def data_files(entries: Iterable[ObjectEntry], base: str) -> Iterator[ObjectEntry]:

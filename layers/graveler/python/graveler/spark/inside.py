@@ -11,12 +11,13 @@ The classes are those of Spark 4.0, which EMR has, and 3.5; where they are not t
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +32,10 @@ _STREAMS: Final = "org.apache.spark.sql.execution.streaming"
 _BLOCK: Final = 128 << 20
 """Bytes; what Spark is told of where a file may be cut. Its own settings cut it further."""
 _CACHE_BYTES: Final = 1 << 40
+_ROOT: Final = "https://lakefs.invalid"
+"""What the roots of file indexes begin with. Spark asks the root of an index for nothing but its name. It lists it only when
+somebody refreshes the index (``REFRESH TABLE`` of a view, ``refreshByPath("/")``): Hadoop's file system of this scheme cannot
+list, so that fails, without a connection, and the index keeps its files. A folder would be found empty, or full of others."""
 _PLAIN_FILES: Final = "org.apache.hadoop.fs.RawLocalFileSystem"
 """Hadoop's local files without a file of checksums beside each."""
 
@@ -110,12 +115,16 @@ def read_files(
     files: Sequence[FoundFile],
     file_format: str,
     *,
+    version: str,
     base: str = "",
     schema: StructType | str | None = None,
     options: Mapping[str, Value] | None = None,
 ) -> DataFrame:
     """A frame of these files and no others, none of which is looked for. Partition columns are those of the files' folders behind
     ``base``, with values and types as Spark infers them, and filters on them leave files out.
+
+    Spark takes two such frames for equal, and shares caches and exchanges between them, if they have the same files, folders,
+    ``base`` and ``version``. Plans show the latter two; ``version`` names the repository and the commit.
 
     :class:`InvalidError` if there is no schema, given or inferred, or for folders that do not have the same partition columns.
     """
@@ -128,19 +137,21 @@ def read_files(
         folders = sorted({file.folder for file in files})
         columns, values = _partitions(engine, base, folders, given)
         names = {name.lower() for name in columns.fieldNames()}
-        layers = _layers(files, by_folder=bool(names))
+        layers = _layers(files, by_folder=bool(names)) or [[]]
         statuses = [engine.statuses(layer) for layer in layers]
         if wanted is None:
-            inferred = reader.inferSchema(engine.session, engine.map(said), statuses[0] if statuses else engine.seq([]))
+            inferred = reader.inferSchema(engine.session, engine.map(said), statuses[0])
             if inferred.isEmpty():
                 raise InvalidError(f"no schema can be inferred of the files of {base!r}; give one by schema=")
             data = inferred.get()
         else:
             data = engine.schema(StructType([field for field in wanted.fields if field.name.lower() not in names]))
         frames = [
-            engine.relation(layer, found, reader, columns, data.asNullable(), values, said)
+            engine.relation(
+                _root(engine, version, base, layer), layer, found, reader, columns, data.asNullable(), values, said
+            )
             for layer, found in zip(layers, statuses, strict=True)
-        ] or [engine.relation([], engine.seq([]), reader, columns, data.asNullable(), values, said)]
+        ]
     together = frames[0]
     for frame in frames[1:]:
         together = together.unionByName(frame)
@@ -170,6 +181,18 @@ def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any
             f"some files of {base!r} lie in partitions and others do not (in {outside!r}); read them apart"
         )
     return columns, {folder: found.apply(at).values() for at, folder in enumerate(folders)}
+
+
+def _root(engine: "_Engine", version: str, base: str, layer: Sequence[FoundFile]) -> str:
+    """The name of a file index, by which alone Spark tells one from another: all that its rows depend on. Schema, format and
+    options are compared besides."""
+    conf = engine.session.sessionState().conf()
+    how = [conf.sessionLocalTimeZone(), conf.validatePartitionColumns()]  # values of partition columns depend on these
+    digest = sha256(msgpack.encode((how, base, layer))).hexdigest()[:32]
+    shown = quote(f"{version}/{base}").replace(
+        "_spark_metadata", "%5Fspark_metadata"
+    )  # below which Spark reads nothing
+    return f"{_ROOT}/{shown}/{digest}"
 
 
 def _layers(files: Sequence[FoundFile], *, by_folder: bool) -> list[list[FoundFile]]:
@@ -260,6 +283,7 @@ class _Engine:
 
     def relation(
         self,
+        name: str,
         files: Sequence[FoundFile],
         statuses: Any,
         reader: Any,
@@ -268,8 +292,8 @@ class _Engine:
         values: Mapping[str, Any],
         options: Mapping[str, str],
     ) -> DataFrame:
-        """A frame of files, each physical folder of which has one row of partition values."""
-        root = self.path("file:///")
+        """A frame of files, each physical folder of which has one row of partition values. Spark knows it by its ``name``."""
+        root = self.path(name)
         kind = self.find("java.lang.Class").forName("org.apache.hadoop.fs.FileStatus")
         cache = self.new(f"{_FILES}.SharedInMemoryCache", _CACHE_BYTES, -1).createForNewClient()
         cache.putLeafFiles(root, statuses.toArray(self.module("scala.reflect.ClassTag").apply(kind)))
