@@ -339,6 +339,7 @@ def test_the_names_for_renaming_lie_before_and_behind_in_a_listing() -> None:
     assert before < at < behind
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 def test_what_was_acknowledged_is_there_whatever_happens_at_any_request_of_the_dump(meanwhile: str) -> None:
     act, touched = MEANWHILE[meanwhile]

@@ -49,6 +49,7 @@ def made(folder: Path, name: str) -> Path:
     return folder / name
 
 
+@pytest.mark.search
 @by_verb
 def test_after_a_fault_at_any_request_a_verb_has_happened_or_not(
     case: Case, tmp_path: Path, record_property: Callable[[str, object], None]

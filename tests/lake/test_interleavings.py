@@ -45,17 +45,20 @@ def first_seed(request: pytest.FixtureRequest) -> int:
     return (int(given) if given is not None else 20260101) * 1_000_003
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_schedule_loses_or_revives_a_write(chunk: int, first_seed: int) -> None:
     for number in range(chunk, SCHEDULES, CHUNKS):
         explore(first_seed + number)
 
 
+@pytest.mark.search
 def test_no_schedule_of_commits_and_merges_in_parts_loses_or_revives_a_write(first_seed: int) -> None:
     for number in range(SCHEDULES // CHUNKS):
         explore(first_seed + number, IN_PARTS)
 
 
+@pytest.mark.search
 def test_no_schedule_in_which_sealed_changes_are_staged_again_loses_or_revives_a_write(
     first_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +268,7 @@ class AnyCommit(str):
     __hash__ = str.__hash__
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.__name__ for m in MUTATIONS])
 def test_the_search_finds_a_bad_history(mutation: Callable[[pytest.MonkeyPatch], None]) -> None:
     of_renames = "renaming" in mutation.__name__ or mutation is refusing_without_taking_back

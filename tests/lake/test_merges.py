@@ -58,6 +58,7 @@ def changed(random: Random, state: State, keys: list[str], share: float) -> Stat
     return result
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("chunk", range(6))
 def test_random_merges_agree_with_the_oracle(chunk: int) -> None:
     random = Random(chunk)
