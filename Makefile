@@ -126,6 +126,7 @@ SOAKED := $(addprefix tests/,aws history ingest lake retention tree api/test_hos
 soak: soak-spark soak-tests soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
 
 soak-spark soak-tests: export GRAVELER_SCHEDULES ?= 20000
+soak-spark: export GRAVELER_STREAM_KILLS ?= 50
 soak-spark soak-tests: export GRAVELER_SOAK_SECONDS ?= 60
 soak-spark soak-tests: export GRAVELER_MERGE_CASES ?= 200000
 soak-spark soak-tests: export GRAVELER_MERGES ?= 20000

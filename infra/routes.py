@@ -30,7 +30,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "restoreStatus getGarbageCollection "
             "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
             "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
-            "getSetupState setupCommPrefs getReflog listAccessKeys getAccessKey listDumps listDumpsInNamespace "
+            "getSetupState setupCommPrefs getReflog getWrittenVersion listAccessKeys getAccessKey listDumps listDumpsInNamespace "
             "listGarbageCollectionReports getGarbageCollectionReport listGarbageCollectionFiles listHolds "
             "listDeletedRepositories getCheck getSpaceMeasurement previewGCRules"
         ),

@@ -283,3 +283,29 @@ def test_sums_blame_annotations_and_a_check(apart: Client) -> None:
     ]
     checked = apart("GET", f"{REPO}/fsck").json()
     assert (checked["clean"], checked["findings"], checked["counts"]["branches"]) == (True, 0, 2)
+
+
+def test_a_numbered_write_is_merged_once(call: Client) -> None:
+    written = f"{BRANCHES}/main/written"
+
+    def merge(name: str, **application: object) -> str:
+        branch(call, name)
+        commit(call, name, {f"t/{name}": b"1"})
+        answer = call("POST", f"{REPO}/refs/{name}/merge/main", (), {"application": application})
+        assert answer.status == 200
+        return str(answer.json()["reference"])
+
+    asked = {"application": "a/stream", "version": "3"}
+    assert call("GET", written, asked).json() == {"commit_id": None}
+    made = merge("one", id="a/stream", version=3)
+    assert merge("again", id="a/stream", version=3) == made
+    assert merge("older", id="a/stream", version=2) == made
+    assert call("GET", written, asked).json() == {"commit_id": made}
+    assert call("GET", written, {**asked, "version": "4"}).json() == {"commit_id": None}
+    assert merge("another", id="another", version=0) != made
+    assert set(paths(call, "main")) == {"t/one", "t/another"}
+    assert call("GET", written).status == 400
+    assert call("GET", written, {**asked, "version": "-1"}).status == 400
+    assert call("GET", f"{BRANCHES}/nothing/written", asked).status == 404
+    for wrong in ({"id": "", "version": 1}, {"id": "a", "version": -1}, {"id": "a"}, "a"):
+        assert call("POST", f"{REPO}/refs/another/merge/main", (), {"application": wrong}).status == 400

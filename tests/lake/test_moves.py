@@ -385,7 +385,7 @@ def test_cost() -> None:
         calls = counted.tables.calls
         return calls["get"] + calls["get_many"], calls["query"], calls["transact"]
 
-    assert asked(lambda r: r.rename_branch("b", "c")) == (1, 2, 2)
+    assert asked(lambda r: r.rename_branch("b", "c")) == (1, 3, 2)
     found = asked(lambda r: r.hard_reset("main", ids[0]))
     assert found[1:] == (1, 1), found
     assert asked(lambda r: r.undo("main"))[1:] == (2, 1)

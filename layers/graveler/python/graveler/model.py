@@ -172,6 +172,14 @@ class MergeStrategies(Struct, frozen=True):
     by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
 
 
+class Application(Struct, frozen=True):
+    """One of the numbered writes of an application, such as a batch of a stream: ``id`` names the application, and ``version``
+    grows from write to write."""
+
+    id: str
+    version: int
+
+
 class Totals(Struct, frozen=True):
     """How many objects were added, removed and changed, and their bytes (of changed ones: before and after)."""
 

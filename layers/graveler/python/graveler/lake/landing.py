@@ -11,19 +11,22 @@ import msgspec
 from msgspec.structs import replace
 
 from graveler.history.commits import new_commit
+from graveler.lake.applications import Applications, check_application
 from graveler.lake.clean_heads import CleanHeads
 from graveler.lake.clock import Clock
 from graveler.lake.deadline import Deadline, Deadlines
 from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
 from graveler.lake.turns import Turns
-from graveler.model import Commit, CommitID, MetarangeName
+from graveler.model import Application, Commit, CommitID, MetarangeName
+from graveler.storage.tables import Put
 from graveler.tree.tree import Tree, Trees
 
 
 class Landing(msgspec.Struct, frozen=True):
     """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it").
-    ``created`` (Unix seconds) overrides the time; ``intent`` is what the repository's settings allow or refuse."""
+    ``created`` (Unix seconds) overrides the time; ``intent`` is what the repository's settings allow or refuse; ``application``
+    is whose numbered write this is."""
 
     branch: str
     verb: str
@@ -34,6 +37,7 @@ class Landing(msgspec.Struct, frozen=True):
     request_id: str = ""
     created: int | None = None
     intent: Intent = Intent(direct=False)
+    application: Application | None = None
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -57,6 +61,7 @@ class Lander:
         self,
         heads: CleanHeads,
         publisher: Publisher,
+        applications: Applications,
         trees: Trees,
         turns: Turns,
         clock: Clock,
@@ -64,6 +69,7 @@ class Lander:
     ) -> None:
         self._heads = heads
         self._publisher = publisher
+        self._applications = applications
         self._trees = trees
         self._turns = turns
         self._clock = clock
@@ -83,7 +89,8 @@ class Lander:
         """The commit of a tree that is built on the branch's head.
 
         ``prepare`` is called once, before the branch is looked at; what it returns builds on a head, and is called again when
-        the head moved. With a request id, a repeated request returns the first one's commit (promise C4).
+        the head moved. With a request id, a repeated request returns the first one's commit, and so does a repeated version of an
+        application, after whatever time (promise C4).
         ``deadline`` is that of work that began before. :class:`DirtyBranchError`, :class:`ForbiddenError`, :class:`BusyError`,
         and what those two raise: then nothing was changed.
         """
@@ -92,10 +99,15 @@ class Lander:
         self._refuse_early(landing, operation)
 
         def make() -> Commit:
+            numbered = self._numbered(landing)
+            if numbered.done is not None:
+                return numbered.done
             build = prepare()
             with self._turns.at(landing.branch) as turn:
                 while True:
                     state, head, before = self._heads.wait_for(turn, landing.branch, landing.why, landing.intent)
+                    if (done := numbered.in_history_of(head)) is not None:
+                        return done
                     draft = build(head, before)
                     commit = self._commit(landing, head, draft, self._trees.save(draft.tree), operation)
                     try:
@@ -106,12 +118,13 @@ class Lander:
                             until,
                             sources=draft.alive,
                             request_id=landing.request_id,
-                            besides=turn.leaving(),
+                            besides=[*turn.leaving(), *numbered.writes(commit)],
                         )
                         turn.left()
                         return commit
                     except HeadMovedError:
                         turn.wait()
+                        numbered.read()
 
         return self._publisher.once(landing.request_id, make)
 
@@ -124,6 +137,9 @@ class Lander:
         draft = build(head, before)
         return replace(self._commit(landing, head, draft, draft.tree.name(), ""), id=CommitID(""))
 
+    def _numbered(self, landing: Landing) -> "_Numbered":
+        return _Numbered(self._applications, landing.branch, landing.application)
+
     def _commit(self, landing: Landing, head: Commit, draft: Draft, name: MetarangeName, operation: str) -> Commit:
         when = int(self._clock.now()) if landing.created is None else landing.created
         said = landing.committer, landing.message, when, landing.metadata
@@ -134,3 +150,35 @@ class Lander:
         """What cannot be said in a commit is refused before the work."""
         said = landing.committer, landing.message, landing.created or 0, landing.metadata
         new_commit([], MetarangeName(""), *said, operation)
+        if landing.application is not None:
+            check_application(landing.application)
+
+
+class _Numbered:
+    """What is known of the application whose numbered write lands; nothing, and no request, where there is none."""
+
+    def __init__(self, applications: Applications, branch: str, application: Application | None) -> None:
+        self._applications = applications
+        self._branch = branch
+        self._application = application
+        self.done = self.read()
+        """The commit of an earlier try, found before the work."""
+
+    def read(self) -> Commit | None:
+        """Look what the application wrote last. :meth:`Applications.written`."""
+        if self._application is None:
+            return None
+        self._last, done = self._applications.look(self._branch, self._application)
+        return done
+
+    def in_history_of(self, head: Commit) -> Commit | None:
+        """The commit that holds this version already, if the head has it."""
+        if self._application is None:
+            return None
+        return self._applications.covers(self._last, self._application, head.id)
+
+    def writes(self, commit: Commit) -> Sequence[Put]:
+        """What goes into the transaction that publishes the commit."""
+        if self._application is None:
+            return ()
+        return [self._applications.write(self._branch, self._application, commit.id, self._last)]

@@ -11,7 +11,7 @@ from graveler.lake.landing import Landing
 from graveler.lake.rules import Intent
 from graveler.lake.sides import Sides
 from graveler.lake.three_way import Choose, ThreeWay, Undertaking, strategy_by_key
-from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
+from graveler.model import Application, Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import TotalsCounter
 from graveler.tree.touch import differ
@@ -43,6 +43,7 @@ class Merger:
         force: bool = False,
         source_id: CommitID | None = None,
         untouched: Sequence[str] = (),
+        application: Application | None = None,
     ) -> Undertaking:
         """See :meth:`graveler.lake.repository.OpenRepository.merge`. ``source_id`` is what the source was when the merge was
         asked for, if that was earlier. No request yet."""
@@ -59,6 +60,7 @@ class Merger:
             request_id,
             created,
             Intent(direct=False, force=force),
+            application,
         )
 
         def begin() -> Choose:

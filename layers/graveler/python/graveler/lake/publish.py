@@ -94,8 +94,8 @@ class Publisher:
         """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
         parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
         ``adopted``, of requests whose tokens are taken over, get this commit as their result (promise C4). ``deadline`` is that
-        of the work: from before the first file was written, or found. ``besides``, without conditions, is written in the same
-        transaction.
+        of the work: from before the first file was written, or found. ``besides`` is written in the same transaction; where a
+        condition of it fails, :class:`HeadMovedError`.
 
         One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
         the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,

@@ -29,6 +29,7 @@ from graveler.errors import (
 from graveler.history.commits import CommitStore
 from graveler.history.owners import Owners
 from graveler.history.refs import BranchState, Refs, Renaming
+from graveler.lake.applications import Applications
 from graveler.lake.branches import RENAME_LEASE, Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.rules import Intent
@@ -62,6 +63,7 @@ class Renamer:
         self._traces = traces
         self._clock = clock
         self._owners = Owners(tables, repository.uid)
+        self._applications = Applications(tables, repository.uid, refs, commits)
 
     def rename(self, old: str, new: str, by: str, *, force: bool = False) -> Branch:
         """See :meth:`graveler.lake.repository.OpenRepository.rename_branch`."""
@@ -79,6 +81,7 @@ class Renamer:
         while True:
             try:
                 with self._closed(state, new, force=force) as closed:
+                    self._applications.copy(old, new)  # what is published from now on moves the head: begin again
                     return self._move(self._stage_again(closed), new, by, operation, force=force)
             except _ChangedError:
                 if not backoff.wait():

@@ -49,6 +49,12 @@ class Refs(Struct, frozen=True):
     results: list[Ref]
 
 
+class WrittenVersion(Struct, frozen=True):
+    """The commit that holds a numbered write, if there is one."""
+
+    commit_id: str | None
+
+
 class ReflogEntry(Struct, frozen=True):
     """What moved a branch."""
 

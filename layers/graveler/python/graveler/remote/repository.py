@@ -17,6 +17,7 @@ from graveler.errors import (
 )
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
+    Application,
     Branch,
     Commit,
     CommitID,
@@ -242,6 +243,7 @@ class RemoteRepository(RemoteSettings):
         request_id: str = "",
         force: bool = False,
         untouched: Sequence[str] = (),
+        application: Application | None = None,
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``. Cost: two requests; of one that
         meets conflicts also :meth:`preview_merge`, which lists them."""
@@ -255,6 +257,7 @@ class RemoteRepository(RemoteSettings):
             "allow_empty": allow_empty,
             "force": force,
             "untouched": list(untouched) or None,
+            "application": application,
         }
         path = (*self._base, "refs", source, "merge", destination)
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
@@ -266,6 +269,13 @@ class RemoteRepository(RemoteSettings):
             if conflicts:
                 raise MergeConflictError(source, destination, conflicts)
         raise refusal(409, said, f"merging {source!r} into {destination!r}")
+
+    def written_by(self, branch: str, application: Application) -> Commit | None:
+        """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
+        Cost: one request; two for one that is there."""
+        path, query = (*self._base, "branches", branch, "written"), {"application": application.id}
+        found = self._connection.get(path, answers.WrittenVersion, {**query, "version": application.version})
+        return None if found.commit_id is None else self.commit_of(found.commit_id)
 
     def revert(
         self,

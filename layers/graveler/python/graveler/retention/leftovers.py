@@ -200,7 +200,17 @@ class Leftovers:
             yield from self._remove(*staged.partitions(token))
         for digit in "0123456789abcdef":
             yield from self._remove(f"{uid}/commit/{digit}")
-        for name in ("cleanup", "holds", "gc", "traces", "transactions", "turns", "operations", "ingest/pending"):
+        for name in (
+            "cleanup",
+            "holds",
+            "gc",
+            "traces",
+            "transactions",
+            "applications",
+            "turns",
+            "operations",
+            "ingest/pending",
+        ):
             yield from self._remove(f"{uid}/{name}")
         for rule in RuleStore(self._tables).left_by(uid):
             yield from self._remove(*Ledger(uid, rule.id).partitions())

@@ -14,6 +14,7 @@ below is looked up when it is first used. ::
 TYPE_CHECKING = False  # type checkers take it for True by its name
 if TYPE_CHECKING:
     from graveler.lake.importing.object_listing import ListingOptions
+    from graveler.spark.batches import each_batch
     from graveler.spark.datasets import read
     from graveler.spark.differences import diff
     from graveler.spark.exports import export
@@ -31,6 +32,7 @@ __all__ = [
     "branches",
     "commits",
     "diff",
+    "each_batch",
     "export",
     "import_listing",
     "list_prefix",
@@ -52,6 +54,7 @@ _MODULES = {
     "branches": "frames",
     "commits": "frames",
     "diff": "differences",
+    "each_batch": "batches",
     "export": "exports",
     "import_listing": "importing",
     "list_prefix": "listing_sources",

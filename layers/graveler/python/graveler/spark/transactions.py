@@ -23,9 +23,10 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.history.names import check_tag
+from graveler.lake.applications import check_application
 from graveler.lake.hidden_branch import hidden_branch
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit, ObjectEntry
+from graveler.model import Application, Commit, ObjectEntry
 from graveler.places import ServedLake, user_name
 from graveler.spark.beginnings import Beginning
 from graveler.spark.datasets import FORMAT, read_at
@@ -55,15 +56,16 @@ class Written(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True):
-    """Where a transaction works: a repository, and its hidden branch there."""
+    """Where a transaction works: a repository, and its hidden branch there. Or it was done before, in this commit."""
 
     repository: Reached
     hidden: str
+    done: Commit | None = None
 
 
 class Transaction:
     """One transaction, for its ``with`` block. ``message``, ``metadata`` and ``tag`` may be set until the block ends; ``merged``
-    is the merge's commit when it has ended well."""
+    is the merge's commit when it has ended well, None if ``allow_empty`` let it end without one."""
 
     def __init__(
         self,
@@ -86,8 +88,15 @@ class Transaction:
     @property
     def hidden(self) -> str:
         """The branch that has what was written so far, and that no listing shows. :class:`InvalidError` where no session has
-        decided yet in which lake it is."""
+        decided yet in which lake it is. Empty for one that is :attr:`repeated`."""
         return self._beginning.known().hidden
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the branch has this version of the application already: then the transaction writes and removes nothing, and
+        ``merged`` is the commit that is there. A transaction in a thread without a session knows it from its first frame on."""
+        begun = self._beginning.begun
+        return begun is not None and begun.done is not None
 
     def write(
         self,
@@ -118,6 +127,8 @@ class Transaction:
         if mode == "dynamic" and not columns:
             raise InvalidError("mode 'dynamic' replaces partitions, and there are none without partition_by")
         begun = self._beginning.by(frame.sparkSession)
+        if begun.done is not None:
+            return Written(folder, 0, 0, 0, 0.0, 0.0)
         inside = f"{begun.repository.repository.namespace}/"
         key = begun.repository.new_address(begun.hidden, f"{folder}/").removeprefix(inside)
         place = hadoop_url(begun.repository.namespace, key)
@@ -145,17 +156,17 @@ class Transaction:
         """The dataset at ``path`` as the transaction sees it: what it wrote so far, over the branch as it was when it began.
         Otherwise as :func:`graveler.spark.read`."""
         begun = self._beginning.by(spark)
-        called = f"lakefs://{begun.repository.repository.name}/{begun.hidden}/{path}"
-        return read_at(
-            spark, begun.repository, begun.hidden, path, called, format=format, schema=schema, options=options
-        )
+        ref = begun.hidden if begun.done is None else begun.done.id
+        called = f"lakefs://{begun.repository.repository.name}/{ref}/{path}"
+        return read_at(spark, begun.repository, ref, path, called, format=format, schema=schema, options=options)
 
     def delete(self, path: str) -> int:
         """Remove a dataset: all objects of the folder ``path``. How many there were. Cost: one table write for each 25."""
         folder = path.strip("/")
         if not folder:
             raise InvalidError("name the folder of a dataset; a transaction does not remove a whole branch")
-        return self._remove(self._beginning.known(), f"{folder}/")
+        begun = self._beginning.known()
+        return 0 if begun.done is not None else self._remove(begun, f"{folder}/")
 
     def _replace(self, begun: Begun, folder: str, mode: Mode, files: Iterable[WrittenFile]) -> int:
         """Remove what the mode says; number of objects."""
@@ -184,6 +195,9 @@ def transaction(
     tag: str | None = None,
     committer: str | None = None,
     keep_on_error: bool = False,
+    allow_empty: bool = False,
+    app_id: str | None = None,
+    version: int | None = None,
     lake: LakeLike | ServedLake = None,
     spark: SparkSession | None = None,
 ) -> Iterator[Transaction]:
@@ -192,7 +206,13 @@ def transaction(
     An exception leaves the branch as it was; with ``keep_on_error`` the hidden branch stays, for a look at it. Others may commit
     to the branch meanwhile: the merge brings both together. Who has replaced a dataset or partitions that somebody else
     changed meanwhile fails with :class:`graveler.errors.TouchedError` and begins again; that can't happen to who appends.
-    ``tag`` names the merge. ``committer`` is by default who runs this.
+    ``tag`` names the merge. ``committer`` is by default who runs this. With ``allow_empty``, a block that wrote nothing ends
+    without a commit.
+
+    With ``app_id`` and ``version``, the transaction is one of the numbered writes of an application, and happens once, however
+    often and after whatever time it is tried (promise C4): the version is noted with the merge. If the branch's history has that
+    version of the application, or a later one, the transaction is :attr:`Transaction.repeated`. Versions have to grow from write
+    to write, and one application writes its versions one after the other. For streams: :func:`graveler.spark.each_batch`.
 
     The lake is the one that ``lake`` names, or the options of ``spark``; without both, those of the session that is active in
     this thread, and where none is, as in a thread of one's own, of the first frame's. Then the transaction begins with that
@@ -203,7 +223,8 @@ def transaction(
     then whose key it is; one that is limited to branches makes no tags. Files go straight to the object store, with the job's own
     credentials there.
 
-    Cost besides the writes: creating, committing, merging and deleting a branch, whatever its size.
+    Cost besides the writes: creating, committing, merging and deleting a branch, whatever its size; with an ``app_id`` two table
+    reads.
     :class:`graveler.errors.NoChangesError` if nothing was written, :class:`DirtyBranchError` if the branch has uncommitted
     changes, :class:`AlreadyExistsError` for the tag, :class:`graveler.errors.TouchedError`,
     :class:`graveler.errors.MergeConflictError`, :class:`graveler.errors.BusyError`.
@@ -211,10 +232,13 @@ def transaction(
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
+    application = _application(app_id, version)
 
     def begin(block: ExitStack, found: Reached) -> Begun:
         if not isinstance(found, OpenRepository):
             found.expect_permitted(branch)
+        if application is not None and (done := found.written_by(branch, application)) is not None:
+            return Begun(found, "", done)
         if found.uncommitted(branch, amount=1).results:
             raise DirtyBranchError(branch, "a transaction on it")  # its merge would be refused, after all the work
         return Begun(found, block.enter_context(hidden_branch(found, branch, by, keep_on_error=keep_on_error)))
@@ -226,11 +250,12 @@ def transaction(
             work = Transaction(beginning, branch, message, dict(metadata or {}), tag)
             yield work
             begun = beginning.begun
-            if begun is None:
+            if begun is not None:
+                work.merged = begun.done or _land(begun, work, by, application, allow_empty=allow_empty)
+            elif not allow_empty:
                 raise NoChangesError(f"nothing to commit: no frame was written in the transaction on {branch!r}")
-            work.merged = _land(begun, work, by)
-        if work.tag is not None:
-            begun.repository.create_tag(work.tag, work.merged.id, by=by)
+        if begun is not None and work.merged is not None and work.tag is not None:
+            _name(begun.repository, work.tag, work.merged, by)
 
 
 def _entries(repository: Reached, key: str, folder: str, files: Sequence[WrittenFile]) -> list[ObjectEntry]:
@@ -250,14 +275,40 @@ def _entries(repository: Reached, key: str, folder: str, files: Sequence[Written
     return entries
 
 
-def _land(begun: Begun, work: Transaction, by: str) -> Commit:
+def _application(app_id: str | None, version: int | None) -> Application | None:
+    if (app_id is None) != (version is None):
+        raise InvalidError("app_id and version go together: who writes, and the number of this write")
+    if app_id is None or version is None:
+        return None
+    application = Application(app_id, version)
+    check_application(application)
+    return application
+
+
+def _name(repository: Reached, tag: str, commit: Commit, by: str) -> None:
+    """Give a commit its tag, unless an earlier try of the same did."""
+    try:
+        repository.create_tag(tag, commit.id, by=by)
+    except AlreadyExistsError:
+        if repository.tag(tag).commit_id != commit.id:
+            raise
+
+
+def _land(
+    begun: Begun, work: Transaction, by: str, application: Application | None, *, allow_empty: bool
+) -> Commit | None:
     repository = begun.repository
     said = work.message or _said(work.written)
     if work.tag is not None:
         with suppress(RefNotFoundError):  # as it should be; behind the merge there is no way back
             repository.tag(work.tag)
             raise AlreadyExistsError("tag", work.tag)
-    repository.commit(begun.hidden, said, committer=by, metadata=work.metadata)
+    try:
+        repository.commit(begun.hidden, said, committer=by, metadata=work.metadata)
+    except NoChangesError:
+        if allow_empty:
+            return None
+        raise
     return repository.merge(
         begun.hidden,
         work.branch,
@@ -265,6 +316,7 @@ def _land(begun: Begun, work: Transaction, by: str) -> Commit:
         committer=by,
         metadata=work.metadata,
         untouched=list(dict.fromkeys(work.replaced)),
+        application=application,
     )
 
 

@@ -66,6 +66,19 @@ class OwnerQuery(Query, frozen=True, kw_only=True):
     owner: RequiredText
 
 
+class WrittenQuery(Query, frozen=True, kw_only=True):
+    """A numbered write of an application."""
+
+    application: RequiredText
+    version: int = 0
+
+
+class WrittenVersion(Struct, frozen=True):
+    """The commit in which the branch got that version of the application, or a later one; null if it did not."""
+
+    commit_id: str | None
+
+
 class ResetCreation(Struct, frozen=True):
     """Which uncommitted changes to drop: of one ``object``, of all that begin with ``path`` (``common_prefix``), or all
     (``reset``)."""
@@ -234,6 +247,21 @@ def release_lease(call: Call, repository: str, branch: str, query: OwnerQuery) -
     """Keep a hidden branch when its transaction ends: no collection of garbage deletes it from then on."""
     call.lake.repository(repository).release_branch(branch, query.owner)
     return no_content()
+
+
+@routes.get(
+    "/repositories/{repository}/branches/{branch}/written",
+    "getWrittenVersion",
+    Permission.READ,
+    answers={200: WrittenVersion, 400: Error, 404: Error},
+)
+def get_written_version(call: Call, repository: str, branch: str, query: WrittenQuery) -> Response:
+    """Say whether a numbered write of an application, such as a batch of a stream, is on the branch already."""
+    opened = call.lake.repository(repository)
+    found = opened.written_by(branch, model.Application(query.application, query.version))
+    if found is None:
+        opened.branch(branch)  # 404
+    return json_response(WrittenVersion(None if found is None else found.id))
 
 
 @routes.put(

@@ -16,7 +16,7 @@ from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.errors import MergeConflictError, TouchedError
 from graveler.lake.in_parts.asks import MergeAsk
-from graveler.model import Change, Commit, MergeStrategies, MergeStrategy
+from graveler.model import Application, Change, Commit, MergeStrategies, MergeStrategy
 from graveler.operations.parted import MERGE
 
 routes = Routes("refs")
@@ -31,9 +31,17 @@ class PrefixStrategy(Struct, frozen=True):
     strategy: StrategyName
 
 
+class ApplicationVersion(Struct, frozen=True):
+    """A numbered write: ``id`` names the application, ``version`` (from 0) grows from write to write."""
+
+    id: str
+    version: int
+
+
 class Merge(Struct, frozen=True):
     """How to merge. ``strategies`` are graveler's own: a strategy by prefix, over ``strategy`` for the rest. So is ``untouched``:
-    prefixes below which nobody may have changed the destination since the base; 409 if somebody has."""
+    prefixes below which nobody may have changed the destination since the base; 409 if somebody has. And ``application``: a
+    version that the destination has already is not merged again."""
 
     message: str | None = None
     metadata: dict[str, str] | None = None
@@ -43,6 +51,7 @@ class Merge(Struct, frozen=True):
     allow_empty: bool | None = None
     squash_merge: bool | None = None
     untouched: list[str] | None = None
+    application: ApplicationVersion | None = None
 
 
 class MergeResult(Struct, frozen=True):
@@ -95,6 +104,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
     opened = call.lake.repository(repository)
     strategies = merge_strategies(body.strategy, body.strategies)
     known_by = request_id(call)
+    application = None if body.application is None else Application(body.application.id, body.application.version)
 
     def at_once(limit: int) -> Commit:
         return opened.merge(
@@ -110,6 +120,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
             request_id=known_by,
             limit=limit,
             untouched=body.untouched or (),
+            application=application,
         )
 
     def ask(_: str) -> MergeAsk:
@@ -125,6 +136,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
             allow_empty=bool(body.allow_empty),
             force=bool(body.force),
             untouched=tuple(body.untouched or ()),
+            application=application,
         )
 
     def render(commit: Commit) -> Response:

@@ -6,6 +6,7 @@
         staged-00000.msgpack …      lists of [token, key, packed record or nil for a tombstone]
         branches-00000.msgpack …    lists of [name, item of the table]
         tags-00000.msgpack …        lists of [name, item of the table]
+        applications-00000.msgpack … lists of [branch and application, item of the table]
         settings-00000.msgpack      a list of one: the repository's item
         manifest.json               written last: a dump without it is not complete, and garbage after a while
 
@@ -31,6 +32,7 @@ VERSION: Final = 1
 STAGED: Final = "staged"
 BRANCHES: Final = "branches"
 TAGS: Final = "tags"
+APPLICATIONS: Final = "applications"
 SETTINGS: Final = "settings"
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -46,7 +48,7 @@ class StagedLine(Struct, frozen=True, array_like=True):
 
 
 class RefLine(Struct, frozen=True, array_like=True):
-    """A branch or tag, with its item as the table had it."""
+    """A branch, a tag or what an application wrote last, with its item as the table had it."""
 
     name: str
     item: dict[str, Any]

@@ -22,10 +22,13 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
+from graveler.history.commits import CommitStore
 from graveler.history.names import check_repository
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.history.refs import SHARDS, BranchState, Refs
+from graveler.lake.applications import Applications
 from graveler.lake.dump.chunks import (
+    APPLICATIONS,
     BRANCHES,
     SETTINGS,
     STAGED,
@@ -85,14 +88,15 @@ def restore(
 ) -> Restored:
     """Make the repository ``name`` of a dump that lies in ``objects``, its namespace. ``now`` in Unix seconds.
 
-    It keeps its uid, so that its namespace and its data names stay its own; the lake that had it before must not use it any more,
-    since two would not know of each other's commits. Branches point where they did, and have their staged
-    changes, under a fresh token each. Results of requests with an id are not restored: a request that is repeated across a
-    restore is made twice. May be repeated until it succeeds; what a try that died has staged stays as garbage in the table.
-    Cost: as :func:`rebuild_commits`, an object read for each chunk, a table write for each 25 staged changes, a transaction for
-    each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if the repository is there, under this name or another,
-    :class:`InvalidError` for the name, a newer format, and a namespace that belongs to another; :class:`CorruptError` for a
-    damaged dump, or a lost commit that a ref points at; :class:`NotFoundError`.
+    It keeps its uid, so that its namespace and its data names stay its own; the lake that had it before must not use it any
+    more, since two would not know of each other's commits. Branches point where they did, and have their staged changes,
+    under a fresh token each; what applications wrote to them last is known again. Results of requests with an id are not
+    restored: a request that is repeated across a restore is made twice. May be repeated until it succeeds; what a try that
+    died has staged stays as garbage in the table. Cost: as :func:`rebuild_commits`, an object read for each chunk, a table
+    write for each 25 staged changes, a transaction for each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if
+    the repository is there, under this name or another, :class:`InvalidError` for the name, a newer format, and a namespace
+    that belongs to another; :class:`CorruptError` for a damaged dump, or a lost commit that a ref points at;
+    :class:`NotFoundError`.
     """
     check_repository(name)
     manifest = get_manifest(objects, dump_id)
@@ -105,6 +109,7 @@ def restore(
     branches = [line for chunk in read_chunks(objects, manifest, BRANCHES, RefLine) for line in chunk]
     tags = [line for chunk in read_chunks(objects, manifest, TAGS, RefLine) for line in chunk]
     commits, missing = _restore_commits(tables, uid, objects, manifest, progress)
+    versions = [line for chunk in read_chunks(objects, manifest, APPLICATIONS, RefLine) for line in chunk]
     refs = Refs(tables, uid)
     tokens = _Tokens(refs, branches)
     staged = _restore_staged(StagedChanges(tables, uid), objects, manifest, tokens, progress)
@@ -114,6 +119,9 @@ def restore(
         tables, uid, guard, keep={(b"branch", line.name) for line in branches} | {(b"tag", line.name) for line in tags}
     )
     _restore_refs(guard, refs, RefLog(tables, uid), tokens, branches, tags, event)
+    applications = Applications(tables, uid, refs, CommitStore(tables, uid))
+    for line in versions:
+        guard.add(applications.restore_write(line.name, line.item))
     guard.finish()
     if owner != marker:  # another name, another lake, or it was lost
         objects.put(MARKER, msgspec.json.encode(marker))

@@ -39,9 +39,11 @@ from msgspec import Struct
 from graveler.errors import BusyError, CorruptError, RefNotFoundError, RepositoryNotFoundError
 from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.refs import SHARDS, Refs
+from graveler.lake.applications import Applications
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.deadline import SKEW, Deadlines
 from graveler.lake.dump.chunks import (
+    APPLICATIONS,
     BRANCHES,
     SETTINGS,
     STAGED,
@@ -89,10 +91,10 @@ def dump(
     """Copy refs, settings and staged changes into the object store, under ``_graveler/dumps/``. ``grace`` and ``skew`` are the
     lake's, in seconds.
 
-    Left out: the reference log, results of requests with an id, and what became of tokens. Commits are not copied: their records
-    are in the object store already. Cost: twice or more a table read for each of 32 shards and each thousand refs, one for each
-    thousand staged changes, and of those with objects older than half the grace another one and a write; an object write for
-    each megabyte, an object read for each distinct head. Memory: the refs.
+    Also what applications wrote last. Left out: the reference log, results of requests with an id, and what became of tokens.
+    Commits are not copied: their records are in the object store already. Cost: twice or more a table read for each of 32
+    shards and each thousand refs, one for each thousand applications and staged changes, and of these with old objects
+    another one and a write; an object write for each megabyte, an object read for each distinct head. Memory: the refs.
     :class:`CorruptError` if something cannot be read (see fsck), :class:`BusyError`, also past half the grace,
     :class:`RepositoryNotFoundError`.
     """
@@ -102,16 +104,21 @@ def dump(
     staged = ChunkWriter(objects, dump_id, STAGED)
     branches = reader.read(staged, progress)
     tags = list(reader.tags())
+    known = CommitStore(tables, repository.uid)
+    applications = Applications(tables, repository.uid, Refs(tables, repository.uid), known)
+    # After the branches: a version whose commit the dumped branch does not have yet counts as not written (C4).
+    versions = [RefLine(name, dict(row)) for name, row in applications.all()]
     item = tables.get(repository_key(repository.name))
     check_same(repository.uid, repository.name, item)
     if item is None:
         raise RepositoryNotFoundError(repository.name)
     commits = sorted({branch.commit for branch in branches} | {commit for _, commit in tags})
-    _keep_records(commits, CommitStore(tables, repository.uid), objects)
+    _keep_records(commits, known, objects)
     chunks = staged.finish()
     for kind, entries in (
         (BRANCHES, [branch.line for branch in branches]),
         (TAGS, [line for line, _ in tags]),
+        (APPLICATIONS, versions),
         (SETTINGS, [item]),
     ):
         writer = ChunkWriter(objects, dump_id, kind)

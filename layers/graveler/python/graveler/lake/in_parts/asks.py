@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from graveler.lake.importing.prefix_listing import ImportAddress
-from graveler.model import CommitID, MergeStrategies, SplitParameters
+from graveler.model import Application, CommitID, MergeStrategies, SplitParameters
 
 
 class MergeAsk(Struct, frozen=True, kw_only=True):
@@ -24,6 +24,7 @@ class MergeAsk(Struct, frozen=True, kw_only=True):
     created: int | None = None
     force: bool = False
     untouched: tuple[str, ...] = ()
+    application: Application | None = None
 
 
 class ReplayAsk(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from graveler.storage.tables import Tables
 from graveler.tree.files import TreeFiles, TreeStore
 
 if TYPE_CHECKING:
+    from graveler.lake.applications import Applications
     from graveler.lake.clean_heads import CleanHeads
     from graveler.lake.commit import Committer
     from graveler.lake.copying import Copier
@@ -187,7 +188,21 @@ class VerbsBase(RepositoryReader):
     def _lander(self) -> "Lander":
         from graveler.lake.landing import Lander
 
-        return Lander(self._heads, self._publisher, self._trees, self._turns, self._clock, self._deadlines)
+        return Lander(
+            self._heads,
+            self._publisher,
+            self._applications,
+            self._trees,
+            self._turns,
+            self._clock,
+            self._deadlines,
+        )
+
+    @cached_property
+    def _applications(self) -> "Applications":
+        from graveler.lake.applications import Applications
+
+        return Applications(self._tables, self._known.repository.uid, self._refs, self._commits)
 
     @cached_property
     def _sides(self) -> "Sides":

@@ -8,6 +8,7 @@ from graveler.errors import GravelerError
 from graveler.lake.importing.progress import Progress
 from graveler.lake.verbs.base import VerbsBase
 from graveler.model import (
+    Application,
     Commit,
     CommitID,
     MergePreview,
@@ -127,13 +128,16 @@ class CommitVerbs(VerbsBase):
         force: bool = False,
         limit: int | None = None,
         untouched: Sequence[str] = (),
+        application: Application | None = None,
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
         Uncommitted changes of the source stay out. A ``strategy`` decides conflicts, one for all paths or by prefix. With
         ``squash``, the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing
         to bring. ``limit`` as for :meth:`commit`. If the destination has changed below a prefix of ``untouched`` since the base,
-        :class:`TouchedError`: for who replaces all that was there.
+        :class:`TouchedError`: for who replaces all that was there. With an ``application``, a version that is in the branch's
+        history already, or an older one, changes nothing, and the commit that the application made last is returned, whatever
+        time has passed and whether the source is still there (promise C4). That costs one table read.
 
         Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges
         that are new, the metarange and the commit record written; one transaction. Two table reads to see that nothing is staged
@@ -155,9 +159,21 @@ class CommitVerbs(VerbsBase):
                 created=created,
                 force=force,
                 untouched=untouched,
+                application=application,
             ),
             limit,
         )
+
+    def written_by(self, branch: str, application: Application) -> Commit | None:
+        """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
+
+        Cost: one table read; for a version that is there another one, and a read for each 32 generations between the branch's
+        head and that commit. :class:`InvalidError`.
+        """
+        from graveler.lake.applications import check_application  # not on the path of a cold start
+
+        check_application(application)
+        return self._applications.look(branch, application)[1]
 
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE

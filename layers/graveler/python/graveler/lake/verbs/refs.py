@@ -40,7 +40,7 @@ class RefVerbs(VerbsBase):
     def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
         """Give a branch another name; its uncommitted changes go with it. The reference log of before stays under the old name.
         What is staged is staged again under a token that the old name never had, so that a process which still knows the old name
-        cannot change it. Cost: two table reads, two transactions, and one read for each token of the branch and its shards; one
+        cannot change it. Cost: three table reads, two transactions, and one read for each token of the branch and its shards; one
         table write for each 25 staged, one read for each thousand. While that lasts, changes of the branch wait. A commit or
         merge at work on it fails, and loses nothing.
 

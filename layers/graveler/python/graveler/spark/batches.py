@@ -1,0 +1,77 @@
+"""Streams that write to a branch: each batch is one transaction, and on the branch once.
+
+Spark notes a batch in the stream's checkpoint after ``foreachBatch`` has returned. Where the driver dies in between, the stream
+begins with the same batch again. So a batch is written under the stream's own ID, which stays the same as long as its checkpoint
+does, and the batch's number: :mod:`graveler.lake.applications` has the rest.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from graveler.errors import InvalidError
+from graveler.places import ServedLake
+from graveler.spark.handles import LakeLike, Reachable
+from graveler.spark.transactions import Transaction, transaction
+
+_QUERY: Final = "sql.streaming.queryId"
+"""What Spark calls the ID of the stream whose batch a thread works on."""
+
+WriteBatch = Callable[[Transaction, DataFrame], object]
+
+
+def each_batch(
+    repository: Reachable,
+    branch: str,
+    write: WriteBatch,
+    *,
+    message: str = "",
+    metadata: Mapping[str, str] | None = None,
+    committer: str | None = None,
+    app_id: str | None = None,
+    lake: LakeLike | ServedLake = None,
+) -> Callable[[DataFrame, int], None]:
+    """What a stream takes for ``foreachBatch``: ``write(tx, frame)`` writes a batch in a transaction on ``branch``. ::
+
+        stream = events.writeStream.option("checkpointLocation", checkpoint).foreachBatch(
+            graveler.spark.each_batch("sales", "main", lambda tx, frame: tx.write(frame, "tables/events"))
+        )
+
+    Each batch is on the branch once, however often and after whatever time the stream begins with it again. ``app_id`` is the
+    stream's own ID without one; give one if the checkpoint may be lost and the batches' numbers are kept otherwise. A stream
+    with a new checkpoint begins to count anew, so it is another application. Nothing is committed for a batch of which ``write``
+    writes nothing. The other arguments, costs and errors are those of :func:`graveler.spark.transaction`; an error ends the
+    stream, which goes on with this batch when it is started again.
+    """
+
+    def each(frame: DataFrame, number: int) -> None:
+        known = app_id or _stream(frame)
+        with transaction(
+            repository,
+            branch,
+            message=message,
+            metadata=metadata,
+            committer=committer,
+            allow_empty=True,
+            app_id=known,
+            version=number,
+            lake=lake,
+            spark=frame.sparkSession,
+        ) as tx:
+            if not tx.repeated:
+                write(tx, frame)
+
+    return each
+
+
+def _stream(frame: DataFrame) -> str:
+    """The ID of the stream whose batch this is. :class:`InvalidError` if Spark does not say it."""
+    context: Any = frame.sparkSession.sparkContext
+    found = context.getLocalProperty(_QUERY)
+    if not found:
+        raise InvalidError(
+            "Spark does not say of which stream this batch is: call this by foreachBatch, with PYSPARK_PIN_THREAD as it is by "
+            "default, or give each_batch an app_id="
+        )
+    return str(found)

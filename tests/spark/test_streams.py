@@ -1,0 +1,151 @@
+"""Streams that write to a branch by foreachBatch: every row once, whatever fails in between."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import graveler.spark
+from graveler.errors import AlreadyExistsError, InvalidError
+from graveler.lake.clock import GRACE
+from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.repository import OpenRepository
+from graveler.retention.collector import Options
+from graveler.retention.garbage import Garbage
+from graveler.retention.runs import Mode
+from graveler.spark.transactions import Transaction
+from tests.lake.support import FakeClock
+
+MOMENTS: Final = 60
+"""Among so many moments of a driver the kills are spread: those of a batch and a half."""
+
+
+def ids(spark: SparkSession, repository: OpenRepository) -> list[int]:
+    frame = graveler.spark.read(spark, "lakefs://repo/main/events", lake=repository)
+    return sorted(row.id for row in frame.collect())
+
+
+def test_a_batch_that_failed_behind_its_commit_is_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
+    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
+    source.mkdir()
+    for number in range(3):
+        (source / f"{number}.json").write_text("".join(f'{{"id": {10 * number + row}}}\n' for row in range(10)))
+    events = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(str(source))
+    with create_folder_lake(tmp_path / "lake") as lake:
+        repository = lake.create_repository("repo", "local://repo")
+        calls: list[tuple[int, bool]] = []
+        numbers = []
+
+        def write(tx: Transaction, frame: DataFrame) -> None:
+            numbers.append(tx.hidden)
+            if not frame.isEmpty():
+                tx.write(frame, "events")
+
+        once = graveler.spark.each_batch(repository, "main", write, message="Events")
+
+        def run(*, failing: bool) -> None:
+            def each(frame: DataFrame, number: int) -> None:
+                head = repository.commit_of("main")
+                once(frame, number)
+                calls.append((number, repository.commit_of("main") != head))
+                if failing and number == 1:
+                    raise RuntimeError("behind the commit")
+
+            writer = events.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+            writer.foreachBatch(each).start().awaitTermination()
+
+        spark.sparkContext.setLogLevel("OFF")
+        try:
+            with pytest.raises(StreamingQueryException, match="behind the commit"):
+                run(failing=True)
+        finally:
+            spark.sparkContext.setLogLevel("ERROR")
+        run(failing=False)
+        assert calls == [(0, True), (1, True), (1, False), (2, True)]
+        assert len(numbers) == 3, "the batch that is repeated is not even asked for"
+        assert ids(spark, repository) == list(range(30))
+        assert [one.message for one in repository.log("main", first_parent=True).results][:3] == ["Events"] * 3
+        assert [branch.name for branch in repository.branches(show_hidden=True).results] == ["main"]
+        assert sum(1 for _ in repository.namespace.list("data/")) == sum(1 for _ in repository.objects("main"))
+
+
+def test_a_numbered_transaction_happens_once(spark: SparkSession, tmp_path: Path) -> None:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        repository = lake.create_repository("repo", "local://repo")
+
+        def write(version: int, first: int, tag: str | None = None) -> Transaction:
+            with graveler.spark.transaction(
+                repository, "main", app_id="nightly", version=version, tag=tag, allow_empty=True
+            ) as tx:
+                if first >= 0:
+                    tx.write(spark.range(first, first + 2), "events", mode="append")
+            return tx
+
+        first = write(7, 0, "v7")
+        assert not first.repeated
+        again = write(7, 100, "v7")
+        assert again.repeated
+        assert again.merged == first.merged == repository.commit_of("main")
+        assert write(6, 200).merged == first.merged
+        with pytest.raises(AlreadyExistsError):
+            write(8, 2, "v7")
+        write(8, 2)
+        assert write(9, -1).merged is None, "nothing was written"
+        assert ids(spark, repository) == [0, 1, 2, 3]
+        with graveler.spark.transaction(repository, "main", app_id="nightly", version=8) as tx:
+            assert (tx.repeated, tx.hidden, tx.delete("events")) == (True, "", 0)
+            assert tx.write(spark.range(9), "events", mode="overwrite").files == 0
+            assert tx.read(spark, "events").count() == 4
+        with (
+            pytest.raises(InvalidError, match="go together"),
+            graveler.spark.transaction(repository, "main", app_id="x"),
+        ):
+            raise AssertionError("not reached")
+        with pytest.raises(InvalidError, match="does not say of which stream"):
+            graveler.spark.each_batch(repository, "main", lambda *_: None)(spark.range(1), 0)
+
+
+@pytest.mark.ci
+def test_a_driver_killed_at_any_moment_of_a_stream_writes_every_row_once(spark: SparkSession, tmp_path: Path) -> None:
+    """SIGKILL to driver, JVM and workers. The hidden branches of the killed ones go with the next collection, and their files
+    with one after the grace. ``GRAVELER_STREAM_KILLS=n`` for n kills."""
+    kills = int(os.environ.get("GRAVELER_STREAM_KILLS", "3"))
+    source, checkpoint, folder = tmp_path / "source", tmp_path / "checkpoint", tmp_path / "lake"
+    source.mkdir()
+    files = kills + 3
+    for number in range(files):
+        (source / f"{number}.json").write_text("".join(f'{{"id": {5 * number + row}}}\n' for row in range(5)))
+    with create_folder_lake(folder) as lake:
+        repository = lake.create_repository("repo", "local://repo")
+
+    def run(moment: int) -> int:
+        places = [str(folder), str(source), str(checkpoint)]
+        command = [sys.executable, "-m", "tests.spark.stream_driver", *places, str(moment)]
+        return subprocess.run(command, start_new_session=True, stderr=subprocess.DEVNULL, check=False).returncode
+
+    died = [run(1 + number * MOMENTS // kills) for number in range(kills)]
+    assert died.count(-signal.SIGKILL) == kills
+    assert run(0) == 0
+    clock = FakeClock(time.time() + 1)
+    with open_folder_lake(folder, clock=clock) as lake:
+        repository = lake.repository("repo")
+        assert ids(spark, repository) == list(range(5 * files))
+        hidden = [branch.name for branch in repository.branches(show_hidden=True).results if branch.hidden]
+        assert hidden, "some were killed with a transaction at work"
+        collect = Options(Mode.DELETE, threads=1, parquet=False)
+        assert Garbage(repository, collect).run().transactions == len(hidden)
+        assert [branch.name for branch in repository.branches(show_hidden=True).results] == ["main"]
+        for _ in range(2):
+            clock.time += 2 * GRACE
+            Garbage(repository, collect).run()
+        linked = {entry.address.removeprefix("local://repo/") for entry in repository.objects("main")}
+        assert {stored.key for stored in repository.namespace.list("data/")} == linked
+        assert ids(spark, repository) == list(range(5 * files))
+        assert not repository.fsck().findings
