@@ -19,6 +19,12 @@ ARCHIVE: Final = "environment.tar.gz"
 JOBS: Final = "jobs"
 """The folder of the jobs' entry points there."""
 
+FINAL_CODES: Final = (2, 3, 4, 5, 6, 8)
+"""Exit codes of a job that would fail again: wrong usage or input, not found, conflict, not ready, not allowed, damaged. EMR
+Serverless tells the code in the failed run's StateDetails, as "ExitCode: 2." What tells none is tried again."""
+ATTEMPTS: Final = 3
+"""How often a job is run at most."""
+
 _PYTHON: Final = "./environment/bin/python"
 
 
@@ -42,6 +48,12 @@ def flow(
         **{f"spark.emr-serverless.driverEnv.{name}": value for name, value in environment.items()},
     }
     states: dict[str, Any] = {
+        "Begin": {
+            "Type": "Pass",
+            "Result": {"left": ATTEMPTS - 1, "pause": 60},
+            "ResultPath": "$.attempts",
+            "Next": "Job",
+        },
         "Job": {
             "Type": "Task",
             "Resource": f"arn:{partition}:states:::emr-serverless:startJobRun.sync",
@@ -63,18 +75,34 @@ def flow(
             },
             "ResultPath": "$.run",
             "TimeoutSeconds": JOB_SECONDS + 600,
-            # Jobs go on where they were; what a user got wrong fails again at once.
-            "Retry": [
-                {
-                    "ErrorEquals": ["States.ALL"],
-                    "IntervalSeconds": 60,
-                    "BackoffRate": 2,
-                    "MaxAttempts": 2,
-                    "JitterStrategy": "FULL",
-                }
-            ],
+            # A retry of the state itself could not tell why the job failed: that stands in the cause alone.
+            "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.failure", "Next": "Failed"}],
             **({"Next": "Calls"} if endpoint else {"End": True}),
-        }
+        },
+        "Failed": {
+            "Type": "Choice",
+            "Choices": [
+                {"Variable": "$.attempts.left", "NumericLessThanEquals": 0, "Next": "GivenUp"},
+                {"Variable": "$.failure.Cause", "IsPresent": False, "Next": "Pause"},  # as of a state that timed out
+                *(
+                    {"Variable": "$.failure.Cause", "StringMatches": f"*ExitCode: {code}.*", "Next": "GivenUp"}
+                    for code in FINAL_CODES
+                ),
+            ],
+            "Default": "Pause",
+        },
+        "GivenUp": {"Type": "Fail", "ErrorPath": "$.failure.Error", "CausePath": "States.JsonToString($.failure)"},
+        "Pause": {"Type": "Wait", "SecondsPath": "$.attempts.pause", "Next": "Again"},
+        # Jobs go on where they were.
+        "Again": {
+            "Type": "Pass",
+            "Parameters": {
+                "left.$": "States.MathAdd($.attempts.left, -1)",
+                "pause.$": "States.MathAdd($.attempts.pause, 60)",
+            },
+            "ResultPath": "$.attempts",
+            "Next": "Job",
+        },
     }
     if endpoint:
         states["Calls"] = {
@@ -122,7 +150,7 @@ def flow(
         }
     return {
         "Comment": "A Spark job of graveler, and calls of its API",
-        "StartAt": "Job",
+        "StartAt": "Begin",
         "TimeoutSeconds": 24 * 3600,
         "States": states,
     }

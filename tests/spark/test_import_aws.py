@@ -37,7 +37,7 @@ def test_an_import_and_its_listing_on_aws(spark: SparkSession, aws: AwsLake, tmp
     for number in range(60):
         objects.put(f"t/{'abc'[number % 3]}/{number % 7}/{number}", bytes(number))
     make_inventory(spark, tmp_path, "CSV", rows_of(Random(16), 12), destinationBucket=f"arn:aws:s3:::{bucket}")
-    listing = list_prefix(spark, repository, f"s3://{bucket}/t/", tasks=5)
+    listing = list_prefix(spark, "spark", f"s3://{bucket}/t/", tasks=5, lake=aws)
     there = import_listing(spark, repository, "main", listing, ListingOptions(destination="d/"), partitions=3)
     repository.create_branch("library", report.commit.id)
     here = repository.import_addresses("library", [ImportAddress(AddressType.COMMON_PREFIX, f"s3://{bucket}/t/", "d/")])

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from decimal import Decimal
 from hashlib import md5
 from pathlib import Path
 from random import Random
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
-from graveler.errors import InvalidError, NotFoundError
+from graveler.errors import InvalidError, NotFoundError, RepositoryNotFoundError
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.listing import MALFORMED
@@ -170,3 +172,20 @@ def test_folders_of_this_machine_are_for_the_library(spark: SparkSession, tmp_pa
         list_prefix(spark, repository, "file:///tmp/")
     with pytest.raises(InvalidError, match="cannot list 'x'"):
         list_prefix(spark, repository, "x")
+    with pytest.raises(RepositoryNotFoundError, match="'nothing'"):
+        list_prefix(spark, "nothing", "s3://bucket/folder/", lake=tmp_path / "lake")
+
+
+def test_a_number_that_is_too_large_is_one_bad_row(spark: SparkSession, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "lake")
+    etag, large = "0cc175b9c0f1b6a831c399e269772661", Decimal("9" * 30)
+    listing = spark.createDataFrame(
+        [("a", Decimal(10), Decimal(1_767_225_600)), ("b", large, Decimal(1)), ("c", Decimal(1), -large)],
+        "key string, size decimal(38,0), mtime decimal(38,0)",
+    ).withColumn("etag", sql.lit(etag))
+    report = import_listing(spark, repository, "main", listing, ListingOptions(base="s3://x/"), max_bad_rows=2)
+    assert report.built is not None
+    assert (report.built.objects, report.built.bad) == (1, 2)
+    whys = sorted((row.name, row.why) for row in report.built.samples)
+    said = "is a number of more than 64 bits"
+    assert whys == [("b", f"column 'size' {said}"), ("c", f"column 'mtime' {said}")]

@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 from shutil import copytree
@@ -18,9 +19,10 @@ from urllib.error import HTTPError
 import pytest
 from pyspark.sql import SparkSession
 
+from graveler.errors import BusyError, UnavailableError
 from graveler.spark.jobs import export, gc, import_
-from graveler.spark.jobs.frame import parser_of
-from infra.job_flow import ARCHIVE, JOBS, flow
+from graveler.spark.jobs.frame import EXIT_CODES, parser_of
+from infra.job_flow import ARCHIVE, ATTEMPTS, FINAL_CODES, JOBS, flow
 from infra.spark_package import SOURCES
 from tests.spark.listings import BASE, frame_of, latest, rows_of
 from tests.spark.test_served import Scene, scene
@@ -36,7 +38,7 @@ class TaskError(Exception):
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
-        self.name = name
+        self.name, self.why = name, why
 
 
 Tasks = Mapping[str, Callable[[Any], Any]]
@@ -47,12 +49,32 @@ def execute(machine: Mapping[str, Any], value: Any, tasks: Tasks) -> Any:
     name = machine["StartAt"]
     while True:
         state = machine["States"][name]
-        if state["Type"] == "Map":
+        done: Any
+        if state["Type"] == "Choice":
+            name = next((rule["Next"] for rule in state["Choices"] if is_met(rule, value)), state["Default"])
+            continue
+        if state["Type"] == "Fail":
+            raise TaskError(look(state["ErrorPath"], value), look(state["CausePath"], value))
+        if state["Type"] == "Wait":
+            assert look(state["SecondsPath"], value) > 0
+            name = state["Next"]
+            continue
+        if state["Type"] == "Pass":
+            done = state["Result"] if "Result" in state else filled(state["Parameters"], value)
+        elif state["Type"] == "Map":
             assert state["MaxConcurrency"] == 1
-            done: Any = [execute(state["ItemProcessor"], item, tasks) for item in look(state["ItemsPath"], value)]
+            done = [execute(state["ItemProcessor"], item, tasks) for item in look(state["ItemsPath"], value)]
         else:
             assert state["Type"] == "Task"
-            done = attempt(state, tasks[state["Resource"].partition(":::")[2]], filled(state["Parameters"], value))
+            try:
+                done = attempt(state, tasks[state["Resource"].partition(":::")[2]], filled(state["Parameters"], value))
+            except TaskError as error:
+                (caught,) = state.get("Catch", [None])
+                if caught is None:
+                    raise
+                failure = {"Error": error.name, **({"Cause": error.why} if error.why else {})}
+                value, name = {**value, caught["ResultPath"].removeprefix("$."): failure}, caught["Next"]
+                continue
             done = filled(state["ResultSelector"], done) if "ResultSelector" in state else done
         value = {**value, state["ResultPath"].removeprefix("$."): done} if "ResultPath" in state else done
         if state.get("End"):
@@ -61,17 +83,28 @@ def execute(machine: Mapping[str, Any], value: Any, tasks: Tasks) -> Any:
 
 
 def attempt(state: Mapping[str, Any], task: Callable[[Any], Any], given: Any) -> Any:
-    left = [retry["MaxAttempts"] for retry in state["Retry"]]
+    retries = state.get("Retry", [])
+    left = [retry["MaxAttempts"] for retry in retries]
     while True:
         try:
             return task(given)
         except TaskError as error:
-            for number, retry in enumerate(state["Retry"]):
+            for number, retry in enumerate(retries):
                 if {error.name, "States.ALL"} & set(retry["ErrorEquals"]) and left[number]:
                     left[number] -= 1
                     break
             else:
                 raise
+
+
+def is_met(rule: Mapping[str, Any], value: Any) -> bool:
+    if "IsPresent" in rule:
+        *above, name = rule["Variable"].removeprefix("$.").split(".")
+        return (name in look(".".join(above), value)) is rule["IsPresent"]
+    given = look(rule["Variable"], value)
+    if "NumericLessThanEquals" in rule:
+        return bool(given <= rule["NumericLessThanEquals"])
+    return fnmatchcase(given, rule["StringMatches"])
 
 
 def filled(template: Any, value: Any) -> Any:
@@ -87,9 +120,19 @@ def filled(template: Any, value: Any) -> Any:
 def look(path: str, value: Any) -> Any:
     if formatted := re.fullmatch(r"States\.Format\('(.*)', (\$\.\w+)\)", path):
         return formatted[1].replace("{}", look(formatted[2], value))
+    if added := re.fullmatch(r"States\.MathAdd\((\$\.[\w.]+), (-?\d+)\)", path):
+        return look(added[1], value) + int(added[2])
+    if shown := re.fullmatch(r"States\.JsonToString\((\$\.\w+)\)", path):
+        return json.dumps(look(shown[1], value))
     for name in path.removeprefix("$.").split("."):
         value = value[name]
     return value
+
+
+def said_by_emr(code: int, err: str) -> str:
+    """The cause of a failed run, in the words of EMR Serverless (awslabs/amazon-emr-cli#32 shows some)."""
+    details = "Job failed, please check complete logs in configured logging destination."
+    return json.dumps({"State": "FAILED", "StateDetails": f"{details} ExitCode: {code}. Last few exceptions: {err}"})
 
 
 class Cloud:
@@ -100,8 +143,10 @@ class Cloud:
         self._key = key
         self._capfd = capfd
         self.runs: list[dict[str, Any]] = []
+        self.started = 0
 
     def run_job(self, given: Any) -> Any:
+        self.started += 1
         submitted = given["JobDriver"]["SparkSubmit"]
         words = shlex.split(submitted["SparkSubmitParameters"])
         assert words[::2] == ["--conf"] * (len(words) // 2)
@@ -121,7 +166,7 @@ class Cloud:
             runpy.run_path(str(entry), run_name="__main__")
         out, err = self._capfd.readouterr()
         if end.value.code:
-            raise TaskError("States.TaskFailed", err)
+            raise TaskError("States.TaskFailed", said_by_emr(int(end.value.code), err))
         self.runs.append(json.loads(out.splitlines()[-1]))
         return {"JobRunId": "1", "State": "SUCCESS"}
 
@@ -181,9 +226,50 @@ def test_the_flow_imports_and_merges(
         assert merged.message == "Nightly"
         assert len(list(scene.repository.objects("main", "feed/"))) == len(latest(rows))
         wrong = [*arguments[:3], "nowhere", *arguments[4:]]
-        with pytest.raises(TaskError, match=r"States\.TaskFailed: error: import: ref 'nowhere' not found"):
+        with pytest.raises(TaskError, match=r"States\.TaskFailed: .*error: import: ref 'nowhere' not found"):
             execute(machine, {"job": "import_", "arguments": wrong, "calls": calls}, tasks)
+        assert cloud.started == 2, "what is wrong is not tried again"
         assert scene.repository.commit_of("main") == merged
+
+
+@pytest.mark.parametrize("code", [*range(1, 10), 137, None])
+def test_a_job_that_would_fail_again_is_not_run_again(code: int | None) -> None:
+    machine = flow(application="app", role="role", artifacts=ARTIFACTS, environment={})
+    begun: list[int | None] = []
+
+    def fail(_: Any) -> Any:
+        begun.append(code)
+        if code is None:
+            raise TaskError("States.Timeout", "")
+        raise TaskError("States.TaskFailed", said_by_emr(code, "java.io.IOException: error=2"))
+
+    with pytest.raises(TaskError, match=r"States\.Timeout" if code is None else f"ExitCode: {code}\\."):
+        execute(machine, {"job": "gc", "arguments": []}, {"emr-serverless:startJobRun.sync": fail})
+    final = {exit_code for kind, exit_code in EXIT_CODES.items() if kind not in (BusyError, UnavailableError)}
+    assert set(FINAL_CODES) == final
+    assert len(begun) == (1 if code in final else ATTEMPTS)
+
+
+def test_a_job_that_recovers_goes_on_to_its_calls() -> None:
+    machine = flow(
+        application="app", role="role", artifacts=ARTIFACTS, environment={}, endpoint="https://lake", connection="c"
+    )
+    done: list[str] = []
+
+    def busy_at_first(_: Any) -> Any:
+        done.append("job")
+        if len(done) == 1:
+            raise TaskError("States.TaskFailed", said_by_emr(7, "error: import: busy"))
+        return {"State": "SUCCESS"}
+
+    def call(_: Any) -> Any:
+        done.append("call")
+        return {"StatusCode": 200}
+
+    tasks: Tasks = {"emr-serverless:startJobRun.sync": busy_at_first, "http:invoke": call}
+    given = {"job": "gc", "arguments": [], "calls": [{"method": "POST", "path": "/x", "body": {}}]}
+    assert execute(machine, given, tasks) == [{"status": 200}]
+    assert done == ["job", "job", "call"]
 
 
 def test_what_schedules_name_are_jobs_and_their_arguments() -> None:

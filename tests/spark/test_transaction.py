@@ -192,7 +192,7 @@ def test_a_task_that_fails_fails_the_transaction_in_a_sentence(spark: SparkSessi
     spark.sparkContext.setLogLevel("OFF")
     try:
         with (
-            pytest.raises(UnavailableError, match=r"^writing parquet: Spark's job failed: .*boom"),
+            pytest.raises(InvalidError, match=r"^writing parquet: \[USER_RAISED_EXCEPTION\] boom$"),
             graveler.spark.transaction(repository, "main") as tx,
         ):
             tx.write(bad, "tables/events", partition_by="day")
@@ -360,6 +360,100 @@ def test_an_empty_frame_is_a_dataset_too(spark: SparkSession, repository: OpenRe
     with graveler.spark.transaction(repository, "main") as tx:
         tx.write(events(spark, 3).where("id > 5"), "tables/events")
     assert rows(read(spark, repository)) == []
+
+
+def test_an_empty_frame_with_partitions_has_no_files(spark: SparkSession, repository: OpenRepository) -> None:
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(events(spark, 3), "tables/events", partition_by="day")
+        assert tx.write(events(spark, 3).where("id > 5"), "tables/events", partition_by="day").files == 0
+        assert (
+            tx.write(events(spark, 3).where("id > 5"), "tables/events", partition_by="day", mode="dynamic").removed == 0
+        )
+        assert tx.read(spark, "tables/events").count() == 3
+        tx.write(events(spark, 3).where("id > 5"), "tables/events", partition_by="day", mode="overwrite")
+        tx.write(spark.range(1), "other")
+    assert {path.partition("/")[0] for path in files(repository)} == {"other"}
+
+
+def test_frames_that_could_not_be_read_again_are_not_written(spark: SparkSession, repository: OpenRepository) -> None:
+    unreadable = {
+        r"the frame has two columns of one name \('id'\)": ["id", "id"],
+        r"the frame has two columns of one name \('id' and 'ID'\)": ["id", "id as ID"],
+        "column 's' of the frame has two columns of one name": ["named_struct('a', id, 'A', 1) as s"],
+        "column 'm.x' of the frame has two": ["map(id, array(named_struct('x', named_struct('b', 1, 'b', 2)))) as m"],
+        "the frame has no columns": [],
+    }
+    with graveler.spark.transaction(repository, "main") as tx:
+        for match, columns in unreadable.items():
+            with pytest.raises(InvalidError, match=match):
+                tx.write(spark.range(1).selectExpr(*columns), "t")
+        assert not list(repository.namespace.list("data/"))
+        tx.write(spark.range(1).selectExpr("named_struct('a', 1) as s", "named_struct('a', 2) as t"), "t")
+    assert graveler.spark.read(spark, "lakefs://repo/main/t", lake=repository).selectExpr("s.a + t.a").first() == (3,)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with graveler.spark.transaction(repository, "main") as tx:
+            tx.write(spark.range(1).selectExpr("id", "id + 1 as ID"), "cases")
+        assert graveler.spark.read(spark, "lakefs://repo/main/cases", lake=repository).collect() == [(0, 1)]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("s3a://bucket/tables/events", "is a URI"),
+        ("lakefs://repo/main/tables", "is a URI"),
+        ("file:/tmp/events", "is a URI"),
+        ("tables/../events", r"a part '\.\.'"),
+        ("./events", r"a part '\.'"),
+        ("tables//events", "an empty part"),
+        ("/tables/events", "begins with a slash"),
+    ],
+)
+def test_a_path_that_is_none_of_a_branch_is_refused(repository: OpenRepository, path: str, why: str) -> None:
+    spark = SparkSession.active()
+    wrong = rf"is no path of a dataset: .*{why}.*such as 'tables/events'"
+    with graveler.spark.transaction(repository, "main") as tx:
+        for work in (
+            lambda: tx.write(spark.range(1), path),
+            lambda: tx.delete(path),
+            lambda: tx.read(spark, path),
+            lambda: graveler.spark.read(spark, f"lakefs://repo/main/{path}", lake=repository),
+            lambda: graveler.spark.manifest(spark, repository, "main", path, "file:///nowhere"),
+        ):
+            with pytest.raises(InvalidError, match=wrong):
+                work()
+        tx.write(spark.range(1), "events/")
+    assert all(name.startswith("events/part-") for name in files(repository))
+
+
+def test_files_have_no_versions_of_their_own(spark: SparkSession, repository: OpenRepository) -> None:
+    for option in ("timestampAsOf", "versionAsOf"):
+        with pytest.raises(
+            InvalidError, match=f"option '{option}' says nothing; name the ref in the URI: 'lakefs://repo"
+        ):
+            read(spark, repository, **{option: "2026-01-01"})
+
+
+def test_what_a_function_of_the_user_raises_is_told(spark: SparkSession, repository: OpenRepository) -> None:
+    def wrong(number: int) -> int:
+        raise {0: ValueError("no such product"), 1: ConnectionError("the shop's own service is down")}[number]
+
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        for number, kind, said in (
+            (0, InvalidError, r"raised ValueError: no such product \(.*test_transaction\.py, line \d+, in wrong\)$"),
+            (1, UnavailableError, r"raised ConnectionError: the shop's own service is down \("),
+        ):
+            frame = spark.range(1).select(sql.udf(wrong, "long")(sql.lit(number)).alias("x"))
+            with (
+                pytest.raises(kind, match=f"^writing parquet: a function of the job {said}"),
+                graveler.spark.transaction(repository, "main") as tx,
+            ):
+                tx.write(frame, "t")
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
 
 
 def test_handles_and_names_will_do(spark: SparkSession, tmp_path: Path) -> None:

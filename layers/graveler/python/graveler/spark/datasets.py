@@ -1,12 +1,13 @@
 """Datasets in a lake, read as ordinary data frames: the lake says which files there are, Spark reads them where they lie."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from graveler.errors import NotFoundError
+from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.places import ServedLake
@@ -16,6 +17,27 @@ from graveler.spark.inside import FoundFile, Value, read_files
 from graveler.spark.urls import locator
 
 FORMAT: Final = "parquet"
+
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_VERSIONS: Final = ("timestampasof", "versionasof")
+"""Options by which readers of tables name a version; Spark's readers of files take no notice of them."""
+
+
+def dataset_path(path: str) -> str:
+    """The path of a dataset on a branch, without slashes at its end; empty for the whole branch. :class:`InvalidError` for a URI,
+    and for parts that are empty, ``.`` or ``..``, which would become names of folders."""
+    folder = path.rstrip("/")
+    parts = folder.split("/") if folder else []
+    odd = next((part for part in parts if part in ("", ".", "..")), None)
+    if _URI.match(path):
+        why = "it is a URI"
+    elif parts and not parts[0]:
+        why = "it begins with a slash"
+    elif odd is not None:
+        why = f"it has a part {odd!r}" if odd else "it has an empty part between two slashes"
+    else:
+        return folder
+    raise InvalidError(f"{path!r} is no path of a dataset: {why}; give its path on the branch, such as 'tables/events'")
 
 
 def read(
@@ -40,6 +62,7 @@ def read(
     :class:`graveler.errors.InvalidError`.
     """
     where = parse_uri(uri)
+    dataset_path(where.path)
     if isinstance(lake, OpenRepository | RepositoryHandle):
         repository = reached(spark, lake)
     else:
@@ -62,7 +85,12 @@ def read_at(
     options: dict[str, Value],
 ) -> DataFrame:
     """The dataset at a path of a ref; ``called`` is its name for errors."""
-    base = path.strip("/")
+    base = dataset_path(path)
+    for name in options:
+        if name.lower() in _VERSIONS:
+            raise InvalidError(
+                f"files have no versions, so option {name!r} says nothing; name the ref in the URI: {called!r}"
+            )
     locate = locator(repository)
     files = [
         FoundFile(locate(entry.address), entry.size, entry.mtime, entry.path.rpartition("/")[0])

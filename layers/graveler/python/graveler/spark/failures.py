@@ -1,5 +1,6 @@
 """What Spark raises, as errors for people: the cause, if it is one of ours, else Spark's own first sentence."""
 
+import builtins
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,12 @@ from graveler.errors import GravelerError, InvalidError, NotFoundError, Unavaila
 
 _OURS: Final = re.compile(r"^graveler(?:\.\w+)*\.(\w+Error): (.*)$", re.MULTILINE)
 """The last line of a task's traceback, if it was ours."""
+_TRACEBACK: Final = re.compile(
+    r"^Traceback \(most recent call last\):\n((?:[ \t].*\n)+)([A-Za-z_][\w.]*)(?:: (.*))?$", re.MULTILINE
+)
+_FRAME: Final = re.compile(r'^  File "(.*)", line (\d+), in (.*)$', re.MULTILINE)
+_DATA: Final = re.compile(r"(\[[A-Z_.]+\] [^\[]*?) SQLSTATE: (?:2[123]|42|P0)\w{3}\b")
+"""How Spark tells that a value or an expression is wrong, by the class of its SQLSTATE: it would be so again."""
 _CONDITIONS: Final = {"PATH_NOT_FOUND": NotFoundError, "TABLE_OR_VIEW_NOT_FOUND": NotFoundError}
 _ADVICE: Final = "See whether s3a's credentials are those that are meant, still valid, and have the right to it"
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.*)$", re.MULTILINE)
@@ -31,7 +38,8 @@ def spark_errors(doing: str) -> Iterator[None]:
 
 def explained(doing: str, error: Exception) -> GravelerError:
     """Our error for one of Spark's: of the kind and with the words that a task raised; :class:`NotFoundError` and
-    :class:`InvalidError` for a plan that makes no sense; otherwise :class:`UnavailableError`."""
+    :class:`InvalidError` for a plan that makes no sense, a value that an expression does not take, and what a function of the
+    user's raised; otherwise :class:`UnavailableError`."""
     text = str(error)
     found = list(_OURS.finditer(text))
     if found:
@@ -47,8 +55,25 @@ def explained(doing: str, error: Exception) -> GravelerError:
     if refused:
         did, said, code = refused.groups()
         return UnavailableError(f"{doing}: Spark's job failed: {did}: S3 refused it ({code}: {said}). {_ADVICE}")
+    if (users := _users_error(text)) is not None:
+        kind, said = users
+        return kind(f"{doing}: {said}")
     causes = [cause for cause in _CAUSE.findall(text) if cause]
     return UnavailableError(f"{doing}: Spark's job failed: {_sentence(causes[-1] if causes else text)}")
+
+
+def _users_error(text: str) -> tuple[type[GravelerError], str] | None:
+    """What a function or an expression of the user's raised in a task, and where; None if it was neither."""
+    for frames, name, said in reversed(_TRACEBACK.findall(text)):
+        file, line, function = _FRAME.findall(frames)[-1]
+        if "/graveler/" in file or "/pyspark/" in file:
+            continue
+        raised = getattr(builtins, name, None)
+        lasting = isinstance(raised, type) and not issubclass(raised, OSError | MemoryError)
+        why = f"a function of the job raised {name}{f': {said}' if said else ''} ({file}, line {line}, in {function})"
+        return InvalidError if lasting else UnavailableError, why
+    wrong = _DATA.findall(text)
+    return (InvalidError, " ".join(wrong[-1].split())) if wrong else None
 
 
 def _condition(error: PySparkException) -> str | None:

@@ -53,6 +53,8 @@ MALFORMED: Final = "_graveler_malformed"
 _REPLACEMENT: Final = "\ufffd"
 _ENCODED_REPLACEMENT: Final = "%EF%BF%BD"
 _CUT_SHORT: Final = "%(?![0-9A-Fa-f]{2})"
+_LONG: Final = (-(1 << 63), (1 << 63) - 1)
+_TOO_LARGE: Final = "is a number of more than 64 bits"
 _NO_ROW: Final = "has another number of fields than there are columns; is a comma not quoted, or the file cut off?"
 _NOT_ENCODED: Final = "has a % without two hex digits behind it, or is not UTF-8 when its URL encoding is undone"
 
@@ -132,6 +134,11 @@ def canonical(
             value = _boolean(of[meaning], types[meaning])
             counts = counts & sql.coalesce(value == sql.lit(wanted), sql.lit(True))
             problems.append(sql.when(value.isNull(), sql.lit(f"column {names[meaning]!r} is neither true nor false")))
+    problems += [
+        sql.when(~of[meaning].between(*_LONG), sql.lit(f"column {names[meaning]!r} {_TOO_LARGE}"))
+        for meaning in (SIZE, MTIME)
+        if _is_whole_decimal(types.get(meaning))
+    ]
     used = [ADDRESS] if rules.base == "" and ADDRESS in names else [BUCKET] if rules.base == "" else []
     kept = [m for m in dict.fromkeys([KEY, *used, SIZE, CHECKSUM, MTIME, CONTENT_TYPE, METADATA]) if m in names]
     columns = Columns({m: names[m] for m in kept}, rules, namespace, label, default_mtime)
@@ -172,12 +179,18 @@ def _boolean(value: Column, kind: DataType) -> Column:
     return sql.when(text == "true", sql.lit(True)).when(text == "false", sql.lit(False))
 
 
+def _is_whole_decimal(kind: DataType | None) -> bool:
+    return isinstance(kind, DecimalType) and kind.scale == 0
+
+
 def _typed(meaning: str, value: Column, kind: DataType) -> Column:
     """A column as the reader of rows takes it: numbers as 64 bits, times as Unix seconds, metadata as JSON. Names are text,
     ordered by its bytes: Spark sorts texts where they lie, and copies binary values whenever it compares two."""
     if meaning in (KEY, ADDRESS):
         return value.cast(StringType())
-    if isinstance(kind, IntegralType) or (isinstance(kind, DecimalType) and kind.scale == 0):
+    if _is_whole_decimal(kind):
+        return sql.when(value.between(*_LONG), value.cast("long"))  # the cast alone fails the job for one row
+    if isinstance(kind, IntegralType):
         return value.cast("long")
     if isinstance(kind, TimestampType):
         return sql.unix_seconds(value)

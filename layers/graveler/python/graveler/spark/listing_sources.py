@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import pyarrow as arrow
@@ -15,14 +15,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from graveler.errors import UNREADABLE, InvalidError
 from graveler.lake.importing.listing_files import find_near
+from graveler.places import ServedLake
 from graveler.spark.failures import spark_errors
+from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.listing import MALFORMED
 from graveler.spark.workers import forget_archives
 from graveler.storage.objects import Objects
-
-if TYPE_CHECKING:
-    from graveler.lake.repository import OpenRepository
-    from graveler.spark.served import ServedRepository
 
 FORMATS: Final = ("parquet", "orc", "csv")
 LISTED: Final = "key string, physical_address string, size long, etag string, mtime long"
@@ -190,7 +188,12 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def list_prefix(
-    spark: SparkSession, repository: "OpenRepository | ServedRepository", address: str, tasks: int | None = None
+    spark: SparkSession,
+    repository: Reachable,
+    address: str,
+    tasks: int | None = None,
+    *,
+    lake: LakeLike | ServedLake = None,
 ) -> DataFrame:
     """The objects whose address begins with ``address`` (``s3://bucket/folder/``), in the columns :data:`LISTED`; keys begin
     behind its last slash, as of an import in one process.
@@ -207,7 +210,8 @@ def list_prefix(
     above, separator, _ = address.rpartition("/")
     if not separator or "://" not in above:
         raise InvalidError(f"cannot list {address!r}; give an address of the form s3://bucket/folder/")
-    objects, probe = repository.store_at(f"{above}/_")
+    with reached(spark, repository, lake) as found:
+        objects, probe = found.store_at(f"{above}/_")
     folder = probe[:-1]
     prefix = folder + address[len(above) + 1 :]
     tasks = tasks or 4 * spark.sparkContext.defaultParallelism

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from graveler.errors import InvalidError, NotFoundError
 from graveler.model import CommitID, ObjectEntry
 from graveler.places import ServedLake
-from graveler.spark.datasets import data_files
+from graveler.spark.datasets import data_files, dataset_path
 from graveler.spark.destinations import Destination, destination_at
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.storage.folder_objects import FolderObjects
@@ -62,7 +62,7 @@ def manifest(
     """
     if format not in ("symlink", "parquet"):
         raise InvalidError(f"format {format!r} of a manifest is neither 'symlink' nor 'parquet'")
-    base = path.strip("/")
+    base = dataset_path(path)
     with reached(spark, repository, lake) as found:
         commit = found.commit_of(ref).id
         found.expect_kept(ref)

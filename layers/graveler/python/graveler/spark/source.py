@@ -11,7 +11,8 @@ and ``to`` (exclusive), which bound the path; ``columns``, separated by commas; 
 not opened; the Python data sources of Spark 4.0 hear nothing of filters (:func:`graveler.spark.objects` takes a condition).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 import pyarrow as pa
@@ -23,11 +24,13 @@ from graveler.errors import InvalidError
 from graveler.lake.place import LakePlace, open_at
 from graveler.spark.columns import OBJECT
 from graveler.spark.frames import object_schema, plan_objects, read_objects
-from graveler.spark.places import place_of
+from graveler.spark.places import PLACE_OPTIONS, place_of
 from graveler.spark.slices import TASK_ROWS, KeyRange, Slice
 from graveler.spark.workers import forget_archives
 
 NAME: Final = "graveler"
+
+_OPTIONS: Final = (*PLACE_OPTIONS, "repository", "ref", "prefix", "from", "to", "columns", "rows_per_task")
 
 
 class ObjectsSource(DataSource):
@@ -35,6 +38,7 @@ class ObjectsSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
+        _expect_known(options)
         given = {name.lower(): value for name, value in options.items()}
         self._place = place_of(given)
         self._repository, self._ref = _needed(given, "repository"), _needed(given, "ref")
@@ -92,6 +96,14 @@ class _Reader(DataSourceReader):
         forget_archives()
         if isinstance(partition, _Part):
             yield from read_objects(partition.part, partition.namespace, self._columns)
+
+
+def _expect_known(options: Collection[str]) -> None:
+    unknown = next((name for name in options if name.lower() not in _OPTIONS), None)
+    if unknown is not None:
+        like = get_close_matches(unknown.lower(), _OPTIONS, 1)
+        meant = f"; is {like[0]!r} meant?" if like else "."
+        raise InvalidError(f"the data source graveler has no option {unknown!r}{meant} It has {', '.join(_OPTIONS)}")
 
 
 def _needed(options: dict[str, str], name: str) -> str:

@@ -29,7 +29,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, ObjectEntry
 from graveler.places import ServedLake, user_name
 from graveler.spark.beginnings import Beginning
-from graveler.spark.datasets import FORMAT, read_at
+from graveler.spark.datasets import FORMAT, dataset_path, read_at
 from graveler.spark.handles import LakeLike, Reachable, Reached
 from graveler.spark.inside import Value, WrittenFile, write_files
 from graveler.spark.urls import hadoop_url, stored_below
@@ -118,7 +118,7 @@ class Transaction:
         table write for each 25 files that are added or removed. :class:`InvalidError` for what the format or the columns do not
         allow, and for a job that took longer than half the grace; :class:`UnavailableError` if the job fails.
         """
-        folder = path.strip("/")
+        folder = dataset_path(path)
         columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
         if not folder:
             raise InvalidError("a dataset needs a folder of its own; name one, such as 'tables/events'")
@@ -162,7 +162,7 @@ class Transaction:
 
     def delete(self, path: str) -> int:
         """Remove a dataset: all objects of the folder ``path``. How many there were. Cost: one table write for each 25."""
-        folder = path.strip("/")
+        folder = dataset_path(path)
         if not folder:
             raise InvalidError("name the folder of a dataset; a transaction does not remove a whole branch")
         begun = self._beginning.known()

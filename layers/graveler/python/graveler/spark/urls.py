@@ -43,6 +43,8 @@ def stored_below(objects: Objects, folder: str, names: Collection[str]) -> Itera
     """What the store has of the objects of these names below a folder, in no order; ``etag`` is a digest of the contents: on S3
     its own (of parts, with their number), of files their MD5, for which they are read and made durable. S3: one request for
     each thousand that lie there. Files: one read each, several at once."""
+    if not names:  # a frame without rows that is partitioned: not even the folder is there
+        return
     keys = {f"{folder}/{name}" for name in names}
     stored = [one for one in objects.list(f"{folder}/") if one.key in keys]
     if not isinstance(objects, FolderObjects):
