@@ -100,11 +100,11 @@ test: setup spark-tools  ## the promises of each room, in 12 minutes; SEED=n for
 	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark tests
 
 test-all: export GRAVELER_SCHEDULES ?= 1200
-test-all: export GRAVELER_MERGE_CASES ?= 20000
+test-all: export GRAVELER_MERGE_CASES ?= 10000
 test-all: export GRAVELER_MERGES ?= 900
 test-all: export GRAVELER_HISTORIES ?= 3000
 test-all: export GRAVELER_EXAMPLES ?= 250
-test-all: export GRAVELER_UNIVERSE ?= 8
+test-all: export GRAVELER_UNIVERSE ?= 7
 test-all: export GRAVELER_REQUESTS ?= 10
 test-all: export GRAVELER_FUZZ_EXAMPLES ?= 4
 test-all: export GRAVELER_PATCH_COMMITS ?= 400
