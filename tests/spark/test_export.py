@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Barrier
 from unittest.mock import patch
 
 import pytest
@@ -24,11 +25,13 @@ from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.spark import leases
+from graveler.spark.destinations import Destination
 from graveler.spark.exports import LEASE
 from graveler.spark.jobs.export import JOB
 from graveler.spark.jobs.frame import run_job
 from graveler.spark.leases import held
-from graveler.storage.objects import Objects
+from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.objects import Objects, StoredObject
 from tests.spark.listings import TINY
 
 
@@ -181,6 +184,39 @@ def test_an_export_to_a_bucket(spark: SparkSession, aws: AwsLake) -> None:
             graveler.spark.export(spark, repository, "v1", url)
         assert there() == contents(repository, "v2"), "nothing was changed"
         assert graveler.spark.export(spark, repository, "v1", url).written == 2
+
+
+class TwoAtOnce(FolderObjects):
+    """A folder in which nothing is put or deleted alone."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, f"file://{root}")
+        self._others = Barrier(2)
+
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
+        self._others.wait(60)
+        return super().put(key, data, if_absent=if_absent)
+
+    def delete(self, key: str, *, if_match: str | None = None) -> None:
+        self._others.wait(60)
+        super().delete(key, if_match=if_match)
+
+
+def test_files_of_a_manifest_are_written_several_at_once(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(spark.range(8).selectExpr("id", "id as p"), "t", partition_by="p")
+    with graveler.spark.transaction(repository, "main") as tx:
+        for p in range(2):
+            tx.delete(f"t/p={p}")
+    out = tmp_path / "manifest"
+    place = Destination(TwoAtOnce(out), "")
+    monkeypatch.setattr("graveler.spark.manifests.destination_at", lambda *_: place)
+    made = graveler.spark.manifest(spark, repository, "main~1", "t", "file:///elsewhere")
+    assert sorted(held_in(out)) == list(made.keys) == [f"p={p}/symlink.txt" for p in range(8)]
+    made = graveler.spark.manifest(spark, repository, "main", "t", "file:///elsewhere")
+    assert sorted(held_in(out)) == list(made.keys) == [f"p={p}/symlink.txt" for p in range(2, 8)]
 
 
 def test_manifests_name_the_files_where_they_lie(

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +19,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.spark.columns import OBJECT
 from graveler.spark.conditions import keys_where
+from graveler.spark.frames import _packed, in_tasks
 from graveler.spark.slices import KeyRange
 from tests.spark.conftest import SPARK_4
 from tests.spark.histories import grow
@@ -98,22 +101,24 @@ def test_random_bounds_and_sizes_of_tasks(spark: SparkSession, place: Place) -> 
 @pytest.mark.parametrize(
     ("condition", "keys"),
     [
-        ("path >= 'a/' and path < 'a0'", KeyRange(b"a/", b"a0")),
-        ("path > 'a/' and size > 100", KeyRange(b"a/\0")),
-        ("'b' >= path", KeyRange(b"", b"b\0")),
-        ("path like 'a/b/%'", KeyRange(b"a/b/", b"a/b0")),
-        ("startswith(path, 'a/b/')", KeyRange(b"a/b/", b"a/b0")),
-        ("path between 'a' and concat('b', 'c')", KeyRange(b"a", b"bc\0")),
-        ("path = 'a/x1' or path in ('b/1', 'b/2')", KeyRange(b"a/x1", b"b/2\0")),
-        ("path = 'a' and path = 'b'", KeyRange(b"b", b"a\0")),
-        ("path like '%x%' or size = 1", KeyRange()),
-        ("path = checksum", KeyRange()),
-        ("not (path > 'b')", KeyRange()),
+        ("path >= 'a/' and path < 'a0'", [KeyRange(b"a/", b"a0")]),
+        ("path > 'a/' and size > 100", [KeyRange(b"a/\0")]),
+        ("'b' >= path", [KeyRange(b"", b"b\0")]),
+        ("path like 'a/b/%'", [KeyRange(b"a/b/", b"a/b0")]),
+        ("startswith(path, 'a/b/')", [KeyRange(b"a/b/", b"a/b0")]),
+        ("path between 'a' and concat('b', 'c')", [KeyRange(b"a", b"bc\0")]),
+        ("path = 'z' or path in ('b/2', 'b/1')", [KeyRange(key, key + b"\0") for key in (b"b/1", b"b/2", b"z")]),
+        ("path in ('a', 'z', 'm') and path < 'y'", [KeyRange(b"a", b"a\0"), KeyRange(b"m", b"m\0")]),
+        ("path like 'a/%' or path between 'a/z' and 'b'", [KeyRange(b"a/", b"b\0")]),
+        ("path = 'a' and path = 'b'", []),
+        ("path like '%x%' or size = 1", [KeyRange()]),
+        ("path = checksum", [KeyRange()]),
+        ("not (path > 'b')", [KeyRange()]),
     ],
 )
-def test_conditions_bound_the_keys(spark: SparkSession, place: Place, condition: str, keys: KeyRange) -> None:
-    assert keys_where(spark, condition, OBJECT) == keys
-    assert keys_where(spark, sql.expr(condition), OBJECT) == keys
+def test_conditions_bound_the_keys(spark: SparkSession, place: Place, condition: str, keys: list[KeyRange]) -> None:
+    assert keys_where(spark, condition, OBJECT) == tuple(keys)
+    assert keys_where(spark, sql.expr(condition), OBJECT) == tuple(keys)
 
 
 def test_frames_take_conditions_and_columns(spark: SparkSession, place: Place) -> None:
@@ -157,6 +162,44 @@ def test_ranges_that_cannot_hold_such_keys_are_not_opened(spark: SparkSession, t
     assert 0 < frame.count() == len(frame.where("path like 'a/b/%'").collect())
     with pytest.raises(PySparkException, match="is missing from the object store"):
         graveler.spark.objects(spark, repository, "main").count()
+
+
+def test_ranges_between_paths_that_are_asked_for_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "lake")
+    grow(repository, Random(5), commits=1, changes=200)
+    tree = repository.tree("main")
+    for number in range(1, len(tree) - 1):
+        repository.namespace.delete(f"_graveler/ranges/{tree.info(number).name}")
+    first, last = tree.info(0).first.decode(), tree.info(len(tree) - 1).last.decode()
+    found = graveler.spark.objects(spark, repository, "main", where=sql.col("path").isin(last, first), columns=["path"])
+    assert {row.path for row in found.collect()} == {first, last}
+    nothing = graveler.spark.objects(spark, repository, "main", where="path = 'a' and path = 'b'")
+    assert nothing.collect() == []
+
+
+def test_a_task_is_sent_some_of_the_parts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a function, with which come all parts of the tasks that share it."""
+
+    def read(part: tuple[int, bytes]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"number": [part[0]]})
+
+    def sizes(frame: DataFrame) -> list[int]:
+        """Bytes of the functions of a frame's plan."""
+        left, found = [frame._jdf.queryExecution().analyzed()], []
+        while left:
+            plan: Any = left.pop()
+            if plan.nodeName() == "MapInArrow":
+                found.append(plan.functionExpr().func().command().size())
+            left += [plan.children().apply(at) for at in range(plan.children().size())]
+        return found
+
+    monkeypatch.setattr("graveler.spark.frames.SENT_BYTES", 25_000)
+    schema, parts = pa.schema([("number", pa.int64())]), [(at, Random(at).randbytes(10_000)) for at in range(8)]
+    frame = in_tasks(spark, parts, read, schema)
+    assert [row.number for row in frame.collect()] == list(range(8))
+    assert frame.rdd.getNumPartitions() == 8
+    assert sorted(len(found) for found in _packed(parts)) == [2, 3, 3]
+    assert max(sizes(frame)) < 40_000 < sum(sizes(frame))
 
 
 def test_commits_branches_tags_ranges(spark: SparkSession, place: Place, lake: Lake) -> None:

@@ -1,12 +1,13 @@
 """What tasks read: everything once, and no range without need."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graveler.spark.slices import KeyRange, pairs, slices
+from graveler.spark.slices import KeyRange, KeyRanges, both, either, pairs, slices
 from graveler.tree.diff import diff
 from tests.lake.support import World
 from tests.spark.histories import grow
@@ -34,9 +35,32 @@ def lake() -> Lake:
 def test_slices_hold_the_records_between_the_bounds_once(lake: Lake, data: st.DataObject) -> None:
     tree = data.draw(st.sampled_from(lake.trees))
     keys = KeyRange(data.draw(BOUNDS), data.draw(st.none() | BOUNDS))
-    parts = slices(lake.world.main, tree, keys, data.draw(st.integers(1, 300)))
+    parts = slices(lake.world.main, tree, either(keys), data.draw(st.integers(1, 300)))
     found = [record for part in parts for record in part.tree.records(part.keys.start, part.keys.end)]
     assert found == ([] if keys.empty else list(tree.records(keys.start, keys.end)))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_keys_in_several_places_are_read_and_no_ranges_between(lake: Lake, data: st.DataObject) -> None:
+    tree = data.draw(st.sampled_from(lake.trees))
+    ends = st.lists(st.builds(KeyRange, BOUNDS, st.none() | BOUNDS), max_size=4)
+    one, other = either(*data.draw(ends)), either(*data.draw(ends))
+
+    def lies_in(key: bytes, some: KeyRanges) -> bool:
+        return any(keys.start <= key and (keys.end is None or key < keys.end) for keys in some)
+
+    for keys, join in ((both(one, other), all), (either(*one, *other), any)):
+        assert all(not each.empty for each in keys)
+        assert all(left.end is not None and left.end < right.start for left, right in pairwise(keys))
+        parts = slices(lake.world.main, tree, keys, data.draw(st.integers(1, 300)))
+        found = [record for part in parts for record in part.tree.records(part.keys.start, part.keys.end)]
+        meant = {key for key, _ in tree.records() if join(lies_in(key, some) for some in (one, other))}
+        assert [record for record in found if record[0] in meant] == [r for r in tree.records() if r[0] in meant]
+        opened = [part.tree.info(number) for part in parts for number in range(len(part.tree))]
+        assert len({info.first for info in opened}) == len(opened)
+        for info in opened:
+            assert any(info.last >= each.start and (each.end is None or info.first < each.end) for each in keys)
 
 
 @settings(deadline=None)
@@ -56,13 +80,13 @@ def test_only_ranges_that_can_hold_such_keys_are_opened(lake: Lake) -> None:
     numbers = KeyRange.of_prefix(b"a/b/").numbers(tree)
     assert 0 < len(numbers) < len(tree) / 2
     client.reset()
-    parts = slices(client.repository, tree, KeyRange.of_prefix(b"a/b/"), 10)
+    parts = slices(client.repository, tree, (KeyRange.of_prefix(b"a/b/"),), 10)
     assert not client.objects.calls, "planning reads nothing"
     assert len(parts) > 1
     for part in parts:
         assert all(key.startswith(b"a/b/") for key, _ in part.tree.records(part.keys.start, part.keys.end))
     assert client.ranges_read() == len(numbers)
-    assert not slices(client.repository, tree, KeyRange(b"b", b"a"))
+    assert not slices(client.repository, tree, either(KeyRange(b"b", b"a")))
 
 
 def test_only_ranges_that_differ_are_opened(lake: Lake) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from graveler.spark.failures import spark_errors
-from graveler.spark.slices import KeyRange
+from graveler.spark.slices import KeyRange, KeyRanges, both, either
 
 _PATH: Final = "path"
 _MIRRORED: Final = {
@@ -22,11 +22,11 @@ _MIRRORED: Final = {
     "EqualTo": "EqualTo",
     "EqualNullSafe": "EqualNullSafe",
 }
-_ALL: Final = KeyRange()
+_ALL: Final = (KeyRange(),)
 
 
-def keys_where(spark: SparkSession, condition: Column | str, schema: pa.Schema) -> KeyRange:
-    """A range of keys that holds all paths for which the condition can be true.
+def keys_where(spark: SparkSession, condition: Column | str, schema: pa.Schema) -> KeyRanges:
+    """Keys among which are all paths for which the condition can be true.
     :class:`graveler.errors.InvalidError` for a condition that Spark refuses."""
     with spark_errors(f"the condition {condition!r}"):
         frame = spark.createDataFrame([], from_arrow_schema(schema)).where(condition)
@@ -34,33 +34,33 @@ def keys_where(spark: SparkSession, condition: Column | str, schema: pa.Schema) 
         return _bounds(plan.condition())
 
 
-def _bounds(expression: Any) -> KeyRange:
+def _bounds(expression: Any) -> KeyRanges:
     kind = expression.getClass().getSimpleName()
     if kind == "And":
-        return _bounds(expression.left()) & _bounds(expression.right())
+        return both(_bounds(expression.left()), _bounds(expression.right()))
     if kind == "Or":
-        return _hull(_bounds(expression.left()), _bounds(expression.right()))
+        return either(*_bounds(expression.left()), *_bounds(expression.right()))
     if kind == "Between" and _is_path(expression.input()):
         low, high = _constant(expression.lower()), _constant(expression.upper())
-        least = _ALL if low is None else _compared("GreaterThanOrEqual", low)
-        return least if high is None else least & _compared("LessThanOrEqual", high)
+        least = KeyRange() if low is None else _compared("GreaterThanOrEqual", low)
+        return either(least if high is None else least & _compared("LessThanOrEqual", high))
     if kind in _MIRRORED:
         left, right = expression.left(), expression.right()
         if _is_path(left) and (value := _constant(right)) is not None:
-            return _compared(kind, value)
+            return either(_compared(kind, value))
         if _is_path(right) and (value := _constant(left)) is not None:
-            return _compared(_MIRRORED[kind], value)
+            return either(_compared(_MIRRORED[kind], value))
     if kind == "StartsWith" and _is_path(expression.left()):
         value = _constant(expression.right())
-        return _ALL if value is None else KeyRange.of_prefix(value)
+        return _ALL if value is None else either(KeyRange.of_prefix(value))
     if kind == "Like" and _is_path(expression.left()):
         value = _constant(expression.right())
-        return _ALL if value is None else _like(value.decode(), str(expression.escapeChar()))
+        return _ALL if value is None else either(_like(value.decode(), str(expression.escapeChar())))
     if kind == "In" and _is_path(expression.value()):
         values = [_constant(expression.list().apply(at)) for at in range(expression.list().size())]
         known = [value for value in values if value is not None]
         if known and len(known) == len(values):
-            return KeyRange(min(known), max(known) + b"\0")
+            return either(*(_compared("EqualTo", value) for value in known))
     return _ALL
 
 
@@ -80,13 +80,6 @@ def _like(pattern: str, escape: str) -> KeyRange:
     """The keys that begin with what stands before the first wildcard or escape."""
     at = next((at for at, character in enumerate(pattern) if character in ("%", "_", escape)), len(pattern))
     return KeyRange.of_prefix(pattern[:at].encode())
-
-
-def _hull(one: KeyRange, other: KeyRange) -> KeyRange:
-    if one.empty or other.empty:
-        return other if one.empty else one
-    end = None if one.end is None or other.end is None else max(one.end, other.end)
-    return KeyRange(min(one.start, other.start), end)
 
 
 def _is_path(expression: Any) -> bool:

@@ -7,11 +7,13 @@ the same parts.
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
 from graveler.lake.repository import OpenRepository
@@ -22,7 +24,7 @@ from graveler.spark.columns import OBJECT, RecordColumns
 from graveler.spark.conditions import keys_where
 from graveler.spark.failures import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
-from graveler.spark.slices import TASK_ROWS, KeyRange, Slice, slices
+from graveler.spark.slices import TASK_ROWS, KeyRange, KeyRanges, Slice, both, either, slices
 from graveler.spark.workers import forget_archives
 
 if TYPE_CHECKING:
@@ -55,6 +57,10 @@ RANGE: Final = pa.schema(
 
 _PAGE: Final = 1000
 
+SENT_BYTES: Final = 1 << 20
+"""Bytes of parts that are sent together. From here on Spark sends a function by a broadcast, not within each task
+(``spark.broadcast.UDFCompressionThreshold``)."""
+
 T = TypeVar("T")
 
 
@@ -71,17 +77,17 @@ def objects(
 ) -> DataFrame:
     """The objects of a ref's commit: path, size (bytes), checksum, mtime (Unix seconds), address, content type, metadata.
 
-    Only ranges are opened that can hold paths which begin with ``prefix`` and meet ``where``, a condition on the columns: of its
-    comparisons of ``path`` with constants (also ``LIKE 'a/%'``, ``startswith``, ``IN``) the bounds are taken. With ``columns``,
-    only these are read. Uncommitted changes do not count, and later commits change nothing: the ref is resolved now.
+    Only ranges are opened that can hold paths which begin with ``prefix`` and meet ``where``, a condition on the columns: its
+    comparisons of ``path`` with constants count (also ``LIKE 'a/%'``, ``startswith``, ``IN``), and how AND and OR join them. With
+    ``columns``, only these are read. Uncommitted changes do not count, and later commits change nothing: the ref is resolved now.
 
     Cost: resolving, the commit, its metarange; one object read for each range, by the tasks, ``rows_per_task`` records each or
     somewhat more. 5 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
     with reached(spark, repository, lake) as found:
-        keys = KeyRange.of_prefix(prefix.encode())
+        keys = either(KeyRange.of_prefix(prefix.encode()))
         if where is not None:
-            keys &= keys_where(spark, where, OBJECT)
+            keys = both(keys, keys_where(spark, where, OBJECT))
         _, parts = plan_objects(found, ref, keys, rows_per_task)
         namespace = found.repository.namespace
     names = tuple(columns) or tuple(OBJECT.names)
@@ -95,7 +101,7 @@ def objects(
 
 
 def plan_objects(
-    repository: "OpenRepository | ServedRepository", ref: str, keys: KeyRange, rows_per_task: int = TASK_ROWS
+    repository: "OpenRepository | ServedRepository", ref: str, keys: KeyRanges, rows_per_task: int = TASK_ROWS
 ) -> tuple[CommitID, list[Slice]]:
     """The commit of a ref, and what tasks read of it. Cost: resolving, the commit, its metarange."""
     commit = repository.commit_of(ref)
@@ -175,22 +181,42 @@ def ranges(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeLi
 def in_tasks(
     spark: SparkSession, parts: Sequence[T], read: Callable[[T], Iterator[pa.RecordBatch]], schema: pa.Schema
 ) -> DataFrame:
-    """A frame of the batches that ``read`` makes of each part, each in a task of its own. All parts are sent to each task, so
-    they are packed, and a task unpacks its own."""
+    """A frame of the batches that ``read`` makes of each part, each in a task of its own, in their order.
+
+    What a task needs is sent with its function, which the tasks of a frame share. So the frame is a union of several, each of
+    which has packed parts of :data:`SENT_BYTES` or one part more; Spark sends functions of that size to executors that run their
+    tasks, once each. A task unpacks its own part.
+    """
     wanted = from_arrow_schema(schema)
     if not parts:
         return spark.createDataFrame([], wanted)
+    with spark_errors("planning a read"):
+        return reduce(DataFrame.unionAll, (_tasks(spark, some, read, wanted) for some in _packed(parts)))
 
-    packed = [pickle.dumps(part) for part in parts]
 
+def _packed(parts: Iterable[object]) -> Iterator[list[bytes]]:
+    some: list[bytes] = []
+    size = 0
+    for part in parts:
+        some.append(pickle.dumps(part))
+        size += len(some[-1])
+        if size >= SENT_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _tasks(
+    spark: SparkSession, packed: Sequence[bytes], read: Callable[[T], Iterator[pa.RecordBatch]], schema: StructType
+) -> DataFrame:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         forget_archives()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from read(pickle.loads(packed[number]))
 
-    with spark_errors("planning a read"):
-        return spark.range(0, len(parts), 1, len(parts)).mapInArrow(run, wanted)
+    return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, schema)
 
 
 def _paged(page: Callable[[str], Any]) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from graveler.errors import InvalidError, NotFoundError
 from graveler.model import CommitID, ObjectEntry
 from graveler.places import ServedLake
+from graveler.retention.threads import THREADS, at_once
 from graveler.spark.datasets import data_files, dataset_path
 from graveler.spark.destinations import Destination, destination_at
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
@@ -57,7 +58,8 @@ def manifest(
     table, ``manifest.parquet``: path, URL, size in bytes, checksum, mtime in Unix seconds.
 
     A manifest appears file by file; one that names files of two commits is seen by who reads meanwhile. Files stay as long as the
-    commit is kept. ``lake`` may be the URL of a server. Cost: a listing of the dataset; one write for each folder.
+    commit is kept. ``lake`` may be the URL of a server. Cost: a listing of the dataset; one write for each folder,
+    sixteen at once.
     :class:`NotFoundError` for no files, :class:`InvalidError`.
     """
     if format not in ("symlink", "parquet"):
@@ -77,18 +79,18 @@ def manifest(
 
 def _symlinks(repository: Reached, place: Destination, entries: list[ObjectEntry], base: str) -> list[str]:
     before = {one.key for one in place.objects.list(place.prefix) if one.key.rpartition("/")[2] == SYMLINK}
-    keys = []
+    found: dict[str, bytes] = {}
     begin = len(base) + 1 if base else 0
     in_folders = sorted(entries, key=lambda entry: entry.path.rpartition("/")[0])
     for folder, members in groupby(in_folders, lambda entry: entry.path.rpartition("/")[0]):
         inside = folder[begin:]
         key = f"{place.prefix}{inside}/{SYMLINK}" if inside else f"{place.prefix}{SYMLINK}"
-        lines = "".join(f"{_url(repository, entry)}\n" for entry in members)
-        place.objects.put(key, lines.encode())
-        keys.append(key)
-    for key in sorted(before.difference(keys)):
-        place.objects.delete(key)
-    return keys
+        found[key] = "".join(f"{_url(repository, entry)}\n" for entry in members).encode()
+    for _ in at_once(THREADS, lambda key: place.objects.put(key, found[key]), found):
+        pass
+    for _ in at_once(THREADS, place.objects.delete, sorted(before.difference(found))):
+        pass
+    return list(found)
 
 
 def _table(repository: Reached, place: Destination, entries: list[ObjectEntry]) -> list[str]:

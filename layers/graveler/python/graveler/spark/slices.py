@@ -1,8 +1,8 @@
 """Parts of trees that tasks read: cut on the driver from descriptions of ranges alone, picklable, each with what it needs."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -48,8 +48,39 @@ class KeyRange(Struct, frozen=True):
         return range(first, stop + 1 if stop < len(tree) and tree.info(stop).first < self.end else stop)
 
 
+KeyRanges: TypeAlias = tuple[KeyRange, ...]
+"""Keys that lie in any of these, which ascend and neither overlap nor touch. None of them is empty."""
+
+
+def either(*some: KeyRange) -> KeyRanges:
+    """The keys that lie in any of these."""
+    found: list[KeyRange] = []
+    for one in sorted((one for one in some if not one.empty), key=lambda one: one.start):
+        last = found[-1] if found else None
+        if last is None or (last.end is not None and last.end < one.start):
+            found.append(one)
+        elif last.end is not None and (one.end is None or last.end < one.end):
+            found[-1] = KeyRange(last.start, one.end)
+    return tuple(found)
+
+
+def both(one: KeyRanges, other: KeyRanges) -> KeyRanges:
+    """The keys that lie in both."""
+    found: list[KeyRange] = []
+    mine = theirs = 0
+    while mine < len(one) and theirs < len(other):
+        left, right = one[mine], other[theirs]
+        if not (left & right).empty:
+            found.append(left & right)
+        if right.end is None or (left.end is not None and left.end <= right.end):
+            mine += 1
+        else:
+            theirs += 1
+    return tuple(found)
+
+
 class Slice(Struct, frozen=True):
-    """Ranges of a tree, and which of their keys count."""
+    """Ranges of a tree, and between which keys their records count."""
 
     tree: Tree
     keys: KeyRange
@@ -63,20 +94,31 @@ class TwoSlices(Struct, frozen=True):
     keys: KeyRange
 
 
-def slices(repository: Files, tree: Tree, keys: KeyRange, rows: int = TASK_ROWS) -> list[Slice]:
-    """What tasks read to read all of those keys of a tree: ``rows`` records each, or somewhat more. No request.
-    :class:`graveler.errors.InvalidError` for no rows."""
+def slices(repository: Files, tree: Tree, keys: KeyRanges, rows: int = TASK_ROWS) -> list[Slice]:
+    """What tasks read to read all of those keys of a tree: ``rows`` records each, or somewhat more. They open only ranges that
+    may hold such keys, and read of them all that lies between the first key and the last. No request; some µs for each of the
+    ``keys``. :class:`graveler.errors.InvalidError` for no rows."""
     _check_rows(rows)
     store = task_store(repository)
     found: list[Slice] = []
-    first, count = None, 0
-    numbers = keys.numbers(tree)
+    numbers = _numbers(tree, keys)
+    some: list[int] = []
+    count = 0
     for number in numbers:
-        first = number if first is None else first
+        some.append(number)
         count += tree.info(number).count
         if count >= rows or number == numbers[-1]:
-            found.append(Slice(_part(store, tree, range(first, number + 1)), keys))
-            first, count = None, 0
+            found.append(Slice(_part(store, tree, some), KeyRange(keys[0].start, keys[-1].end)))
+            some, count = [], 0
+    return found
+
+
+def _numbers(tree: Tree, keys: KeyRanges) -> list[int]:
+    """The ranges of a tree that may hold such keys, ascending."""
+    found: list[int] = []
+    for one in keys:
+        behind = found[-1] + 1 if found else 0
+        found += [number for number in one.numbers(tree) if number >= behind]
     return found
 
 
@@ -128,5 +170,5 @@ def _check_rows(rows: int) -> None:
         raise InvalidError(f"a task of {rows} rows would read nothing; give it at least 1")
 
 
-def _part(store: TreeStore, tree: Tree, numbers: range) -> Tree:
-    return Tree(store, tree.lasts[numbers.start : numbers.stop], tree.packed[numbers.start : numbers.stop])
+def _part(store: TreeStore, tree: Tree, numbers: Sequence[int]) -> Tree:
+    return Tree(store, [tree.lasts[number] for number in numbers], [tree.packed[number] for number in numbers])

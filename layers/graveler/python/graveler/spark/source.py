@@ -25,7 +25,7 @@ from graveler.lake.place import LakePlace, open_at
 from graveler.spark.columns import OBJECT
 from graveler.spark.frames import object_schema, plan_objects, read_objects
 from graveler.spark.places import PLACE_OPTIONS, place_of
-from graveler.spark.slices import TASK_ROWS, KeyRange, Slice
+from graveler.spark.slices import TASK_ROWS, KeyRange, KeyRanges, Slice, either
 from graveler.spark.workers import forget_archives
 
 NAME: Final = "graveler"
@@ -45,9 +45,8 @@ class ObjectsSource(DataSource):
         self._columns = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
         self._columns = self._columns or tuple(OBJECT.names)
         end = given.get("to")
-        self._keys = KeyRange.of_prefix(given.get("prefix", "").encode()) & KeyRange(
-            given.get("from", "").encode(), None if end is None else end.encode()
-        )
+        bounds = KeyRange(given.get("from", "").encode(), None if end is None else end.encode())
+        self._keys = either(KeyRange.of_prefix(given.get("prefix", "").encode()) & bounds)
         self._rows = _number(given, "rows_per_task", TASK_ROWS)
         self._schema = object_schema(self._columns)
         with open_at(self._place) as lake:
@@ -81,7 +80,7 @@ class _Part(InputPartition):
 
 class _Reader(DataSourceReader):
     def __init__(
-        self, place: LakePlace, repository: str, commit: str, keys: KeyRange, columns: tuple[str, ...], rows: int
+        self, place: LakePlace, repository: str, commit: str, keys: KeyRanges, columns: tuple[str, ...], rows: int
     ) -> None:
         self._place, self._repository, self._commit = place, repository, commit
         self._keys, self._columns, self._rows = keys, columns, rows
