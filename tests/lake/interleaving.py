@@ -556,7 +556,14 @@ class Client:
         finally:
             scheduler.renaming -= 1
 
+    def merge_beside(self, message: str) -> None:
+        """A merge that what is staged refuses only where it would change the same object."""
+        self._merge(message, beside_uncommitted=True)
+
     def merge(self, message: str) -> None:
+        self._merge(message, beside_uncommitted=False)
+
+    def _merge(self, message: str, *, beside_uncommitted: bool) -> None:
         value = self.scheduler.fresh()
         key = self._key()
         write = self._note(key, value)  # if this fails halfway, a later merge may bring it
@@ -564,7 +571,13 @@ class Client:
         self.repository.commit("side", message)
         self.unclear.add(message)
         write.start = self.scheduler.tick()
-        self.repository.merge("side", "main", message=message, strategy=MergeStrategy.SOURCE_WINS)
+        self.repository.merge(
+            "side",
+            "main",
+            message=message,
+            strategy=MergeStrategy.SOURCE_WINS,
+            beside_uncommitted=beside_uncommitted,
+        )
         write.end = self.scheduler.tick()
 
     def take(self, message: str) -> None:
@@ -594,6 +607,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "creator": ("create", "create", "delete", "read"),
     "committer": ("commit", "commit", "commit_again", "read"),
     "merger": ("merge",),
+    "neighbour": ("merge_beside",),
     "parter": ("commit_in_parts", "merge_in_parts", "put", "read"),
     "importer": ("take",),
     "reader": ("read", "list"),
@@ -638,6 +652,9 @@ CASTS: list[tuple[str, ...]] = [
     ("reverter", "committer", "writer"),
     ("reverter", "reverter", "committer", "merger"),
     ("reverter", "picker", "importer", "copier"),
+    ("neighbour", "writer", "committer"),
+    ("neighbour", "writer", "reader"),
+    ("neighbour", "resetter", "committer", "committer"),
 ]
 """Which clients meet; the seed picks one."""
 

@@ -138,6 +138,10 @@ def ignoring_what_is_staged(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CleanHeads, "_look", lambda *_: Staging.NOTHING)
 
 
+def merging_over_what_is_staged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CleanHeads, "expect_apart", lambda *_: None)
+
+
 def publishing_whatever_the_head_is(patch: pytest.MonkeyPatch) -> None:
     move = Refs.move_branch_writes
 
@@ -229,6 +233,7 @@ MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     cleaning_up_at_once,
     leaving_staged_nothings_over_a_merge,
     ignoring_what_is_staged,
+    merging_over_what_is_staged,
     publishing_whatever_the_head_is,
     creating_whatever_the_branch_is,
     resetting_sealed_tokens_with_what_they_hold_of_others,
@@ -272,7 +277,8 @@ class AnyCommit(str):
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.__name__ for m in MUTATIONS])
 def test_the_search_finds_a_bad_history(mutation: Callable[[pytest.MonkeyPatch], None]) -> None:
     of_renames = "renaming" in mutation.__name__ or mutation is refusing_without_taking_back
-    casts = [cast for cast in CASTS if not of_renames or "renamer" in cast]
+    client = "renamer" if of_renames else "neighbour" if mutation is merging_over_what_is_staged else ""
+    casts = [cast for cast in CASTS if not client or client in cast]
     with pytest.MonkeyPatch.context() as patch:
         mutation(patch)
         with pytest.raises(AssertionError, match=r"^seed"):

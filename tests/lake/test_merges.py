@@ -20,7 +20,8 @@ from graveler.errors import (
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, MergeStrategy, ObjectEntry
 from tests.lake import oracles
-from tests.lake.support import TINY, Before, World, commit, messages, put, texts
+from tests.lake.support import TINY, Before, DieAt, World, commit, died, messages, put, texts
+from tests.support.instruments import Fault
 
 MERGES = int(os.environ.get("GRAVELER_MERGES", "450"))
 
@@ -220,6 +221,98 @@ def test_merging_into_a_missing_or_dirty_branch_or_from_nothing_is_refused() -> 
     put(world.main, {"x": "1"}, "b")
     with pytest.raises(DirtyBranchError, match="merging 'main' into it"):
         world.main.merge("main", "b")
+
+
+def dirty() -> World:
+    """``dev`` replaced all below t/ by t/b, and has another u/a than ``main``."""
+    world = World()
+    commit(world.main, {"t/a": "1", "t0": "1", "u/a": "1", "v": "1"})
+    world.main.create_branch("dev", "main")
+    world.main.delete("dev", ["t/a"])
+    commit(world.main, {"t/b": "2", "u/a": "2"}, branch="dev")
+    return world
+
+
+def merge_beside(world: World, repository: OpenRepository | None = None) -> str:
+    return (repository or world.main).merge("dev", "main", untouched=["t/"], beside_uncommitted=True).id
+
+
+MERGED = {"t/b": "2", "t0": "1", "u/a": "2", "v": "1"}
+
+
+def test_a_merge_leaves_uncommitted_changes_of_other_objects_where_they_are() -> None:
+    world = dirty()
+    put(world.main, {"t0": "mine", "u/b": "mine", "v": None, "nothing": None})
+    died(lambda: world.repository(DieAt("tables.transact", 2)).commit("main", "dies"))
+    put(world.main, {"w": "mine"})
+    world.wait_for_leases()
+    with pytest.raises(DirtyBranchError, match="merging 'dev' into it is refused"):
+        world.main.merge("dev", "main")
+    merge_beside(world)
+    assert texts(world.main, "main@") == MERGED
+    mine = {"t/b": "2", "t0": "mine", "u/a": "2", "u/b": "mine", "w": "mine"}
+    assert texts(world.main) == mine
+    assert {one.path for one in world.main.uncommitted("main").results} == {"t0", "u/b", "v", "w"}
+    world.main.commit("main", "mine")
+    assert texts(world.main, "main@") == mine
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [("u/a", "mine"), ("u/a", None), ("t/b", "mine"), ("t/c", "mine"), ("t/a", None)]
+)
+@pytest.mark.parametrize("sealed", [False, True])
+def test_an_uncommitted_change_where_the_merge_changes_something_refuses_it(
+    path: str, text: str | None, sealed: bool
+) -> None:
+    world = dirty()
+    put(world.main, {"v": "mine", path: text})
+    if sealed:
+        died(lambda: world.repository(DieAt("tables.transact", 2)).commit("main", "dies"))
+        world.wait_for_leases()
+    with pytest.raises(DirtyBranchError, match="would change the same") as told:
+        merge_beside(world)
+    assert told.value.path == path
+    assert len(messages(world.main)) == 2
+    world.main.reset("main", prefix=path)
+    merge_beside(world)
+    assert texts(world.main, "main@") == MERGED
+    assert texts(world.main) == {**MERGED, "v": "mine"}
+
+
+@pytest.mark.parametrize("value", ["1", None])
+def test_what_is_staged_and_changes_nothing_does_not_hide_the_merge(value: str | None) -> None:
+    """Put aside where nothing else is staged; and named, not merged over, where something is."""
+    path = "u/a" if value else "t/b"
+    for others in ({}, {"v": "mine"}):
+        world = dirty()
+        put(world.main, {path: value, **others})
+        if others:
+            with pytest.raises(DirtyBranchError, match=f"would change the same .'{path}'"):
+                merge_beside(world)
+        else:
+            merge_beside(world)
+            assert texts(world.main) == texts(world.main, "main@") == MERGED
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_a_change_staged_while_the_merge_is_at_work_stays_on_top_of_it(moment: int) -> None:
+    world = dirty()
+    put(world.main, {"v": "mine"})
+
+    def schedule(_: str, number: int) -> Fault:
+        if number == moment:
+            put(world.main, {"u/a": "later"})
+        return None
+
+    try:
+        merge_beside(world, world.repository(schedule))
+    except DirtyBranchError:
+        assert texts(world.main, "main@")["u/a"] == "1"
+    else:
+        assert texts(world.main, "main@") == MERGED
+    assert texts(world.main)["u/a"] == "later"
+    world.main.commit("main", "later")
+    assert texts(world.main, "main@")["u/a"] == "later"
 
 
 def test_what_has_to_be_untouched_is_looked_at_on_each_head() -> None:

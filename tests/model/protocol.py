@@ -39,6 +39,7 @@ RULES: dict[str, bool] = {
     "settle_every_put": True,  # a refused write accounts for all that it put, also under tokens sealed meanwhile
     "settle_other_branch": True,  # a put that went to a branch with another name is accounted for before another is made
     "batch_refused_before": True,  # a batch is refused only before its put; afterwards nobody knows
+    "merge_apart": True,  # a merge changes no key that is staged
 }
 
 NONE = "-"
@@ -126,6 +127,7 @@ class Search:
         committers: int = 0,
         readers: int = 0,
         mergers: int = 0,
+        besides: int = 0,
         creators: int = 0,
         renamers: int = 0,
         recreators: int = 0,
@@ -140,6 +142,7 @@ class Search:
         procs += [("c", f"c{i}", "seal", ()) for i in range(committers)]
         procs += [("r", f"r{i}", "start", ()) for i in range(readers)]
         procs += [("m", f"m{i}", "read", ()) for i in range(mergers)]
+        procs += [("b", f"b{i}", "read", ()) for i in range(besides)]
         procs += [("x", f"x{i}", "start", ()) for i in range(creators)]
         procs += [("n", f"n{i}", "mark", ()) for i in range(renamers)]
         procs += [("k", f"k{i}", "clear", ()) for i in range(renamers)]
@@ -445,7 +448,19 @@ class Search:
             else:
                 yield s, "token", (path, head, seen, refused, at + 1)
 
-    # A merge that brings a value for the key. It is refused while the branch has uncommitted changes.
+    # A merge that does not change the key: whatever is staged stays where it is.
+    def b(self, s: State, me: str, pc: str, loc: Place) -> Iterator[Step]:
+        there = s.branch("a")
+        if there is None or pc == "done":
+            return
+        if pc == "read" and there.mark is None:
+            yield begin(s, me), "publish", (there,)
+        elif pc == "publish":
+            moved = s.with_branch("a", there._replace(head=len(s.trees)))
+            brought = moved._replace(trees=(*s.trees, s.trees[there.head]))
+            yield (brought if there == loc[0] else s), "done", ()
+
+    # A merge that brings a value for the key. It is refused while the key has an uncommitted change.
     def m(self, s: State, me: str, pc: str, loc: Place) -> Iterator[Step]:
         there = s.branch("a")
         if there is None:
@@ -454,7 +469,7 @@ class Search:
             if there.mark is not None:
                 return
             dirty = s.item(there.open) or any(s.item(t) for t in there.sealed)
-            if dirty:
+            if dirty and RULES["merge_apart"]:
                 yield s, "done", ()
             else:
                 yield begin(s, me), "publish", (there,)
@@ -514,6 +529,9 @@ CASES: list[Case] = [
     {"writers": 1, "deleters": 1, "committers": 2, "sequential": True},
     {"writers": 2, "committers": 2, "sequential": True},
     {"writers": 2, "committers": 2, "mergers": 1, "sequential": True},
+    {"writers": 1, "deleters": 1, "committers": 1, "besides": 1},
+    {"writers": 2, "committers": 2, "besides": 1, "sequential": True},
+    {"writers": 2, "committers": 1, "besides": 1, "readers": 1, "sequential": True},
     {"writers": 1, "deleters": 1, "committers": 2, "readers": 1, "sequential": True},
     {"writers": 2, "deleters": 1, "committers": 1, "readers": 1, "sequential": True},
     {"creators": 2, "committers": 2},

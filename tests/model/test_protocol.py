@@ -21,6 +21,11 @@ def test_no_order_of_the_steps_loses_or_revives_a_value(case: Case) -> None:
     assert states > 100
 
 
+def test_a_merge_beside_what_is_staged_loses_or_revives_no_value() -> None:
+    _, wrong, trail = Search(writers=1, deleters=1, committers=1, besides=1, sequential=True).run()
+    assert not wrong, "\n".join([wrong, *trail])
+
+
 @pytest.mark.parametrize("rule", OF_RENAMES_AND_REFUSALS)
 def test_without_the_rule_the_search_finds_a_bad_history(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "CASES", FAST)

@@ -161,6 +161,30 @@ def test_of_two_who_replace_the_same_the_later_one_is_told(spark: SparkSession, 
     assert told.value.prefix == "tables/two/"
     found = graveler.spark.read(spark, "lakefs://repo/b-two/tables/two", lake=scene.place("reader"))
     assert [row.id for row in found.collect()] == [2]
+    assert [name for name in scene.branches() if name.startswith("tx-")] == [told.value.kept]
+    with pytest.raises(TouchedError):
+        graveler.spark.land("repo", told.value.kept, lake=scene.place())
+    scene.repository.delete_branch(told.value.kept)
+
+
+def test_uncommitted_changes_stand_in_the_way_only_of_what_changes_the_same(spark: SparkSession, scene: Scene) -> None:
+    repository = scene.repository
+    repository.create_branch("b-dirty", "main")
+    repository.upload("b-dirty", "elsewhere", b"1")
+
+    def write(staged: str) -> None:
+        with graveler.spark.transaction("repo", "b-dirty", message="Mine", lake=scene.place()) as tx:
+            tx.write(events(spark, 0, 3), "tables/dirty", mode="overwrite")
+            repository.upload("b-dirty", staged, b"2")
+
+    write("tables/dirt")
+    with pytest.raises(DirtyBranchError, match="would change the same") as told:
+        write("tables/dirty/stray")
+    assert told.value.path == "tables/dirty/stray"
+    repository.reset("b-dirty", prefix="tables/dirty/")
+    merged = graveler.spark.land("repo", told.value.kept, lake=scene.place())
+    assert (merged.id, merged.message) == (repository.branch("b-dirty").commit_id, "Mine")
+    assert [one.path for one in repository.uncommitted("b-dirty").results] == ["elsewhere", "tables/dirt"]
     assert not [name for name in scene.branches() if name.startswith("tx-")]
 
 
@@ -188,9 +212,6 @@ def test_what_is_not_allowed_is_told_before_any_work_and_leaves_nothing(spark: S
     refused(RefNotFoundError, "'nowhere'", branch="nowhere")
     with pytest.raises(NoChangesError), graveler.spark.transaction("repo", "limited", lake=scene.place("one branch")):
         pass
-    repository.upload("limited", "x", b"1")
-    refused(DirtyBranchError, "'limited' has uncommitted changes", branch="limited")
-    repository.reset("limited")
     repository.create_tag("taken", "main")
     with pytest.raises(AlreadyExistsError, match="'taken'"):
         with_tag(scene, "taken")

@@ -31,7 +31,19 @@ that is no UTF-8. Nesting without end is a RecursionError."""
 
 
 class GravelerError(Exception):
-    """Base of everything that graveler raises on purpose."""
+    """Base of everything that graveler raises on purpose. ``kept`` is the hidden branch that holds the work of a transaction
+    which could not land."""
+
+    kept: str = ""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if not self.kept:
+            return text
+        return (
+            f"{text}. The transaction's work is kept on hidden branch {self.kept!r}: make way for it and land it "
+            f"(graveler.spark.land, or graveler merge), or delete the branch"
+        )
 
 
 class NotFoundError(GravelerError):
@@ -229,13 +241,14 @@ class NoChangesError(PreconditionError):
 
 
 class DirtyBranchError(PreconditionError):
-    """The branch has uncommitted changes, and the operation would mix with them."""
+    """The branch has uncommitted changes, and the operation would mix with them. ``path`` is one of them that the operation
+    changes, where that is why."""
 
-    def __init__(self, branch: str, operation: str) -> None:
-        self.branch = branch
-        super().__init__(
-            f"branch {branch!r} has uncommitted changes, so {operation} is refused; commit them or reset the branch first"
-        )
+    def __init__(self, branch: str, operation: str, path: str = "") -> None:
+        self.branch, self.path = branch, path
+        where = f" where {operation} would change the same ({path!r})" if path else f", so {operation} is refused"
+        so = ", so it is refused" if path else ""
+        super().__init__(f"branch {branch!r} has uncommitted changes{where}{so}; commit them or reset the branch first")
 
 
 class TooMuchWorkError(PreconditionError):

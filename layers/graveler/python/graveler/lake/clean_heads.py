@@ -1,5 +1,11 @@
-"""Finding a branch's head for what must not mix with uncommitted changes: merge and import."""
+"""Finding a branch's head for what must not mix with uncommitted changes: merge and import.
 
+Commonly that is a head on which nothing is staged. A merge may also land *beside* what is staged: as long as no staged key is one
+that it changes, neither hides the other, and what is staged stays where it is. A key that is staged after that look is a later
+write on top of the merge.
+"""
+
+from collections.abc import Sequence
 from enum import Enum
 from secrets import token_hex
 
@@ -10,9 +16,11 @@ from graveler.lake.differences import changes_anything
 from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealer
+from graveler.lake.text import utf8
 from graveler.lake.turns import Turn
 from graveler.model import Commit, Token
 from graveler.staging.changes import StagedChanges
+from graveler.tree.touch import differ
 from graveler.tree.tree import Tree, Trees
 
 
@@ -52,18 +60,39 @@ class CleanHeads:
         hide it. That costs two transactions more. With an ``intent``, :class:`ForbiddenError` if the repository's settings
         refuse it.
         """
+        state, head, tree, found = self.wait_beside(turn, branch, intent)
+        if found is Staging.CHANGES:
+            raise DirtyBranchError(branch, operation)
+        return state, head, tree
+
+    def wait_beside(
+        self, turn: Turn, branch: str, intent: Intent | None = None
+    ) -> tuple[BranchState, Commit, Tree, Staging]:
+        """As :meth:`wait_for`; where what is staged changes the head, that is told, and not refused: :meth:`expect_apart`."""
         while True:
             state = turn.state(intent)
             if self._sealer.take(state.sealed) is not None:
                 head, tree = self._head(state)
                 found = self._look((state.open, *state.sealed[::-1]), tree)
-                if found is Staging.CHANGES:
-                    raise DirtyBranchError(branch, operation)
-                if found is Staging.NOTHING:
-                    return state, head, tree
+                if found is not Staging.NO_CHANGE:
+                    return state, head, tree, found
                 turn.wait(ticket=not self._put_aside(turn, branch))
             else:
                 turn.wait()
+
+    def expect_apart(
+        self, state: BranchState, before: Tree, after: Tree, operation: str, replaced: Sequence[str] = ()
+    ) -> None:
+        """See that nothing staged on the branch is of a key in which the trees differ, or a change below one of the prefixes
+        ``replaced``. One table read for each token, shard and thousand staged; ranges that differ, as far as staged keys lie in
+        them. :class:`DirtyBranchError` names the first.
+
+        What is staged without being a change counts, too, where the trees differ: left in place, it would hide the merge's."""
+        prefixes = tuple(utf8("prefix", prefix) for prefix in replaced)
+        for key, packed in self._staged.scan((state.open, *state.sealed[::-1])):
+            inside = key.startswith(prefixes) and changes_anything(before.get(key), packed)
+            if inside or differ(before, after, key, key + b"\0"):
+                raise DirtyBranchError(state.name, operation, key.decode("utf-8", "backslashreplace"))
 
     def _put_aside(self, turn: Turn, branch: str) -> bool:
         """Take tokens from the branch that hold no change. Sealed first, so that a change that is staged meanwhile goes to the

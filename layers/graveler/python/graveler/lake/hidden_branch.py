@@ -32,7 +32,7 @@ class BranchVerbs(Protocol):
 @contextmanager
 def hidden_branch(verbs: BranchVerbs, source: str, by: str, *, keep_on_error: bool = False) -> Iterator[str]:
     """A hidden branch of ``source`` for a ``with`` block: its name. It is deleted when the block ends; with ``keep_on_error``, a
-    block that ends by an exception leaves it to the user.
+    block that ends by an exception leaves it to the user, and so does an error that says that it is :attr:`GravelerError.kept`.
 
     Cost: creating and deleting a branch, and a table write (a request to a server) every :data:`RENEWAL` seconds.
     :class:`TransactionGoneError` if the branch was deleted during the block; errors of creating it.
@@ -42,12 +42,17 @@ def hidden_branch(verbs: BranchVerbs, source: str, by: str, *, keep_on_error: bo
         verbs.create_branch(name, source, by=by, hidden=True, owner=owner)
         with lease_kept(verbs, name, owner), _told_if_gone(verbs, name, source):
             yield name
-    except BaseException:
+    except BaseException as error:
         if os.getpid() != process:  # a forked child: the branch is its parent's
             raise
         if keep_on_error:
             with suppress(GravelerError):
                 verbs.release_branch(name, owner)
+        elif isinstance(error, GravelerError) and error.kept == name:
+            try:
+                verbs.release_branch(name, owner)
+            except GravelerError:
+                error.kept = ""  # its lease runs out, and a collector deletes it: promise nothing
         else:
             _forget(verbs, name, by)
         raise

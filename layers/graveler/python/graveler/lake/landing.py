@@ -11,13 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from graveler.history.commits import new_commit
+from graveler.history.refs import BranchState
 from graveler.lake.applications import Applications, check_application
-from graveler.lake.clean_heads import CleanHeads
+from graveler.lake.clean_heads import CleanHeads, Staging
 from graveler.lake.clock import Clock
 from graveler.lake.deadline import Deadline, Deadlines
 from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
-from graveler.lake.turns import Turns
+from graveler.lake.turns import Turn, Turns
 from graveler.model import Application, Commit, CommitID, MetarangeName
 from graveler.storage.tables import Put
 from graveler.tree.tree import Tree, Trees
@@ -26,7 +27,8 @@ from graveler.tree.tree import Tree, Trees
 class Landing(msgspec.Struct, frozen=True):
     """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it").
     ``created`` (Unix seconds) overrides the time; ``intent`` is what the repository's settings allow or refuse; ``application``
-    is whose numbered write this is."""
+    is whose numbered write this is. ``beside``: what is staged on the branch may stay there, as long as it is apart from what the
+    tree changes and from the prefixes ``replaced``."""
 
     branch: str
     verb: str
@@ -38,6 +40,8 @@ class Landing(msgspec.Struct, frozen=True):
     created: int | None = None
     intent: Intent = Intent(direct=False)
     application: Application | None = None
+    beside: bool = False
+    replaced: Sequence[str] = ()
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -82,7 +86,7 @@ class Lander:
     def look(self, landing: Landing) -> tuple[Commit, Tree]:
         """The branch's head and its tree, once a tree could land there. Cost and errors as :meth:`CleanHeads.wait_for`."""
         with self._turns.at(landing.branch) as turn:
-            _, head, before = self._heads.wait_for(turn, landing.branch, landing.why, landing.intent)
+            _, head, before, _ = self._head(turn, landing)
         return head, before
 
     def land(self, landing: Landing, prepare: Callable[[], Build], deadline: Deadline | None = None) -> Commit:
@@ -105,10 +109,12 @@ class Lander:
             build = prepare()
             with self._turns.at(landing.branch) as turn:
                 while True:
-                    state, head, before = self._heads.wait_for(turn, landing.branch, landing.why, landing.intent)
+                    state, head, before, staged = self._head(turn, landing)
                     if (done := numbered.in_history_of(head)) is not None:
                         return done
                     draft = build(head, before)
+                    if staged is Staging.CHANGES:
+                        self._heads.expect_apart(state, before, draft.tree, landing.why, landing.replaced)
                     commit = self._commit(landing, head, draft, self._trees.save(draft.tree), operation)
                     try:
                         self._publisher.publish(
@@ -136,6 +142,11 @@ class Lander:
         head, before = self.look(landing)
         draft = build(head, before)
         return replace(self._commit(landing, head, draft, draft.tree.name(), ""), id=CommitID(""))
+
+    def _head(self, turn: Turn, landing: Landing) -> tuple[BranchState, Commit, Tree, Staging]:
+        if landing.beside:
+            return self._heads.wait_beside(turn, landing.branch, landing.intent)
+        return *self._heads.wait_for(turn, landing.branch, landing.why, landing.intent), Staging.NOTHING
 
     def _numbered(self, landing: Landing) -> "_Numbered":
         return _Numbered(self._applications, landing.branch, landing.application)

@@ -44,6 +44,7 @@ class Merger:
         source_id: CommitID | None = None,
         untouched: Sequence[str] = (),
         application: Application | None = None,
+        beside_uncommitted: bool = False,
     ) -> Undertaking:
         """See :meth:`graveler.lake.repository.OpenRepository.merge`. ``source_id`` is what the source was when the merge was
         asked for, if that was earlier. No request yet."""
@@ -61,6 +62,8 @@ class Merger:
             created,
             Intent(direct=False, force=force),
             application,
+            beside_uncommitted,
+            untouched,
         )
 
         def begin() -> Choose:

@@ -39,7 +39,9 @@ _OBJECT: Final = re.compile(r"object '(.*)' does not exist in '(.*?)'$")
 _UNCOMMITTED: Final = re.compile(r"object '(.*)' is an uncommitted change of '(.*?)'")
 _REPOSITORY: Final = re.compile(r"repository '(.*?)' does not exist")
 _TAKEN: Final = re.compile(r"(\w+) '(.*?)' already exists")
-_DIRTY: Final = re.compile(r"branch '(.*?)' has uncommitted changes")
+_DIRTY: Final = re.compile(
+    r"branch '(.*?)' has uncommitted changes(?: where .*? would change the same \(['\"](.*?)['\"]\),)?"
+)
 _TOUCHED: Final = re.compile(r"merging '(.*?)' into '(.*?)': somebody changed objects below '(.*)' in ")
 _EXPIRED: Final = re.compile(r"commit (\w+) has expired")
 _DAMAGED: Final = re.compile(
@@ -105,7 +107,7 @@ def _invalid(words: str, text: str) -> GravelerError:
         return _with(ParentNotFoundError(found[1] if found else ""), text)
     if words:
         found = _DIRTY.search(text)
-        return _with(DirtyBranchError(found[1] if found else "", ""), text)
+        return _with(DirtyBranchError(found[1] if found else "", "", found[2] or "" if found else ""), text)
     return InvalidError(text)
 
 

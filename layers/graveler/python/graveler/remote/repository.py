@@ -244,6 +244,7 @@ class RemoteRepository(RemoteSettings):
         force: bool = False,
         untouched: Sequence[str] = (),
         application: Application | None = None,
+        beside_uncommitted: bool = False,
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``. Cost: two requests; of one that
         meets conflicts also :meth:`preview_merge`, which lists them."""
@@ -258,6 +259,7 @@ class RemoteRepository(RemoteSettings):
             "force": force,
             "untouched": list(untouched) or None,
             "application": application,
+            "beside_uncommitted": beside_uncommitted,
         }
         path = (*self._base, "refs", source, "merge", destination)
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))

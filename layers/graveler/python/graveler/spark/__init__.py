@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graveler.spark.exports import export
     from graveler.spark.frames import branches, commits, objects, ranges, tags
     from graveler.spark.importing import ImportReport, import_listing
+    from graveler.spark.landing import land
     from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
     from graveler.spark.manifests import manifest
     from graveler.spark.registration import register
@@ -35,6 +36,7 @@ __all__ = [
     "each_batch",
     "export",
     "import_listing",
+    "land",
     "list_prefix",
     "manifest",
     "objects",
@@ -57,6 +59,7 @@ _MODULES = {
     "each_batch": "batches",
     "export": "exports",
     "import_listing": "importing",
+    "land": "landing",
     "list_prefix": "listing_sources",
     "manifest": "manifests",
     "objects": "frames",

@@ -53,6 +53,7 @@ def each_batch(
             message=message,
             metadata=metadata,
             committer=committer,
+            keep_unlanded=False,  # the stream writes the batch again
             allow_empty=True,
             app_id=known,
             version=number,

@@ -7,19 +7,19 @@ transaction that failed has written is garbage that nobody names.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from graveler.errors import (
-    AlreadyExistsError,
     DirtyBranchError,
+    GravelerError,
     InvalidError,
     NoChangesError,
-    RefNotFoundError,
     UnavailableError,
 )
 from graveler.history.names import check_tag
@@ -32,6 +32,15 @@ from graveler.spark.beginnings import Beginning
 from graveler.spark.datasets import FORMAT, dataset_path, read_at
 from graveler.spark.handles import LakeLike, Reachable, Reached
 from graveler.spark.inside import Value, WrittenFile, write_files
+from graveler.spark.landing import (
+    TERMS,
+    Terms,
+    encode_terms,
+    expect_free,
+    give_tag,
+    merge_hidden,
+    replaced_of,
+)
 from graveler.spark.urls import hadoop_url, stored_below
 
 Mode = Literal["append", "overwrite", "dynamic"]
@@ -114,9 +123,10 @@ class Transaction:
         partitions of which the frame has rows. ``partition_by`` names columns, ``options`` are Spark's. The frame may read what
         it replaces.
 
-        Cost: Spark's job, one object write for each file; the branch read twice; on S3 one listing for each thousand files; one
-        table write for each 25 files that are added or removed. :class:`InvalidError` for what the format or the columns do not
-        allow, and for a job that took longer than half the grace; :class:`UnavailableError` if the job fails.
+        Cost: Spark's job, one object write for each file; the branch read twice, to replace a folder three times; on S3 one
+        listing for each thousand files; one table write for each 25 files that are added or removed. :class:`InvalidError` for
+        what the format or the columns do not allow, and for a job that took longer than half the grace;
+        :class:`UnavailableError` if the job fails.
         """
         folder = dataset_path(path)
         columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
@@ -129,6 +139,8 @@ class Transaction:
         begun = self._beginning.by(frame.sparkSession)
         if begun.done is not None:
             return Written(folder, 0, 0, 0, 0.0, 0.0)
+        if mode == "overwrite":
+            self._expect_clean(begun, folder)
         inside = f"{begun.repository.repository.namespace}/"
         key = begun.repository.new_address(begun.hidden, f"{folder}/").removeprefix(inside)
         place = hadoop_url(begun.repository.namespace, key)
@@ -166,7 +178,16 @@ class Transaction:
         if not folder:
             raise InvalidError("name the folder of a dataset; a transaction does not remove a whole branch")
         begun = self._beginning.known()
-        return 0 if begun.done is not None else self._remove(begun, f"{folder}/")
+        if begun.done is not None:
+            return 0
+        self._expect_clean(begun, folder)
+        return self._remove(begun, f"{folder}/")
+
+    def _expect_clean(self, begun: Begun, folder: str) -> None:
+        """Refuse now what the merge would refuse after all the work: replacing what has uncommitted changes. One request."""
+        found = begun.repository.uncommitted(self.branch, prefix=f"{folder}/", amount=1).results
+        if found:
+            raise DirtyBranchError(self.branch, f"replacing {folder!r}", found[0].path)
 
     def _replace(self, begun: Begun, folder: str, mode: Mode, files: Iterable[WrittenFile]) -> int:
         """Remove what the mode says; number of objects."""
@@ -195,6 +216,7 @@ def transaction(
     tag: str | None = None,
     committer: str | None = None,
     keep_on_error: bool = False,
+    keep_unlanded: bool = True,
     allow_empty: bool = False,
     app_id: str | None = None,
     version: int | None = None,
@@ -203,9 +225,14 @@ def transaction(
 ) -> Iterator[Transaction]:
     """Write datasets on ``branch``: what the ``with`` block wrote is committed and merged when it ends; before, nothing is seen.
 
-    An exception leaves the branch as it was; with ``keep_on_error`` the hidden branch stays, for a look at it. Others may commit
-    to the branch meanwhile: the merge brings both together. Who has replaced a dataset or partitions that somebody else
-    changed meanwhile fails with :class:`graveler.errors.TouchedError` and begins again; that can't happen to who appends.
+    An exception in the block leaves the branch as it was; with ``keep_on_error`` the hidden branch stays, for a look at it.
+    Others may commit to the branch meanwhile: the merge brings both together. Uncommitted changes of the branch stay where they
+    are; they refuse the merge only where it would change the same objects, or below what was replaced
+    (:class:`DirtyBranchError`).
+    Who has replaced a dataset or partitions that somebody else changed meanwhile fails with
+    :class:`graveler.errors.TouchedError`; that can't happen to who appends. What was written by a transaction whose block ended
+    well, and that could not land, is not lost: it stays committed on the hidden branch, which the error names (``error.kept``),
+    until :func:`graveler.spark.land` lands it or somebody deletes the branch. Without ``keep_unlanded``, it goes.
     ``tag`` names the merge. ``committer`` is by default who runs this. With ``allow_empty``, a block that wrote nothing ends
     without a commit.
 
@@ -225,9 +252,9 @@ def transaction(
 
     Cost besides the writes: creating, committing, merging and deleting a branch, whatever its size; with an ``app_id`` two table
     reads.
-    :class:`graveler.errors.NoChangesError` if nothing was written, :class:`DirtyBranchError` if the branch has uncommitted
-    changes, :class:`AlreadyExistsError` for the tag, :class:`graveler.errors.TouchedError`,
-    :class:`graveler.errors.MergeConflictError`, :class:`graveler.errors.BusyError`.
+    :class:`graveler.errors.NoChangesError` if nothing was written, :class:`DirtyBranchError`, :class:`AlreadyExistsError` for
+    the tag, :class:`graveler.errors.TouchedError`, :class:`graveler.errors.MergeConflictError`,
+    :class:`graveler.errors.BusyError`.
     """
     by = user_name() if committer is None else committer
     if tag is not None:
@@ -239,8 +266,8 @@ def transaction(
             found.expect_permitted(branch)
         if application is not None and (done := found.written_by(branch, application)) is not None:
             return Begun(found, "", done)
-        if found.uncommitted(branch, amount=1).results:
-            raise DirtyBranchError(branch, "a transaction on it")  # its merge would be refused, after all the work
+        if tag is not None:
+            expect_free(found, tag)
         return Begun(found, block.enter_context(hidden_branch(found, branch, by, keep_on_error=keep_on_error)))
 
     with ExitStack() as outer:
@@ -251,11 +278,13 @@ def transaction(
             yield work
             begun = beginning.begun
             if begun is not None:
-                work.merged = begun.done or _land(begun, work, by, application, allow_empty=allow_empty)
+                work.merged = begun.done or _finish(
+                    begun, work, by, application, allow_empty=allow_empty, keep=keep_unlanded
+                )
             elif not allow_empty:
                 raise NoChangesError(f"nothing to commit: no frame was written in the transaction on {branch!r}")
         if begun is not None and work.merged is not None and work.tag is not None:
-            _name(begun.repository, work.tag, work.merged, by)
+            give_tag(begun.repository, work.tag, work.merged, by)
 
 
 def _entries(repository: Reached, key: str, folder: str, files: Sequence[WrittenFile]) -> list[ObjectEntry]:
@@ -285,39 +314,34 @@ def _application(app_id: str | None, version: int | None) -> Application | None:
     return application
 
 
-def _name(repository: Reached, tag: str, commit: Commit, by: str) -> None:
-    """Give a commit its tag, unless an earlier try of the same did."""
-    try:
-        repository.create_tag(tag, commit.id, by=by)
-    except AlreadyExistsError:
-        if repository.tag(tag).commit_id != commit.id:
-            raise
-
-
-def _land(
-    begun: Begun, work: Transaction, by: str, application: Application | None, *, allow_empty: bool
+def _finish(
+    begun: Begun, work: Transaction, by: str, application: Application | None, *, allow_empty: bool, keep: bool
 ) -> Commit | None:
+    """Commit the hidden branch, with all that :func:`graveler.spark.landing.land` has to know, and merge it."""
     repository = begun.repository
     said = work.message or _said(work.written)
-    if work.tag is not None:
-        with suppress(RefNotFoundError):  # as it should be; behind the merge there is no way back
-            repository.tag(work.tag)
-            raise AlreadyExistsError("tag", work.tag)
+    terms = Terms(work.branch, replaced_of(work.replaced, [one.path for one in work.written]), application, work.tag)
     try:
-        repository.commit(begun.hidden, said, committer=by, metadata=work.metadata)
+        repository.commit(begun.hidden, said, committer=by, metadata={**work.metadata, TERMS: encode_terms(terms)})
     except NoChangesError:
         if allow_empty:
             return None
         raise
-    return repository.merge(
-        begun.hidden,
-        work.branch,
-        message=said,
-        committer=by,
-        metadata=work.metadata,
-        untouched=list(dict.fromkeys(work.replaced)),
-        application=application,
-    )
+    try:
+        if work.tag is not None:
+            expect_free(repository, work.tag)  # behind the merge there is no way back
+        return merge_hidden(
+            repository,
+            begun.hidden,
+            replace(terms, replaced=tuple(dict.fromkeys(work.replaced))),
+            said,
+            by,
+            work.metadata,
+        )
+    except GravelerError as error:
+        if keep and not isinstance(error, NoChangesError):
+            error.kept = begun.hidden
+        raise
 
 
 def _said(written: Sequence[Written]) -> str:

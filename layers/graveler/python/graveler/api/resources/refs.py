@@ -41,7 +41,8 @@ class ApplicationVersion(Struct, frozen=True):
 class Merge(Struct, frozen=True):
     """How to merge. ``strategies`` are graveler's own: a strategy by prefix, over ``strategy`` for the rest. So is ``untouched``:
     prefixes below which nobody may have changed the destination since the base; 409 if somebody has. And ``application``: a
-    version that the destination has already is not merged again."""
+    version that the destination has already is not merged again. With ``beside_uncommitted``, uncommitted changes of the
+    destination refuse the merge only where it would change the same objects, or below ``untouched``."""
 
     message: str | None = None
     metadata: dict[str, str] | None = None
@@ -52,6 +53,7 @@ class Merge(Struct, frozen=True):
     squash_merge: bool | None = None
     untouched: list[str] | None = None
     application: ApplicationVersion | None = None
+    beside_uncommitted: bool | None = None
 
 
 class MergeResult(Struct, frozen=True):
@@ -121,6 +123,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
             limit=limit,
             untouched=body.untouched or (),
             application=application,
+            beside_uncommitted=bool(body.beside_uncommitted),
         )
 
     def ask(_: str) -> MergeAsk:
@@ -137,6 +140,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
             force=bool(body.force),
             untouched=tuple(body.untouched or ()),
             application=application,
+            beside_uncommitted=bool(body.beside_uncommitted),
         )
 
     def render(commit: Commit) -> Response:

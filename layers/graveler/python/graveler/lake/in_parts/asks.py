@@ -25,6 +25,7 @@ class MergeAsk(Struct, frozen=True, kw_only=True):
     force: bool = False
     untouched: tuple[str, ...] = ()
     application: Application | None = None
+    beside_uncommitted: bool = False
 
 
 class ReplayAsk(Struct, frozen=True, kw_only=True):

@@ -119,6 +119,7 @@ def _undertaking(tools: Tools, ask: Ask, request_id: str) -> Undertaking:
             source_id=ask.source_id,
             untouched=ask.untouched,
             application=ask.application,
+            beside_uncommitted=ask.beside_uncommitted,
         )
     assert not isinstance(ask, CommitAsk | ImportAsk | RewriteAsk)
     undertake = tools.replayer.cherry_pick if isinstance(ask, CherryPickAsk) else tools.replayer.revert

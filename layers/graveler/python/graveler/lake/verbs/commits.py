@@ -129,6 +129,7 @@ class CommitVerbs(VerbsBase):
         limit: int | None = None,
         untouched: Sequence[str] = (),
         application: Application | None = None,
+        beside_uncommitted: bool = False,
     ) -> Commit:
         """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
@@ -137,7 +138,9 @@ class CommitVerbs(VerbsBase):
         to bring. ``limit`` as for :meth:`commit`. If the destination has changed below a prefix of ``untouched`` since the base,
         :class:`TouchedError`: for who replaces all that was there. With an ``application``, a version that is in the branch's
         history already, or an older one, changes nothing, and the commit that the application made last is returned, whatever
-        time has passed and whether the source is still there (promise C4). That costs one table read.
+        time has passed and whether the source is still there (promise C4). That costs one table read. With
+        ``beside_uncommitted``, uncommitted changes of the destination stay as they are, and refuse the merge only where it would
+        change the same object, or below ``untouched``: that costs what is staged, read twice.
 
         Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges
         that are new, the metarange and the commit record written; one transaction. Two table reads to see that nothing is staged
@@ -160,6 +163,7 @@ class CommitVerbs(VerbsBase):
                 force=force,
                 untouched=untouched,
                 application=application,
+                beside_uncommitted=beside_uncommitted,
             ),
             limit,
         )

@@ -1,0 +1,133 @@
+"""What stands in the way of a transaction: nothing that is elsewhere; and where it cannot land, its work is kept."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import graveler.spark
+from graveler.errors import AlreadyExistsError, DirtyBranchError, GravelerError, InvalidError, TouchedError
+from graveler.history.owners import Owners
+from graveler.lake.folder import create_folder_lake
+from graveler.lake.repository import OpenRepository
+from graveler.retention.collector import Options
+from graveler.retention.garbage import Garbage
+from graveler.retention.runs import Mode
+from graveler.spark.landing import replaced_of
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[OpenRepository]:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        yield lake.create_repository("repo", "local://repo")
+
+
+def ids(spark: SparkSession, repository: OpenRepository, ref: str = "main") -> list[int]:
+    return sorted(row.id for row in graveler.spark.read(spark, f"lakefs://repo/{ref}/t", lake=repository).collect())
+
+
+def write(
+    spark: SparkSession,
+    repository: OpenRepository,
+    meanwhile: Callable[[], object],
+    *,
+    mode: str = "overwrite",
+    **arguments: object,
+) -> graveler.spark.Transaction:
+    """Write five rows, in a transaction in which something happens to the branch."""
+    with graveler.spark.transaction(repository, "main", message="Mine", metadata={"k": "v"}, **arguments) as tx:  # type: ignore[arg-type]
+        tx.write(spark.range(100, 105, 1, 1), "t", mode=mode)  # type: ignore[arg-type]
+        meanwhile()
+    return tx
+
+
+def test_uncommitted_changes_elsewhere_cost_nothing(spark: SparkSession, repository: OpenRepository) -> None:
+    """Staged before the transaction, and while it is at work; also in the folder of a dataset that it appends to."""
+    repository.upload("main", "elsewhere/a", b"1")
+    tx = write(spark, repository, lambda: repository.upload("main", "t0", b"2"), committer="ada")
+    assert tx.merged == repository.commit_of("main")
+    assert tx.merged is not None
+    assert (tx.merged.message, tx.merged.committer, dict(tx.merged.metadata)) == ("Mine", "ada", {"k": "v"})
+    write(spark, repository, lambda: repository.upload("main", "t/_note", b"3"), mode="append")
+    assert ids(spark, repository) == sorted([*range(100, 105)] * 2)
+    assert [one.path for one in repository.uncommitted("main").results] == ["elsewhere/a", "t/_note", "t0"]
+    assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+
+
+def test_a_transaction_that_cannot_land_is_kept_and_lands_later(
+    spark: SparkSession, repository: OpenRepository
+) -> None:
+    with pytest.raises(DirtyBranchError, match="would change the same") as told:
+        write(spark, repository, lambda: repository.upload("main", "t/stray", b"x"), tag="v1")
+    hidden = told.value.kept
+    assert hidden in str(told.value)
+    assert "graveler.spark.land" in str(told.value)
+    assert ids(spark, repository, hidden) == [*range(100, 105)]
+    uid = repository.repository.uid
+    assert Owners(repository._tables, uid).all() == [], "no collector waits for it, or deletes it"
+    assert Garbage(repository, Options(Mode.DELETE, threads=1, parquet=False)).run().transactions == 0
+    with pytest.raises(DirtyBranchError) as again:
+        graveler.spark.land(repository, hidden)
+    assert again.value.path == "t/stray"
+    repository.reset("main")
+    merged = graveler.spark.land(repository, hidden, committer="ada")
+    assert (merged.message, merged.committer, dict(merged.metadata)) == ("Mine", "ada", {"k": "v"})
+    assert repository.tag("v1").commit_id == repository.commit_of("main").id == merged.id
+    assert ids(spark, repository) == [*range(100, 105)]
+    assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+
+
+def test_what_others_have_committed_is_not_overwritten_by_landing_later(
+    spark: SparkSession, repository: OpenRepository
+) -> None:
+    def commit() -> None:
+        repository.upload("main", "t/stray", b"x")
+        repository.commit("main", "theirs")
+
+    with pytest.raises(TouchedError) as told:
+        write(spark, repository, commit, app_id="nightly", version=7)
+    with pytest.raises(TouchedError):
+        graveler.spark.land(repository, told.value.kept)
+    repository.undo("main")
+    first = graveler.spark.land(repository, told.value.kept)
+    assert write(spark, repository, commit, app_id="nightly", version=7).merged == first
+
+
+def test_a_taken_tag_costs_no_work(spark: SparkSession, repository: OpenRepository) -> None:
+    def take() -> None:
+        repository.create_tag("v1", "main")
+
+    with pytest.raises(AlreadyExistsError) as told:
+        write(spark, repository, take, tag="v1")
+    with pytest.raises(AlreadyExistsError):
+        graveler.spark.land(repository, told.value.kept)
+    merged = graveler.spark.land(repository, told.value.kept, tag="v2")
+    assert repository.tag("v2").commit_id == merged.id
+    with pytest.raises(AlreadyExistsError) as early:
+        write(spark, repository, lambda: pytest.fail("not reached"), tag="v1")
+    assert early.value.kept == ""
+
+
+def test_nothing_is_kept_where_the_work_is_done_again_or_was_not_done(
+    spark: SparkSession, repository: OpenRepository
+) -> None:
+    with pytest.raises(DirtyBranchError) as told:
+        write(spark, repository, lambda: repository.upload("main", "t/stray", b"x"), keep_unlanded=False)
+    assert told.value.kept == ""
+
+    def fail() -> None:
+        raise TouchedError("another", "branch", "of the user's own")
+
+    with pytest.raises(GravelerError, match="of the user's own") as own:
+        write(spark, repository, fail, mode="append")
+    assert own.value.kept == ""
+    assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+    with pytest.raises(InvalidError, match="no finished transaction's"):
+        graveler.spark.land(repository, "main")
+
+
+def test_very_many_partitions_are_noted_as_their_dataset() -> None:
+    few = [f"t/p={number}/" for number in range(100)]
+    assert replaced_of([*few, few[0]], ["t"]) == tuple(few)
+    assert replaced_of([*few, "u/", "t/p=100/"], ["t"]) == ("t/", "u/")
