@@ -7,11 +7,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 
 import pytest
 
-from graveler.errors import AnswerLostError, ForbiddenError, GravelerError, NotFoundError, RefNotFoundError
+from graveler.errors import (
+    AnswerLostError,
+    ForbiddenError,
+    GravelerError,
+    NoChangesError,
+    NotFoundError,
+    RefNotFoundError,
+)
 from graveler.history.refs import BranchState
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
@@ -267,6 +274,180 @@ def test_a_refusal_whose_own_requests_fail_tells_the_truth(fault: Fault, number:
         writer.link("work", entry("a", NEW))
     if isinstance(caught.value, ForbiddenError):
         assert sizes(world.main, "work") == STAGED
+
+
+def told(writer: OpenRepository, *entries: ObjectEntry) -> str:
+    """What a writer hears: the name of the error, or nothing."""
+    try:
+        writer.link_many("work", entries)
+    except GravelerError as error:
+        return type(error).__name__
+    return ""
+
+
+REFUSED = "ReadOnlyRepositoryError"
+UNKNOWN = "AnswerLostError"
+
+
+def commit_dies(world: World) -> None:
+    assert died(lambda: world.repository(DieAt("objects.put")).commit("work", "dies"))
+
+
+@pytest.mark.parametrize("key", ["a", "other"])
+def test_a_put_that_a_reset_of_another_path_staged_again_is_an_open_question(key: str) -> None:
+    """A commit died that had sealed the put, and a reset of some path brought back what else the commit had taken."""
+    world, _ = scene()
+
+    def act() -> None:
+        commit_dies(world)
+        world.repository().reset("work", prefix="b")
+        world.repository().set_read_only(True)
+
+    later = Later(lambda: Before("tables.get_many", act=act))
+    writer = world.repository(later)
+    writer.link("work", entry("b", OLD))
+    later.begin()
+    assert told(writer, entry(key, NEW)) == UNKNOWN
+
+
+def test_a_put_that_came_after_a_reset_of_another_path_is_refused() -> None:
+    world, _ = scene()
+    writer = world.repository()
+    writer.link("work", entry("b", OLD))
+    commit_dies(world)
+    world.repository().reset("work", prefix="b")
+    world.repository().set_read_only(True)
+    assert told(writer, entry("a", NEW)) == REFUSED
+    assert sizes(world.main, "work") == {"a": OLD, "b": ELSE}
+
+
+@pytest.mark.parametrize("by", ["commit", "merge"])
+def test_a_put_that_hid_a_change_of_an_older_token_that_was_dropped_with_it_is_an_open_question(by: str) -> None:
+    """The put says what the head has already, so nothing was left to commit: the older change is gone."""
+    world = World()
+    world.main.create_branch("work", "main")
+    world.main.link("work", entry("a", ELSE))
+    world.main.commit("work", "before")
+    world.main.create_branch("other", "work")
+    world.main.link("other", entry("c", ELSE))
+    world.main.commit("other", "more")
+    world.main.link("work", entry("a", OLD))
+    commit_dies(world)
+
+    def act() -> None:
+        if by == "merge":
+            world.repository().merge("other", "work")
+        else:
+            with pytest.raises(NoChangesError):
+                world.repository().commit("work", "nothing")
+        world.repository().set_read_only(True)
+
+    writer = world.repository(Before("tables.get_many", 2, act=act))
+    assert told(writer, entry("a", ELSE)) == UNKNOWN
+
+
+def test_a_put_of_what_the_head_has_is_an_open_question_once_a_commit_has_read_it() -> None:
+    """The commit has another record of the same object, the head's own; the change that the put replaced is gone."""
+    world, _ = scene()
+
+    def act() -> None:
+        world.repository().commit("work", "after")
+        world.repository().set_read_only(True)
+
+    later = Later(lambda: Before("tables.get_many", act=act))
+    writer = world.repository(later)
+    writer.link("work", entry("b", OLD))
+    later.begin()
+    assert told(writer, ObjectEntry("a", f"mem://elsewhere/{ELSE}", ELSE, f"{ELSE:032x}", 77)) == UNKNOWN
+    assert sizes(world.main, "work") == {"a": ELSE, "b": OLD}
+
+
+def test_what_a_refused_put_hid_comes_back_though_it_was_staged_again_meanwhile() -> None:
+    """A dead commit's changes are staged again where the open token holds none: a put that is refused may hold the place."""
+    world = World()
+    world.main.create_branch("work", "main")
+    world.main.link_many("work", [entry("a", OLD), entry("b", OLD)])
+    commit_dies(world)
+
+    def act() -> None:
+        world.repository().reset("work", path="b")
+        world.repository().set_read_only(True)
+
+    writer = world.repository(Before("tables.get_many", 2, act=act))
+    said = told(writer, entry("a", NEW))
+    assert (said, sizes(world.main, "work")) in ((REFUSED, {"a": OLD}), (UNKNOWN, {"a": NEW}))
+
+
+def test_a_refused_put_does_not_bring_back_what_was_reset_meanwhile() -> None:
+    world, _ = scene()
+    placed, reset = Event(), Event()
+    said: list[str] = []
+
+    def wait() -> None:
+        placed.set()
+        reset.wait()
+        world.repository().set_read_only(True)
+
+    later = Later(lambda: Before("tables.get_many", act=wait))
+    writer = world.repository(later)
+    writer.link("work", entry("b", OLD))
+    later.begin()
+    thread = Thread(target=lambda: said.append(told(writer, entry("a", NEW))))
+
+    def put() -> None:
+        thread.start()
+        placed.wait()
+
+    world.repository(Before("tables.transact", act=put)).reset("work", path="a")
+    reset.set()
+    thread.join()
+    assert said == [UNKNOWN]
+    assert sizes(world.main, "work") == {"a": NEW, "b": OLD}
+
+
+def test_two_who_are_refused_on_a_renamed_branch_leave_nothing_that_was_refused() -> None:
+    """The first one's put was renamed with its branch, and the second one puts over it, under the new name."""
+    world, _ = scene()
+    over, free = Event(), Event()
+    said: list[str] = []
+
+    def wait() -> None:
+        over.set()
+        free.wait()
+
+    later_second = Later(lambda: Before("tables.transact", act=wait))
+    second = world.repository(later_second)
+
+    def delete() -> None:
+        try:
+            second.delete("renamed", ["a"])
+        except GravelerError as error:
+            said.append(type(error).__name__)
+
+    thread = Thread(target=delete)
+
+    def act() -> None:
+        world.repository().rename_branch("work", "renamed")
+        second.link("renamed", entry("b", OLD))
+        world.repository().set_read_only(True)
+        later_second.begin()
+        thread.start()
+        over.wait()
+
+    later = Later(lambda: Before("tables.get_many", act=act))
+    first = world.repository(later)
+    first.link("work", entry("b", OLD))
+    later.begin()
+    first_said = told(first, entry("a", NEW))
+    free.set()
+    thread.join()
+    found = sizes(world.main, "renamed")
+    if found.get("a") == NEW:
+        assert first_said == UNKNOWN
+    elif "a" not in found:
+        assert said == [UNKNOWN]
+    else:
+        assert found == STAGED
 
 
 def test_a_stage_that_succeeds_costs_what_it_did() -> None:

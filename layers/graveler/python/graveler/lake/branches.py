@@ -229,11 +229,14 @@ class Branches:
         operation: str,
         commit_id: CommitID | None = None,
         into: Token | None = None,
+        *,
+        alone: bool = False,
     ) -> list[Write]:
-        """The part of a transaction that takes a token from its branch: what became of it, and its place in the clean-up."""
+        """The part of a transaction that takes a token from its branch: what became of it, and its place in the clean-up.
+        ``into`` and ``alone`` as of :meth:`Outcomes.decide_write`."""
         now = self._clock.now()
         return [
-            self._outcomes.decide_write(token, outcome, operation, now, commit_id, into),
+            self._outcomes.decide_write(token, outcome, operation, now, commit_id, into, alone=alone),
             self._cleanup.add_write(token, now),
         ]
 

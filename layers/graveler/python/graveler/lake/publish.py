@@ -151,7 +151,8 @@ class Publisher:
         after = msgspec.structs.replace(state, sealed=state.sealed[len(applied) :])
         writes = self._refs.move_branch_writes(state, after, None)
         for token in applied:
-            writes += self._branches.drop_token_writes(token, TokenState.DROPPED, operation)
+            alone = token == applied[0]
+            writes += self._branches.drop_token_writes(token, TokenState.DROPPED, operation, alone=alone)
         try:
             self._tables.transact(writes)
         except ConditionFailedError:

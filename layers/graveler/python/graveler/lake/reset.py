@@ -122,7 +122,8 @@ class Resetter:
         writes = self._refs.move_branch_writes(state, after, event)
         for token in (*state.sealed, state.open):
             if token != after.open:
-                writes += self._branches.drop_token_writes(token, TokenState.RESET, event.operation_id)
+                into = after.open if after.open == state.open else None  # what it held of other keys was staged again
+                writes += self._branches.drop_token_writes(token, TokenState.RESET, event.operation_id, into=into)
         try:
             self._branches.change(state.name, writes, event)
         except ConditionFailedError:

@@ -18,9 +18,19 @@ from graveler.lake.branches import Branches
 from graveler.lake.clock import Clock
 from graveler.lake.publish import HeadMovedError
 from graveler.lake.requests import RequestResults
-from graveler.staging.changes import StagedChanges
+from graveler.staging.changes import StagedChanges, firm_write
 from graveler.staging.tokens import Outcomes, TokenState
-from graveler.storage.tables import MAX_TRANSACTION_WRITES, ConditionFailedError, Delete, Matches, Put, Tables, Write
+from graveler.storage.tables import (
+    MAX_TRANSACTION_WRITES,
+    Check,
+    ConditionFailedError,
+    Delete,
+    Item,
+    Matches,
+    Put,
+    Tables,
+    Write,
+)
 
 _BATCH_WRITES: Final = MAX_TRANSACTION_WRITES - 1
 _BATCH_BYTES: Final = 2_000_000
@@ -74,7 +84,8 @@ class Restager:
 
     def while_unchanged(self, state: BranchState, writes: Iterable[Put | Delete]) -> None:
         """Make writes, except those whose own condition fails, as long as the branch is as ``state`` says
-        (:class:`HeadMovedError`). One transaction for each 99."""
+        (:class:`HeadMovedError`). One transaction for each 99, and one for each failure on a single put, which is made firm: it
+        has to stay, also if its write is refused (:mod:`graveler.lake.withdraw`)."""
         check = self._refs.unchanged_check(state)
         for batch in _batches(writes):
             left: list[Write] = list(batch)
@@ -85,7 +96,26 @@ class Restager:
                 except ConditionFailedError as error:
                     if len(left) in error.failures:
                         raise HeadMovedError from None
-                    left = [write for number, write in enumerate(left) if number not in error.failures]
+                    failed = error.failures
+                    left = [
+                        write
+                        for number, write in enumerate(left)
+                        if number not in failed or self._is_free_again(write, failed[number], check)
+                    ]
+
+    def _is_free_again(self, write: Write, item: Item | None, check: Check) -> bool:
+        """Whether a write whose condition failed on ``item`` is to be tried again. It is given up only for what stays: an item
+        that its writer may still take back is made firm, in one transaction. :class:`HeadMovedError`."""
+        firm = firm_write(write.key, item)
+        if firm is None:
+            return False
+        try:
+            self._tables.transact([firm, check])
+        except ConditionFailedError as error:
+            if 1 in error.failures:
+                raise HeadMovedError from None
+            return True
+        return False
 
 
 def _batches(writes: Iterable[Put | Delete]) -> Iterator[list[Put | Delete]]:

@@ -5,11 +5,13 @@ What became of the put depends on what became of its token:
 - *Open still:* what the put replaced is put back, in one transaction, on condition that its own item is still there and that the
   token is open. So no commit has read it, and nobody else's value is lost. If somebody else has put over it meanwhile, and is
   refused too, it comes back: wait for that, for a moment.
-- *Published in a commit:* the commit has taken the put, or it has not; its tree says so.
+- *Published in a commit:* the commit has taken the put, or it has not; its tree says so. A put of the object that the head had
+  already leaves the head's record as it was, so objects are compared, not records.
 - *Reset in part, or renamed:* what the token held was staged again under another one. If that holds what the put had replaced, or
-  something else and is still open, the put was not copied, or is overwritten.
-- *Dropped, since it held no change:* nothing was lost if the put replaced nothing. *Reset* as a whole, or *deleted* with its
-  branch: what was under it is gone.
+  something else and is still open, the put was not copied, or is overwritten: by a write that is made firm first, since it might
+  be taken back itself.
+- *Dropped, since it held no change:* nothing was lost if the put replaced nothing, and hid nothing under an older token of the
+  branch. *Reset* as a whole, or *deleted* with its branch: what was under it is gone.
 - *Sealed:* a commit may be reading it right now. Nobody knows.
 
 A put that replaced the same record has changed nothing, whatever became of it.
@@ -20,6 +22,7 @@ from collections.abc import Callable, Sequence
 from graveler.errors import GravelerError, NotFoundError, UnavailableError
 from graveler.history.refs import Refs
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.differences import changes_anything
 from graveler.model import CommitID, Token
 from graveler.staging.changes import Placed, StagedChanges, record_of
 from graveler.staging.tokens import Outcomes, TokenState
@@ -97,12 +100,16 @@ class Withdrawer:
             if put.known and again == put.replaced:
                 return True
             overwritten = again is None or record_of(again) != put.packed
-            return overwritten and self._outcomes.get(outcome.into) is None
+            return (
+                overwritten
+                and self._staged.firm(outcome.into, put.key, again)
+                and self._outcomes.get(outcome.into) is None
+            )
         if outcome.state is TokenState.PUBLISHED and outcome.commit_id is not None:
             try:
-                return self._committed(outcome.commit_id, put.key) != put.packed
+                return changes_anything(self._committed(outcome.commit_id, put.key), put.packed)
             except NotFoundError:
                 return False
         if outcome.state is TokenState.DROPPED:
-            return put.known and put.replaced is None
+            return outcome.alone and put.known and put.replaced is None
         return outcome.state in (TokenState.RESET, TokenState.DELETED)

@@ -1,7 +1,8 @@
 """What is staged under tokens: putting, finding and scanning it.
 
 An item's sort key is the object's key; attribute ``record`` holds the packed record, and is absent in a tombstone. Attribute
-``put`` tells single puts apart, so that one which is refused afterwards can be taken back, and no other.
+``put`` tells single puts apart, so that one which is refused afterwards can be taken back, and no other. An item without it is
+firm. Whoever drops something because an item hides it, or has replaced it, makes the item firm first.
 
 **A delete always writes a tombstone**, also over an item that is only staged: removing the item instead would race with a commit
 that has read it already (promise C1). Where several tokens hold a key, the newest counts; callers pass tokens from the newest on.
@@ -19,7 +20,18 @@ from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
 from graveler.staging.tokens import shard_count
 from graveler.storage.limits import check_text_keys
-from graveler.storage.tables import Absent, Condition, Delete, Item, Key, Matches, Put, Query, Tables
+from graveler.storage.tables import (
+    Absent,
+    Condition,
+    ConditionFailedError,
+    Delete,
+    Item,
+    Key,
+    Matches,
+    Put,
+    Query,
+    Tables,
+)
 
 PAGE: Final = 1000
 """Items that one table read asks for."""
@@ -79,6 +91,17 @@ class StagedChanges:
     def item(self, token: Token, key: bytes) -> Item | None:
         """What is staged for a key, as it is stored. One table read."""
         return self._tables.get(self._key(token, key))
+
+    def firm(self, token: Token, key: bytes, item: Item | None) -> bool:
+        """See that ``item``, which was read, is not taken back by its writer any more; False if another one stands there now. One
+        table write, none if it is firm."""
+        write = firm_write(self._key(token, key), item)
+        if write is not None:
+            try:
+                self._tables.put(write.key, write.item, write.condition)
+            except ConditionFailedError:
+                return False
+        return True
 
     def take_back_write(self, placed: Placed) -> Put | Delete:
         """Puts back what a put replaced, on condition that its own item is still there. Only together with a check that the token
@@ -245,6 +268,14 @@ def _item(packed: bytes | None) -> Item:
 
 def _as_seen(seen: Staged | None) -> Condition:
     return Absent() if seen is None else Matches({"record": seen.packed})
+
+
+def firm_write(key: Key, item: Item | None) -> Put | None:
+    """Makes what stands under ``key`` firm, as long as it is this ``item``: the same record, which its writer cannot take back
+    any more. None if it is firm, or nothing stands there. For who relies on its hiding what is below, or was before."""
+    if item is None or _MARK not in item:
+        return None
+    return Put(key, {name: value for name, value in item.items() if name != _MARK}, Matches({_MARK: item[_MARK]}))
 
 
 def record_of(item: Item) -> bytes | None:

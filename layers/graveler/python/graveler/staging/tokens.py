@@ -85,6 +85,8 @@ class TokenOutcome(Struct, frozen=True):
     commit_id: CommitID | None = None
     request: str = ""
     into: Token | None = None
+    alone: bool = False
+    """Nothing lay below what it held but the head: no older token was on the branch when it was dropped."""
 
 
 class Outcomes:
@@ -131,14 +133,18 @@ class Outcomes:
         now: float,
         commit_id: CommitID | None,
         into: Token | None = None,
+        *,
+        alone: bool = False,
     ) -> Put:
         """Says what became of a token; part of the transaction that takes it from its branch. ``into`` is the token under which
-        what it held is staged again."""
+        what it held is staged again; ``alone``: the branch had no older one."""
         item: dict[str, Value] = {"state": state.value, "owner": owner, "expires": int(now) + OUTCOME_TTL}
         if commit_id is not None:
             item["commit"] = commit_id
         if into is not None:
             item["into"] = into
+        if alone:
+            item["alone"] = True
         return Put(self.key(token), item)
 
     def key(self, token: Token) -> Key:
@@ -170,6 +176,7 @@ def _decode(item: Item) -> TokenOutcome:
         CommitID(commit) if isinstance(commit, str) else None,
         request if isinstance(request, str) else "",
         Token(into) if isinstance(into, str) else None,
+        item.get("alone") is True,
     )
 
 
