@@ -25,7 +25,14 @@ Serverless tells the code in the failed run's StateDetails, as "ExitCode: 2." Wh
 ATTEMPTS: Final = 3
 """How often a job is run at most."""
 
+CATALOG: Final = {"spark.sql.catalogImplementation": "in-memory"}
+"""Jobs use no tables by name, so they need no metastore, and their role no right to AWS Glue's:
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/metastore-config.html"""
+
 _PYTHON: Final = "./environment/bin/python"
+_EVERYWHERE: Final = ("spark.emr-serverless.driverEnv", "spark.executorEnv")
+_REGION: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
+"""Java's clients read the first, Python's the second."""
 
 
 def flow(
@@ -34,18 +41,25 @@ def flow(
     role: str,
     artifacts: str,
     environment: Mapping[str, str],
+    region: str,
+    conf: Mapping[str, str],
     endpoint: str = "",
     connection: str = "",
     partition: str = "aws",
 ) -> dict[str, Any]:
     """The definition. ``artifacts`` is the URL of the bucket with :data:`ARCHIVE` and ``jobs/<job>.py``; ``environment``
-    is what the jobs' drivers find in their environment. With an ``endpoint`` of the API, it is called by the ``connection``."""
+    is what the jobs' drivers find in their environment; ``region`` is where drivers and executors look for AWS; ``conf`` are
+    Spark's settings besides. With an ``endpoint`` of the API, it is called by the ``connection``. No secret stands in it: who
+    may describe the flow, or a run, reads all of this."""
     driver = {
+        **conf,
+        **CATALOG,
         "spark.archives": f"{artifacts}/{ARCHIVE}#environment",
         "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON": _PYTHON,
         "spark.emr-serverless.driverEnv.PYSPARK_PYTHON": _PYTHON,
         "spark.executorEnv.PYSPARK_PYTHON": _PYTHON,
         **{f"spark.emr-serverless.driverEnv.{name}": value for name, value in environment.items()},
+        **{f"{where}.{name}": region for where in _EVERYWHERE for name in _REGION},
     }
     states: dict[str, Any] = {
         "Begin": {

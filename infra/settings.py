@@ -57,6 +57,14 @@ class Settings:
     """Spark jobs on EMR Serverless, and the flow that runs them."""
     spark_cpus: int = 64
     """How many virtual processors all Spark jobs may have together."""
+    spark_executor_cpus: int = 4
+    """Virtual processors of each executor."""
+    spark_executor_memory: int = 14
+    """GB of each executor's heap. EMR adds a tenth, and rounds up to the sizes of its workers."""
+    spark_executor_disk: int = 20
+    """GB of each executor's disk, for shuffles and spills; 20 cost nothing."""
+    kms_keys: tuple[str, ...] = ()
+    """ARNs of the customer's own keys, by which buckets that Spark jobs read or write are encrypted."""
     spark_jobs: Mapping[str, "SparkJob"] = field(default_factory=dict)
     """Jobs by the clock, by names of letters and digits."""
     api_connection: str = ""
@@ -105,9 +113,37 @@ class Settings:
         ):
             if not low <= getattr(self, name) <= high:
                 raise SettingsError(f"{name} {getattr(self, name)} must be {low} to {high}")
+        self._check_executors()
+        for key in self.kms_keys:
+            if not re.fullmatch(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+", key):
+                raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
         if self.log_days not in LOG_DAYS:
             raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
 
+    def _check_executors(self) -> None:
+        """EMR Serverless refuses other sizes, and that would be known when the first job runs."""
+        sizes = _EXECUTOR_MEMORY.get(self.spark_executor_cpus)
+        if sizes is None:
+            raise SettingsError(
+                f"spark_executor_cpus {self.spark_executor_cpus} must be one of {', '.join(map(str, _EXECUTOR_MEMORY))}"
+            )
+        low, high = sizes
+        if not low <= self.spark_executor_memory <= high:
+            raise SettingsError(
+                f"spark_executor_memory {self.spark_executor_memory} must be {low} to {high} with "
+                f"{self.spark_executor_cpus} processors"
+            )
+        if not 20 <= self.spark_executor_disk <= 200:
+            raise SettingsError(f"spark_executor_disk {self.spark_executor_disk} must be 20 to 200")
+        if self.spark_executor_cpus > self.spark_cpus:
+            raise SettingsError(
+                f"spark_executor_cpus {self.spark_executor_cpus} must not be more than spark_cpus, {self.spark_cpus}"
+            )
+
+
+_EXECUTOR_MEMORY: Final = {1: (1, 7), 2: (1, 14), 4: (1, 27), 8: (1, 54), 16: (1, 109)}
+"""GB of heap by virtual processors. Workers have at most 8, 16, 30, 60 and 120 GB, and a tenth is Spark's overhead:
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html"""
 
 LOG_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
 """Retentions that CloudWatch knows."""

@@ -30,6 +30,9 @@ _GB_PER_CPU: Final = 8
 _DISK_PER_CPU: Final = 50
 
 _DELETE: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+_USE_KEY: Final = ("kms:Decrypt", "kms:GenerateDataKey")
+"""What S3 asks of a key for who reads, and for who writes (parts of an upload are read again):
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"""
 _LIST: Final = ("s3:ListBucket", "s3:ListBucketMultipartUploads")
 
 
@@ -106,6 +109,8 @@ class SparkStack(Stack):
             iam.PolicyStatement(actions=["s3:PutObject"], resources=[f"{artifacts}/{LOGS}/*"]),
             iam.PolicyStatement(actions=list(_LIST), resources=[*own, *read, artifacts]),
         ]
+        if settings.kms_keys:
+            rights.append(iam.PolicyStatement(actions=list(_USE_KEY), resources=list(settings.kms_keys)))
         policy = iam.Policy(self, "JobPolicy", roles=[role], statements=rights)
         acknowledge_wildcards(policy, rights, "Keys are chosen by repositories and jobs.", shared=(bucket, landing))
         role.node.add_dependency(self.application)
@@ -162,6 +167,7 @@ class SparkStack(Stack):
         return machine
 
     def _definition(self, bucket: s3.IBucket, table: dynamodb.ITable, endpoint: str) -> dict[str, Any]:
+        settings = self._settings
         return flow(
             application=self.application.attr_application_id,
             role=self.job_role.role_arn,
@@ -170,8 +176,14 @@ class SparkStack(Stack):
                 "GRAVELER_LAKE": f"dynamodb://{table.table_name}",
                 "GRAVELER_OBJECTS": f"s3://{bucket.bucket_name}",
             },
-            endpoint=endpoint if self._settings.api_connection else "",
-            connection=self._settings.api_connection,
+            region=self.region,
+            conf={
+                "spark.executor.cores": str(settings.spark_executor_cpus),
+                "spark.executor.memory": f"{settings.spark_executor_memory}g",
+                "spark.emr-serverless.executor.disk": f"{settings.spark_executor_disk}g",
+            },
+            endpoint=endpoint if settings.api_connection else "",
+            connection=settings.api_connection,
             partition=self.partition,
         )
 

@@ -16,6 +16,7 @@ from tests.infra.emulator import Emulator, launch, terminate
 from tests.infra.sharing import held, made_once, shared_folder
 from tests.infra.tools import require_tools, synthesise, templates
 
+KMS_KEY: Final = "arn:aws-nowhere:kms:nowhere::key/0b1f7a3e-6f7c-4a1d-9a63-0c4f5d1e2b3a"
 SPARK_JOBS: Final[dict[str, dict[str, Any]]] = {
     "nightly": {"schedule": "cron(0 2 * * ? *)", "job": "gc", "arguments": ["--repository", "sales"]},
     "hourly": {
@@ -79,6 +80,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             removal="destroy",
             spark=True,
             spark_jobs=SPARK_JOBS,
+            kms_keys=[KMS_KEY],
             api_connection="arn:aws-nowhere:events:nowhere::connection/graveler/id",
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.infra.conftest import KMS_KEY
 from tests.infra.tools import PYTHON, environment, resources, synthesise, templates
 
 pytestmark = pytest.mark.ci
@@ -247,6 +248,13 @@ def test_a_job_may_do_what_jobs_do_and_write_nothing_that_is_ingested(full: Temp
     (trusted,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     assert trusted["Principal"] == {"Service": "emr-serverless.amazonaws.com"}
     assert set(trusted["Condition"]) == {"StringEquals", "ArnLike"}
+    keys = [
+        (statement["Action"], statement["Resource"])
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if "kms:" in json.dumps(statement["Action"])
+    ]
+    assert keys == [(["kms:Decrypt", "kms:GenerateDataKey"], KMS_KEY)]
+    assert "glue:" not in json.dumps(policy)
     (passed,) = (
         statement
         for p in resources(spark, "AWS::IAM::Policy").values()
@@ -272,6 +280,15 @@ def test_the_flow_waits_for_the_job_and_then_calls_the_api(full: Templates) -> N
     assert given["spark.emr-serverless.driverEnv.GRAVELER_LAKE"].startswith("dynamodb://")
     assert given["spark.emr-serverless.driverEnv.GRAVELER_OBJECTS"].startswith("s3://")
     assert given["spark.archives"].strip().endswith("/environment.tar.gz#environment")
+    # No metastore, so no rights to one; and AWS's clients, in Java and in Python, know where they are.
+    assert given["spark.sql.catalogImplementation"].strip() == "in-memory"
+    for where in ("spark.emr-serverless.driverEnv", "spark.executorEnv"):
+        assert {given[f"{where}.{name}"].strip() for name in ("AWS_REGION", "AWS_DEFAULT_REGION")} == {
+            "{'Ref': 'AWS::Region'}"
+        }
+    size = {name.rpartition("executor.")[2]: given[name].strip() for name in given if "executor." in name}
+    assert size == {"cores": "4", "memory": "14g", "disk": "20g"}
+    assert not re.search("secret|password|key", submitted["SparkSubmitParameters"], re.IGNORECASE)
     assert job["Next"] == "Calls"
     call = states["Calls"]["ItemProcessor"]["States"]["Call"]
     assert call["Parameters"]["ApiEndpoint.$"].endswith("/api/v1{}', $.path)")
@@ -363,6 +380,11 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
             {"spark": True, "spark_jobs": {"a": {"schedule": "rate(1 hour)", "job": "gc", "calls": [{}]}}},
             "a calls the API, but api_connection does not say",
         ),
+        ({"spark_executor_cpus": 3}, "spark_executor_cpus 3 must be one of 1, 2, 4, 8, 16"),
+        ({"spark_executor_memory": 28}, "spark_executor_memory 28 must be 1 to 27 with 4 processors"),
+        ({"spark_executor_disk": 500}, "spark_executor_disk 500 must be 20 to 200"),
+        ({"spark_executor_cpus": 16, "spark_cpus": 8}, "spark_executor_cpus 16 must not be more than spark_cpus, 8"),
+        ({"kms_keys": "alias/mine"}, "kms_keys: 'alias/mine' must be the ARN of a key, not of an alias"),
         ({"ingest": "false", "ingest_buckets": "b"}, "ingest_buckets are named, but ingest is false"),
     ],
 )

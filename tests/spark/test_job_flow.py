@@ -211,6 +211,8 @@ def test_the_flow_imports_and_merges(
             role="role",
             artifacts=ARTIFACTS,
             environment={"GRAVELER_LAKE": str(scene.server.lake)},
+            region="eu-west-1",
+            conf={"spark.executor.memory": "14g"},
             endpoint=proxy.url,
             connection="connection",
         )
@@ -234,7 +236,7 @@ def test_the_flow_imports_and_merges(
 
 @pytest.mark.parametrize("code", [*range(1, 10), 137, None])
 def test_a_job_that_would_fail_again_is_not_run_again(code: int | None) -> None:
-    machine = flow(application="app", role="role", artifacts=ARTIFACTS, environment={})
+    machine = flow(application="app", role="role", artifacts=ARTIFACTS, environment={}, region="eu-west-1", conf={})
     begun: list[int | None] = []
 
     def fail(_: Any) -> Any:
@@ -252,7 +254,14 @@ def test_a_job_that_would_fail_again_is_not_run_again(code: int | None) -> None:
 
 def test_a_job_that_recovers_goes_on_to_its_calls() -> None:
     machine = flow(
-        application="app", role="role", artifacts=ARTIFACTS, environment={}, endpoint="https://lake", connection="c"
+        application="app",
+        role="role",
+        artifacts=ARTIFACTS,
+        environment={},
+        region="eu-west-1",
+        conf={},
+        endpoint="https://lake",
+        connection="c",
     )
     done: list[str] = []
 
