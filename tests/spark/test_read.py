@@ -18,7 +18,7 @@ from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.spark.columns import OBJECT
-from graveler.spark.conditions import keys_where
+from graveler.spark.conditions import keys_of, keys_where
 from graveler.spark.frames import _packed, in_tasks
 from graveler.spark.slices import KeyRange
 from tests.spark.conftest import SPARK_4
@@ -175,6 +175,52 @@ def test_ranges_between_paths_that_are_asked_for_are_not_opened(spark: SparkSess
     assert {row.path for row in found.collect()} == {first, last}
     nothing = graveler.spark.objects(spark, repository, "main", where="path = 'a' and path = 'b'")
     assert nothing.collect() == []
+
+
+@data_source
+def test_filters_that_spark_tells_a_data_source_leave_ranges_out(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark 4.0 tells of none: then the rows are right and all ranges are opened."""
+    repository = make_repository(tmp_path / "lake")
+    grow(repository, Random(5), commits=1, changes=200)
+    tree = repository.tree("main")
+    paths = [entry.path for entry in repository.objects("main")]
+    given = {"lake": str(tmp_path / "lake"), "repository": "repo", "ref": "main", "rows_per_task": "1"}
+    frame = spark.read.format("graveler").options(**given).load()
+    told = spark.version >= "4.1"
+    path = sql.col("path")
+    for condition, wanted in (
+        (path == paths[7], paths[7:8]),
+        (path.isin(paths[-1], paths[0]), [paths[0], paths[-1]]),
+        ((path >= paths[3]) & (path < paths[9]) & (sql.col("size") >= 0), paths[3:9]),
+        (path.startswith("a/b/"), [one for one in paths if one.startswith("a/b/")]),
+        ((path == paths[1]) & (path == paths[2]), []),
+        (path.isNotNull() & ~(path == paths[5]), [one for one in paths if one != paths[5]]),
+    ):
+        some = frame.where(condition)
+        assert [row.path for row in some.collect()] == wanted
+        if told and 0 < len(wanted) < 10:
+            assert some.rdd.getNumPartitions() < len(tree) / 3
+
+
+@data_source
+def test_what_spark_tells_of_filters_bounds_the_keys() -> None:
+    """In the shape of ``pyspark.sql.datasource`` of Spark 4.1."""
+
+    def told(kind: str, *values: object, attribute: tuple[str, ...] = ("path",)) -> object:
+        return type(kind, (), {"attribute": attribute, **({"value": values[0]} if values else {})})()
+
+    everything = (KeyRange(),)
+    assert keys_of(told("EqualTo", "a")) == (KeyRange(b"a", b"a\0"),)
+    assert keys_of(told("LessThan", "é")) == (KeyRange(b"", "é".encode()),)
+    assert keys_of(told("GreaterThanOrEqual", "a")) == (KeyRange(b"a"),)
+    assert keys_of(told("StringStartsWith", "a/")) == (KeyRange(b"a/", b"a0"),)
+    assert keys_of(told("In", ("z", None, "a"))) == (KeyRange(b"a", b"a\0"), KeyRange(b"z", b"z\0"))
+    assert keys_of(told("EqualNullSafe", None)) == everything
+    assert keys_of(told("StringContains", "a")) == everything
+    assert keys_of(told("IsNotNull")) == everything
+    assert keys_of(told("EqualTo", "a", attribute=("checksum",))) == everything
+    assert keys_of(told("EqualTo", "a", attribute=("metadata", "path"))) == everything
+    assert keys_of(type("Not", (), {"child": told("EqualTo", "a")})()) == everything
 
 
 def test_a_task_is_sent_some_of_the_parts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

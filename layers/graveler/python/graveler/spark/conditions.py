@@ -34,6 +34,21 @@ def keys_where(spark: SparkSession, condition: Column | str, schema: pa.Schema) 
         return _bounds(plan.condition())
 
 
+def keys_of(pushed: Any) -> KeyRanges:
+    """The same of a filter that Spark 4.1 tells to a Python data source, such as ``EqualTo(("path",), "a")``."""
+    kind = type(pushed).__name__
+    if getattr(pushed, "attribute", ()) != (_PATH,):
+        return _ALL
+    value: Any = getattr(pushed, "value", None)
+    if kind == "In":
+        return either(*(_compared("EqualTo", one.encode()) for one in value if one is not None))
+    if not isinstance(value, str):
+        return _ALL
+    if kind == "StringStartsWith":
+        return either(KeyRange.of_prefix(value.encode()))
+    return either(_compared(kind, value.encode())) if kind in _MIRRORED else _ALL
+
+
 def _bounds(expression: Any) -> KeyRanges:
     kind = expression.getClass().getSimpleName()
     if kind == "And":

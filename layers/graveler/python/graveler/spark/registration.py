@@ -1,19 +1,33 @@
 """Letting a session know Spark's data source ``graveler``."""
 
+from typing import Final
+
 from pyspark.sql import SparkSession
 
 from graveler.errors import InvalidError
 
+_PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+
 
 def register(spark: SparkSession) -> None:
-    """Let a session know the data source ``graveler`` (:mod:`graveler.spark.source`). No job. :class:`InvalidError` on Spark 3.5,
-    which has no data sources in Python."""
+    """Let a session know the data source ``graveler`` (:mod:`graveler.spark.source`). No job. From Spark 4.1 on, the session
+    is set to tell data sources in Python of filters, unless it was told not to. :class:`InvalidError` on Spark 3.5, which has
+    none of them."""
     try:
-        from graveler.spark.source import ObjectsSource  # there is nothing to derive it from on Spark 3.5
+        from pyspark.sql.datasource import DataSourceReader
+
+        from graveler.spark.source import (
+            FilteredObjectsSource,
+            ObjectsSource,
+        )  # there is nothing to derive it from on Spark 3.5
     except ModuleNotFoundError as error:
         if error.name != "pyspark.sql.datasource":
             raise
         raise InvalidError(
             f"Spark {spark.version} has no data sources in Python, which came with 4.0; read with graveler.spark.objects"
         ) from None
-    spark.dataSource.register(ObjectsSource)
+    if hasattr(DataSourceReader, "pushFilters") and spark.conf.get(_PUSHDOWN, None) != "false":
+        spark.conf.set(_PUSHDOWN, "true")
+        spark.dataSource.register(FilteredObjectsSource)
+    else:
+        spark.dataSource.register(ObjectsSource)

@@ -8,12 +8,13 @@
 Spark runs the code of a data source in processes of its own, so options say where the lake is. They are those of
 :func:`graveler.spark.places.place_of`, ``repository`` and ``ref``, and of these what is wanted: ``prefix``; ``from`` (inclusive)
 and ``to`` (exclusive), which bound the path; ``columns``, separated by commas; ``rows_per_task``. Ranges without such keys are
-not opened; the Python data sources of Spark 4.0 hear nothing of filters (:func:`graveler.spark.objects` takes a condition).
+not opened. From Spark 4.1 on, filters on ``path`` bound it as well; Python data sources of Spark 4.0 are not told of filters
+(:func:`graveler.spark.objects` takes a condition).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -23,9 +24,10 @@ from pyspark.sql.types import StructType
 from graveler.errors import InvalidError
 from graveler.lake.place import LakePlace, open_at
 from graveler.spark.columns import OBJECT
+from graveler.spark.conditions import keys_of
 from graveler.spark.frames import object_schema, plan_objects, read_objects
 from graveler.spark.places import PLACE_OPTIONS, place_of
-from graveler.spark.slices import TASK_ROWS, KeyRange, KeyRanges, Slice, either
+from graveler.spark.slices import TASK_ROWS, KeyRange, KeyRanges, Slice, both, either
 from graveler.spark.workers import forget_archives
 
 NAME: Final = "graveler"
@@ -52,6 +54,10 @@ class ObjectsSource(DataSource):
         with open_at(self._place) as lake:
             self._commit = lake.repository(self._repository).commit_of(self._ref).id
 
+    @property
+    def _reader(self) -> "type[_Reader]":
+        return _Reader
+
     @classmethod
     def name(cls) -> str:
         """What it is called."""
@@ -67,7 +73,8 @@ class ObjectsSource(DataSource):
             raise InvalidError(
                 "the data source graveler has a schema of its own; choose columns by its option 'columns'"
             )
-        return _Reader(self._place, self._repository, self._commit, self._keys, self._columns, self._rows)
+        kind = self._reader
+        return kind(self._place, self._repository, self._commit, self._keys, self._columns, self._rows)
 
 
 class _Part(InputPartition):
@@ -95,6 +102,23 @@ class _Reader(DataSourceReader):
         forget_archives()
         if isinstance(partition, _Part):
             yield from read_objects(partition.part, partition.namespace, self._columns)
+
+
+class _FilteredReader(_Reader):
+    def pushFilters(self, filters: Iterable[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Leave out ranges; Spark still filters the rows. What is noted here reaches :meth:`partitions`."""
+        for pushed in filters:
+            self._keys = both(self._keys, keys_of(pushed))
+            yield pushed
+
+
+class FilteredObjectsSource(ObjectsSource):
+    """The same for sessions that tell data sources of filters: those of Spark 4.1 that set
+    ``spark.sql.python.filterPushdown.enabled``. In others, Spark refuses a reader that would listen."""
+
+    @property
+    def _reader(self) -> type[_Reader]:
+        return _FilteredReader
 
 
 def _expect_known(options: Collection[str]) -> None:
