@@ -189,6 +189,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
+        "no record comes back whose object a collector did not see",
+        "lake/withdraw.py",
+        "if replaced is not None and not kept:",
+        "if False:",
+        "retention/test_refused_puts.py::test_what_a_put_hid_from_a_collection_is_not_told_to_be_there",
+    ),
+    Mutation(
+        "C1",
+        "no record comes back while a collector is at work",
+        "lake/verbs/base.py",
+        "if needed and is_collecting(self._tables, self._known.repository.uid):",
+        "if False:",
+        "retention/test_refused_puts.py::test_a_put_is_not_taken_back_while_a_collector_is_at_work",
+    ),
+    Mutation(
+        "C1",
         "a batch looks before it puts",
         "lake/stage.py",
         "token = self._branches.state(branch, intent).open\n        for at",

@@ -15,6 +15,10 @@ What became of the put depends on what became of its token:
 - *Sealed:* a commit may be reading it right now. Nobody knows.
 
 A put that replaced the same record has changed nothing, whatever became of it.
+
+As long as a put stands in the place of a record, a collector of garbage does not see the record's object. So of an object that is
+not young, a trace is left (:mod:`graveler.lake.traces`) before its record comes back, and it has to be there; while a collector
+is at work, which may have read all traces already, the record does not come back.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,6 +38,9 @@ _PATIENCE = 1.0
 Committed = Callable[[CommitID, bytes], bytes | None]
 """From a commit and a key to the packed record that the commit has for it."""
 
+Kept = Callable[[bytes, bytes], bool]
+"""From a key and a packed record that nobody could see for a moment to whether its object is there, and stays."""
+
 
 class Withdrawer:
     """Takes back puts on branches of one repository."""
@@ -45,6 +52,7 @@ class Withdrawer:
         staged: StagedChanges,
         outcomes: Outcomes,
         committed: Committed,
+        kept: Kept,
         clock: Clock,
     ) -> None:
         self._tables = tables
@@ -52,11 +60,13 @@ class Withdrawer:
         self._staged = staged
         self._outcomes = outcomes
         self._committed = committed
+        self._kept = kept
         self._clock = clock
 
     def withdraw(self, branch: str, placed: Sequence[Placed]) -> bool:
-        """Whether all of the puts are shown to have no effect, or are taken back. Two or three requests for each; several more
-        where others put the same key at the same time. Errors of the table count as not shown."""
+        """Whether all of the puts are shown to have no effect, or are taken back. Two or three requests for each, two table
+        requests and one of the object store more if it has replaced the record of an object that is not young; several more where
+        others put the same key at the same time. Errors of table and store count as not shown."""
         try:
             return all(put.replaced_same or self._take_back(branch, put) for put in reversed(placed))
         except GravelerError:
@@ -69,12 +79,18 @@ class Withdrawer:
 
     def _take_back(self, branch: str, put: Placed) -> bool:
         backoff = Backoff(self._clock, patience=_PATIENCE)
+        replaced = None if put.replaced is None else record_of(put.replaced)
+        kept = replaced is None
         while True:
             state = self._refs.branch(branch)
             if state is None or state.open != put.token:
                 return self._had_no_effect(put)
             if not put.known:
                 return False
+            if replaced is not None and not kept:
+                if not self._kept(put.key, replaced):
+                    return False
+                kept = True
             if state.renaming is None:
                 try:
                     self._tables.transact(

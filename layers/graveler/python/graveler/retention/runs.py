@@ -24,10 +24,11 @@ from msgspec import Struct
 
 from graveler.errors import UNREADABLE, BusyError, CorruptError, InvalidError, NotFoundError
 from graveler.lake.clock import Clock
+from graveler.lake.collected import turn_key
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.model import CommitID, Page, RepositoryUID
 from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Item, Key, Matches, Tables
+from graveler.storage.tables import Absent, Condition, ConditionFailedError, Delete, Item, Matches, Tables
 
 FOLDER: Final = "_graveler/gc/runs"
 OPERATION: Final = "collect-garbage"
@@ -172,7 +173,7 @@ class Claim:
         waiting: Callable[[], None] = lambda: None,
     ) -> None:
         self._tables, self._clock = tables, clock
-        self._key = Key(f"{uid}/gc", b"turn")
+        self._key = turn_key(uid)
         self._owner = token_hex(8)
         self._renewed = 0.0
         try:

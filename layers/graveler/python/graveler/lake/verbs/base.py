@@ -86,12 +86,26 @@ class VerbsBase(RepositoryReader):
         return Uploads(self._objects, self._known.repository.namespace, self._names, self._clock.now)
 
     def _make_withdrawer(self) -> "Withdrawer":
+        from graveler.lake.collected import is_collecting
         from graveler.lake.withdraw import Withdrawer
+        from graveler.storage.objects import ObjectMissingError
 
         def committed(commit_id: CommitID, key: bytes) -> bytes | None:
             return self._trees.load(self._branches.commit(commit_id).metarange).get(key)
 
-        return Withdrawer(self._tables, self._refs, self._staged, self._outcomes, committed, self._clock)
+        def kept(key: bytes, packed: bytes) -> bool:
+            needed = self._traces.needed([self._codec.decode(key, packed).address])
+            self._traces.leave(needed)
+            if needed and is_collecting(self._tables, self._known.repository.uid):
+                return False
+            try:
+                for name in needed:
+                    self._objects.head(name)
+            except ObjectMissingError:
+                return False
+            return True
+
+        return Withdrawer(self._tables, self._refs, self._staged, self._outcomes, committed, kept, self._clock)
 
     @cached_property
     def _renamer(self) -> "Renamer":
