@@ -7,7 +7,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import graveler.spark
-from graveler.errors import AlreadyExistsError, DirtyBranchError, GravelerError, InvalidError, TouchedError
+from graveler.errors import (
+    AlreadyExistsError,
+    DirtyBranchError,
+    GravelerError,
+    InvalidError,
+    NoChangesError,
+    TouchedError,
+)
 from graveler.history.owners import Owners
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
@@ -125,6 +132,42 @@ def test_nothing_is_kept_where_the_work_is_done_again_or_was_not_done(
     assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
     with pytest.raises(InvalidError, match="no finished transaction's"):
         graveler.spark.land(repository, "main")
+
+
+def test_several_steps_join_one_transaction(spark: SparkSession, repository: OpenRepository) -> None:
+    """Each may be in a process of its own: it knows the ID, and nothing else."""
+    steps = graveler.spark.begin(repository, "main", message="Nightly", metadata={"k": "v"}, tag="v1", committer="ada")
+    with pytest.raises(NoChangesError, match="no step has written"):
+        graveler.spark.land(repository, steps)
+    with graveler.spark.transaction(repository, steps) as one:
+        one.write(spark.range(3), "t", mode="overwrite")
+        with graveler.spark.transaction(repository, steps) as other:
+            other.write(spark.range(7), "u", mode="overwrite")
+
+    def fail() -> None:
+        with graveler.spark.transaction(repository, steps) as failing:
+            failing.write(spark.range(100), "t")
+            raise RuntimeError("in the step")
+
+    with pytest.raises(RuntimeError, match="in the step"):
+        fail()
+    for _ in range(2):
+        with graveler.spark.transaction(repository, steps, app_id="job", version=1) as again:
+            again.write(again.read(spark, "t").selectExpr("id + 10 as id"), "t")
+    assert again.repeated
+    assert list(repository.objects("main")) == []
+    repository.upload("main", "u/stray", b"x")
+    repository.commit("main", "theirs")
+    with pytest.raises(TouchedError, match="below 'u/'"):
+        graveler.spark.land(repository, steps)
+    repository.undo("main")
+    merged = graveler.spark.land(repository, steps)
+    assert (merged.message, dict(merged.metadata), len(merged.parents)) == ("Nightly", {"k": "v"}, 1)
+    assert repository.tag("v1").commit_id == merged.id
+    assert ids(spark, repository) == [0, 1, 2, 10, 11, 12]
+    assert graveler.spark.read(spark, "lakefs://repo/main/u", lake=repository).count() == 7
+    assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+    assert [one.message for one in repository.log("main").results] == ["Nightly", "Repository created"]
 
 
 def test_very_many_partitions_are_noted_as_their_dataset() -> None:

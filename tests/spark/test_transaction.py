@@ -165,7 +165,7 @@ def test_nothing_is_seen_before_the_end(spark: SparkSession, repository: OpenRep
         assert tx.delete("tables/other") == 1
     assert [row[1] for row in rows(read(spark, repository))] == [4 * at for at in range(10)]
     assert repository.tag("v1").commit_id == repository.commit_of("main").id
-    assert len(repository.log("main").results) == 3, "one commit, one merge"
+    assert len(repository.log("main").results) == 2, "one commit"
 
 
 def write_and_fail(spark: SparkSession, repository: OpenRepository, *, keep: bool = False) -> None:

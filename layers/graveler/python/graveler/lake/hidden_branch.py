@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from threading import Event, Thread
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import uuid4
 
 from graveler.errors import GravelerError, NotFoundError, TransactionGoneError
 from graveler.history.owners import RENEWAL
 from graveler.model import Branch
+
+HIDDEN: Final = "tx-"
+"""What the names of transactions' branches begin with."""
 
 
 class BranchVerbs(Protocol):
@@ -37,7 +40,7 @@ def hidden_branch(verbs: BranchVerbs, source: str, by: str, *, keep_on_error: bo
     Cost: creating and deleting a branch, and a table write (a request to a server) every :data:`RENEWAL` seconds.
     :class:`TransactionGoneError` if the branch was deleted during the block; errors of creating it.
     """
-    name, owner, process = f"tx-{uuid4()}", token_hex(16), os.getpid()
+    name, owner, process = f"{HIDDEN}{uuid4()}", token_hex(16), os.getpid()
     try:
         verbs.create_branch(name, source, by=by, hidden=True, owner=owner)
         with lease_kept(verbs, name, owner), _told_if_gone(verbs, name, source):

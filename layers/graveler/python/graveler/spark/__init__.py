@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graveler.spark.exports import export
     from graveler.spark.frames import branches, commits, objects, ranges, tags
     from graveler.spark.importing import ImportReport, import_listing
-    from graveler.spark.landing import land
+    from graveler.spark.landing import begin, land
     from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
     from graveler.spark.manifests import manifest
     from graveler.spark.registration import register
@@ -30,6 +30,7 @@ __all__ = [
     "ImportReport",
     "ListingOptions",
     "Transaction",
+    "begin",
     "branches",
     "commits",
     "diff",
@@ -53,6 +54,7 @@ _MODULES = {
     "ImportReport": "importing",
     "ListingOptions": "listing",
     "Transaction": "transactions",
+    "begin": "landing",
     "branches": "frames",
     "commits": "frames",
     "diff": "differences",

@@ -1,20 +1,28 @@
-"""Landing what a transaction has written: at its end, or later, where something stood in the way then.
+"""Landing what a transaction has written: at its end, or later, where something stood in the way then; or by another process.
 
 The commit of the hidden branch says in its metadata on what terms it may land: where, what it relies on to be untouched, of which
 application it is the numbered write, its tag. So a transaction that could not land keeps all of it with its work.
+
+A transaction of several steps is a hidden branch that :func:`begin` makes, whose first commit is empty and has the terms. Each
+step is a transaction on that branch, and its commit there adds to them what the step relies on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from typing import Final
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from graveler.errors import UNREADABLE, AlreadyExistsError, InvalidError, RefNotFoundError
+from graveler.errors import UNREADABLE, AlreadyExistsError, InvalidError, NoChangesError, RefNotFoundError
 from graveler.history.names import check_tag
-from graveler.model import Application, Commit
+from graveler.lake.hidden_branch import HIDDEN
+from graveler.lake.repository import OpenRepository
+from graveler.model import Application, Commit, CommitID
 from graveler.places import ServedLake, user_name
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 
@@ -24,6 +32,14 @@ TERMS: Final = "graveler.transaction"
 _MANY: Final = 100
 
 
+class Kind(Enum):
+    """Whose terms: of a transaction that is whole, of one that steps join, or of such a step."""
+
+    WHOLE = "whole"
+    BEGUN = "begun"
+    STEP = "step"
+
+
 class Terms(Struct, frozen=True):
     """How a transaction lands: on ``branch``, if nobody changed anything below the prefixes ``replaced`` since it began."""
 
@@ -31,6 +47,47 @@ class Terms(Struct, frozen=True):
     replaced: tuple[str, ...] = ()
     application: Application | None = None
     tag: str | None = None
+    kind: Kind = Kind.WHOLE
+
+
+def begin(
+    repository: Reachable,
+    branch: str,
+    *,
+    message: str = "",
+    metadata: Mapping[str, str] | None = None,
+    tag: str | None = None,
+    committer: str | None = None,
+    lake: LakeLike | ServedLake = None,
+    spark: SparkSession | None = None,
+) -> str:
+    """Begin a transaction on ``branch`` that several steps join, each in a process of its own, one after the other or at once.
+    Its ID, which is the name of a hidden branch. ::
+
+        steps = graveler.spark.begin("sales", "main", message="Nightly")
+        with graveler.spark.transaction("sales", steps) as tx:  # in each step
+            tx.write(frame, "tables/events", mode="overwrite")
+        graveler.spark.land("sales", steps)  # in the last one
+
+    A step is a transaction on that branch: what it writes is there as a whole when its block ends, for the next ones to read, or
+    not at all; one with an ``app_id`` may be repeated. :func:`land` makes one commit of all. Nobody ends such a transaction but
+    its user: one that is not to land is deleted with its branch. ``message``, ``metadata`` and ``tag`` are of its commit.
+
+    Cost: creating a branch and a commit. :class:`AlreadyExistsError` for the tag, errors of finding the lake and the branch.
+    """
+    by = user_name() if committer is None else committer
+    if tag is not None:
+        check_tag(tag)
+    with reached(spark or SparkSession.getActiveSession(), repository, lake) as found:
+        if not isinstance(found, OpenRepository):
+            found.expect_permitted(branch)
+        if tag is not None:
+            expect_free(found, tag)
+        hidden = f"{HIDDEN}{uuid4()}"
+        found.create_branch(hidden, branch, by=by, hidden=True)
+        said = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
+        found.commit(hidden, message or f"Transaction on {branch}", committer=by, metadata=said, allow_empty=True)
+        return hidden
 
 
 def land(
@@ -42,21 +99,21 @@ def land(
     lake: LakeLike | ServedLake = None,
     spark: SparkSession | None = None,
 ) -> Commit:
-    """Land a transaction that was kept (``error.kept``): merge its hidden branch into the branch it was made for, as its end
-    would have done, with its message, metadata and, unless ``tag`` is another one, tag; then delete the hidden branch.
+    """Land a transaction that was kept (``error.kept``), or that several steps have joined (:func:`begin`): merge its hidden
+    branch into the branch it was made for, as its end would have done, with its message, metadata and, unless ``tag`` is another
+    one, tag; then delete the hidden branch.
 
-    Once what stood in the way is gone: uncommitted changes committed or reset, conflicts and the like mended on either branch.
-    A dataset that it replaced and that somebody else has changed since stays a :class:`graveler.errors.TouchedError`:
-    ``graveler merge`` brings both together, if that is what is wanted. Cost: merging and deleting a branch.
-    :class:`InvalidError` for a branch that no transaction has finished; otherwise errors as of
-    :func:`graveler.spark.transaction`.
+    One that was kept lands once what stood in the way is gone: uncommitted changes committed or reset, conflicts and the like
+    mended on either branch. A dataset that it replaced and that somebody else has changed since stays a
+    :class:`graveler.errors.TouchedError`: ``graveler merge`` brings both together, if that is what is wanted. Cost: merging
+    and deleting a branch. :class:`InvalidError` for a branch that no transaction has finished, :class:`NoChangesError` if no
+    step has; otherwise errors as of :func:`graveler.spark.transaction`.
     """
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
     with reached(spark or SparkSession.getActiveSession(), repository, lake) as found:
-        commit = found.commit_of(hidden)
-        terms = _terms(hidden, commit)
+        commit, terms = _whole(found, hidden)
         named = tag or terms.tag
         if named is not None:
             expect_free(found, named)
@@ -71,13 +128,16 @@ def land(
 def merge_hidden(
     repository: Reached, hidden: str, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
 ) -> Commit:
-    """Merge a hidden branch on its terms. Cost and errors as :meth:`graveler.lake.repository.OpenRepository.merge`."""
+    """Merge a hidden branch on its terms, as one commit. Cost and errors as
+    :meth:`graveler.lake.repository.OpenRepository.merge`."""
+    joined = {TERMS: encode_terms(replace(terms, kind=Kind.STEP))} if terms.branch.startswith(HIDDEN) else {}
     return repository.merge(
         hidden,
         terms.branch,
         message=message,
         committer=by,
-        metadata=metadata,
+        metadata={**metadata, **joined},
+        squash=True,
         untouched=terms.replaced,
         application=terms.application,
         beside_uncommitted=True,
@@ -116,6 +176,25 @@ def give_tag(repository: Reached, tag: str, commit: Commit, by: str) -> None:
 
 def _around(prefix: str, folders: Sequence[str]) -> str:
     return next((folder for folder in folders if prefix.startswith(folder)), prefix)
+
+
+def _whole(repository: Reached, hidden: str) -> tuple[Commit, Terms]:
+    """The commit that says what a transaction's commit is to say, and the terms of all its steps. One request for each hundred
+    steps."""
+    replaced: list[str] = []
+    after: CommitID | None = None
+    steps = 0
+    while True:
+        page = repository.log(hidden, after=after, first_parent=True)
+        for commit in page.results:
+            terms = _terms(hidden, commit)
+            replaced += terms.replaced
+            if terms.kind is Kind.BEGUN and not steps:
+                raise NoChangesError(f"nothing to land: no step has written to transaction {hidden!r} yet")
+            if terms.kind is not Kind.STEP:
+                return commit, replace(terms, replaced=tuple(dict.fromkeys(replaced)))
+            steps += 1
+        after = page.results[-1].id
 
 
 def _terms(hidden: str, commit: Commit) -> Terms:
