@@ -148,6 +148,23 @@ def test_what_is_no_application_is_refused() -> None:
             world.main.written_by("main", application)
 
 
+def test_a_numbered_merge_costs_one_table_read_more() -> None:
+    world = world_with(0)
+    calls = []
+    for application in (None, Application("stream", 1)):
+        name = f"try-{next(NAMES)}"
+        world.main.create_branch(name, "main", hidden=True)
+        put(world.main, {name: "x"}, name)
+        world.main.commit(name, "batch")
+        counted = world.counted()
+        counted.reset()
+        counted.repository.merge(name, "main", application=application)
+        calls.append(counted.tables.calls)
+    plain, numbered = calls
+    assert numbered["get"] == plain["get"] + 1
+    assert {**numbered, "get": 0} == {**plain, "get": 0}
+
+
 def test_an_item_that_cannot_be_read_is_told() -> None:
     world = world_with(0)
     partition = f"{world.main.repository.uid}/applications"

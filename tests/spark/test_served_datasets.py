@@ -188,6 +188,20 @@ def test_uncommitted_changes_stand_in_the_way_only_of_what_changes_the_same(spar
     assert not [name for name in scene.branches() if name.startswith("tx-")]
 
 
+def test_several_steps_join_one_transaction(spark: SparkSession, scene: Scene) -> None:
+    repository, place = scene.repository, scene.place()
+    repository.create_branch("b-steps", "main")
+    steps = graveler.spark.begin("repo", "b-steps", message="Nightly", lake=place)
+    for number in range(2):
+        with graveler.spark.transaction("repo", steps, lake=place) as tx:
+            tx.write(events(spark, number, 1), f"tables/step-{number}", mode="overwrite")
+    before = repository.branch("b-steps").commit_id
+    merged = graveler.spark.land("repo", steps, lake=place)
+    assert (merged.message, dict(merged.metadata), merged.parents) == ("Nightly", {}, (before,))
+    found = {entry.path.rpartition("/")[0] for entry in repository.objects("b-steps", "tables/step-")}
+    assert found == {"tables/step-0", "tables/step-1"}
+
+
 def with_tag(scene: Scene, tag: str) -> None:
     with graveler.spark.transaction("repo", "main", tag=tag, lake=scene.place()):
         pass

@@ -79,6 +79,15 @@ def test_the_first_frames_session_decides_in_which_lake_a_thread_writes(
         with graveler.spark.transaction("repo", "main"):
             pass
 
+    def begin() -> None:
+        graveler.spark.begin("repo", "main")
+
+    def land() -> None:
+        graveler.spark.land("repo", "tx-1")
+
+    for early in (begin, land):
+        with pytest.raises(InvalidError, match="nothing says in which lake the transaction is"):
+            in_thread(early)
     in_thread(write_each)
     for work in (write_both, write_another, read_another):
         with pytest.raises(

@@ -19,6 +19,19 @@ from graveler.spark.handles import CONFIGURED, LakeLike, Reachable, Reached, lef
 T = TypeVar("T")
 
 
+def deciding(
+    spark: SparkSession | None, repository: Reachable, lake: LakeLike | ServedLake = None
+) -> SparkSession | None:
+    """The session that decides on the lake where no frame does: the given one, else the one that is active in this thread.
+    :class:`InvalidError` if there is none, and nothing else names the lake: what the environment names may be another one."""
+    found = spark or SparkSession.getActiveSession()
+    if found is None and "lake" in left_open(repository, lake):
+        raise InvalidError(
+            "no Spark session is active in this thread, so nothing says in which lake the transaction is; give spark= or lake="
+        )
+    return found
+
+
 class Beginning(Generic[T]):
     """Begins a transaction, once. Safe to share between threads.
 

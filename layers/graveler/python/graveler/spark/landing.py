@@ -24,6 +24,7 @@ from graveler.lake.hidden_branch import HIDDEN
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, CommitID
 from graveler.places import ServedLake, user_name
+from graveler.spark.beginnings import deciding
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 
 TERMS: Final = "graveler.transaction"
@@ -78,7 +79,7 @@ def begin(
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
-    with reached(spark or SparkSession.getActiveSession(), repository, lake) as found:
+    with reached(deciding(spark, repository, lake), repository, lake) as found:
         if not isinstance(found, OpenRepository):
             found.expect_permitted(branch)
         if tag is not None:
@@ -112,7 +113,7 @@ def land(
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
-    with reached(spark or SparkSession.getActiveSession(), repository, lake) as found:
+    with reached(deciding(spark, repository, lake), repository, lake) as found:
         commit, terms = _whole(found, hidden)
         named = tag or terms.tag
         if named is not None:
