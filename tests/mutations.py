@@ -205,6 +205,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
+        "what a put replaced that may have been written twice nobody knows",
+        "storage/dynamodb_tables.py",
+        "if Outcome.LOST in failures:",
+        "if False:",
+        "storage/test_aws_faults.py::test_what_a_put_replaced_is_not_told_where_it_may_have_been_written_twice",
+    ),
+    Mutation(
+        "C1",
         "a batch looks before it puts",
         "lake/stage.py",
         "token = self._branches.state(branch, intent).open\n        for at",

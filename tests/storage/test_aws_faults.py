@@ -125,6 +125,29 @@ CONFLICT = dynamodb_error(
 )
 
 
+def test_what_a_put_replaced_is_not_told_where_it_may_have_been_written_twice(
+    tables: tuple[DynamoDBTables, Trouble],
+) -> None:
+    """Somebody has replaced the first try, and the second one that: neither is what stood there."""
+    table, trouble = tables
+    table.put(K, {"n": 1})
+
+    def both() -> None:
+        table.put(K, {"n": 2})
+        table.put(K, {"n": 3})
+
+    trouble.answers = [Lost(both)]
+    assert table.replace(K, {"n": 2}) == {"n": 2}
+    assert table.get(K) == {"n": 2}
+
+
+def test_what_a_put_replaced_is_told_after_a_try_that_did_nothing(tables: tuple[DynamoDBTables, Trouble]) -> None:
+    table, trouble = tables
+    table.put(K, {"n": 1})
+    trouble.answers = [THROTTLED]
+    assert table.replace(K, {"n": 2}) == {"n": 1}
+
+
 @pytest.mark.parametrize(
     "fault",
     [THROTTLED, dynamodb_error(400, "ThrottlingException"), dynamodb_error(500, "InternalServerError"), no_answer],

@@ -85,7 +85,7 @@ class StagedChanges:
         """Stage one record, or (None) a tombstone. One table write, which returns what it replaced."""
         mark = token_bytes(_MARK_BYTES)
         replaced = self._tables.replace(self._key(token, key), {**_item(packed), _MARK: mark})
-        # An adapter that got no answer puts again, and replaces its own first try.
+        # An adapter that got no answer puts again, and then tells of this very item.
         return Placed(token, key, packed, mark, replaced, replaced is None or replaced.get(_MARK) != mark)
 
     def item(self, token: Token, key: bytes) -> Item | None:

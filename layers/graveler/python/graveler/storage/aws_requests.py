@@ -160,8 +160,11 @@ def observe(observer: Observer) -> None:
     _observers.append(observer)
 
 
-def send(request: Callable[[], Answer], what: str, retries: Retries) -> Answer:
-    """The answer to ``request``, which is repeated as long as that may help; ``what`` names it in errors.
+def send(
+    request: Callable[[], Answer], what: str, retries: Retries, failed: Callable[[Outcome], None] | None = None
+) -> Answer:
+    """The answer to ``request``, which is repeated as long as that may help; ``what`` names it in errors, and ``failed`` hears of
+    each try that failed.
 
     Errors of the SDK that repeating does not mend are raised as they are: the caller knows what they mean, or asks
     :func:`explained`. :class:`BusyError` if the service stays busy, and nothing happened; :class:`UnavailableError` if it is not
@@ -179,6 +182,8 @@ def send(request: Callable[[], Answer], what: str, retries: Retries) -> Answer:
             return request()
         except FAILURES as error:
             outcome = judge(error)
+            if failed is not None:
+                failed(outcome)
             if outcome is Outcome.REFUSED:
                 if lost and is_condition(error):
                     raise _unknown(what, error) from error

@@ -18,7 +18,7 @@ from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
-from graveler.storage.aws_requests import FAILURES, Clients, Retries, error_code, explained, send
+from graveler.storage.aws_requests import FAILURES, Clients, Outcome, Retries, error_code, explained, send
 from graveler.storage.limits import (
     check_batch,
     check_key,
@@ -184,11 +184,15 @@ class DynamoDBTables:
         self._write_one(Put(key, item, condition))
 
     def replace(self, key: Key, item: Item) -> Item | None:
-        """Replace or create one item, durably; returns what stood there. Cost: one request, a write unit for each KB."""
+        """Replace or create one item, durably; returns what stood there, or ``item`` where nobody knows that. Cost: one request,
+        a write unit for each KB."""
         check_key(key)
         encode_item(key, item)
         request = {"Item": _encode(key, item), "ReturnValues": "ALL_OLD"}
-        old: Attributes | None = self._send("put_item", request).get("Attributes")
+        failures: list[Outcome] = []
+        old: Attributes | None = self._send("put_item", request, failures.append).get("Attributes")
+        if Outcome.LOST in failures:
+            return item  # maybe written twice: then somebody may have replaced the first one, and this what he wrote
         return _decode(key, old) if old else None
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
@@ -354,20 +358,24 @@ class DynamoDBTables:
     def _at(self, key: Key) -> dict[str, Any]:
         return {"Key": _encode(key, {})}
 
-    def _send(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    def _send(
+        self, operation: str, request: dict[str, Any], failed: Callable[[Outcome], None] | None = None
+    ) -> dict[str, Any]:
         try:
-            return self._call(operation, request)
+            return self._call(operation, request, failed)
         except ClientError as error:
             raise explained(error, self._what(operation)) from error
 
-    def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    def _call(
+        self, operation: str, request: dict[str, Any], failed: Callable[[Outcome], None] | None = None
+    ) -> dict[str, Any]:
         """The service's answer. A ``ClientError`` that repeating does not mend is left to the caller."""
         whole = request if operation in _WITHOUT_TABLE else {"TableName": self._settings.table, **request}
         name = "".join(word.title() for word in operation.split("_"))
         what = self._what(operation)
         try:
             connection = _CONNECTIONS.get(self._settings)
-            return send(lambda: _dispatch(connection, name, whole), what, self._settings.retries)
+            return send(lambda: _dispatch(connection, name, whole), what, self._settings.retries, failed)
         except ClientError:
             raise
         except FAILURES as error:

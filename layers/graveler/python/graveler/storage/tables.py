@@ -134,8 +134,9 @@ class Tables(Protocol):
     def replace(self, key: Key, item: Item) -> Item | None:
         """Replace or create one item, durably; returns the item that stood there, or None if there was none.
 
-        An adapter repeats a request whose answer was lost, and then returns what it wrote itself: a caller that relies on the
-        answer puts something into the item that tells its own writes apart."""
+        An adapter repeats a request whose answer was lost, and then returns ``item``, since what the first try replaced nobody
+        knows, although something else may stand there by then: a caller that relies on the answer puts something into the item
+        that tells its own writes apart."""
         ...
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
