@@ -1,5 +1,7 @@
 """Turns: whoever waits for a branch is not overtaken for ever, and who died in line holds nobody up for longer than one turn."""
 
+import os
+import signal
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -321,6 +323,20 @@ def test_a_thread_that_was_passed_over_before_it_woke_up_stands_in_line_again() 
     thread.join(60)
     assert ended == [1]
     assert not line._lines
+
+
+def test_a_forked_process_does_not_wait_for_the_threads_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of them were in line, and one held the lock."""
+    monkeypatch.setattr(turns, "TURN", 1e6)
+    threads = turns._Threads()
+    threads.wait("main", None)
+    with threads._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(60)  # instead of hanging
+            threads.leave("main", threads.wait("main", None))
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_another_branch_has_another_line() -> None:

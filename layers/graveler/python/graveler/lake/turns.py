@@ -14,6 +14,7 @@ Threads of one process line up in memory first, and wake at once; only the first
 No promise rests on a turn (docs/concurrency.md): going out of turn costs others time, and publishing depends on the branch alone.
 """
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -236,12 +237,18 @@ class _Threads:
     """The threads of this process that wait for a branch, the first of which may go on."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._lock = Lock()
         self._lines: dict[str, deque[Event]] = {}
+        self._process = os.getpid()
 
     def wait(self, branch: str, mine: Event | None) -> Event:
         """Stand in line, at its end unless ``mine`` is in it, until those before have gone. One before that stays for longer than
         :data:`TURN` seconds loses its place."""
+        if self._process != os.getpid():
+            self._begin()  # a forked child has none of its parent's threads, and maybe a lock that one of them held
         with self._lock:
             line = self._lines.setdefault(branch, deque())
             if mine is None or mine not in line:
@@ -262,6 +269,8 @@ class _Threads:
 
     def leave(self, branch: str, mine: Event | None) -> None:
         """Leave the line; nothing happens to who is not in it."""
+        if self._process != os.getpid():
+            return  # a child was forked in the middle of a verb
         with self._lock:
             if mine is not None and mine in self._lines.get(branch, ()):
                 self._remove(branch, mine)
