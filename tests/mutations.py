@@ -351,6 +351,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
+        "what applications wrote to a branch is not replaced by a rename that comes too late",
+        "lake/applications.py",
+        "self._tables.transact([*puts[at : at + _TOGETHER], free])",
+        "self._tables.transact(puts[at : at + _TOGETHER])",
+        "lake/test_applications.py::test_a_rename_to_a_name_that_another_branch_takes_meanwhile_leaves_its_versions_alone",
+    ),
+    Mutation(
+        "C4",
         "a renamed branch knows what applications have written to it",
         "lake/rename.py",
         "self._applications.copy(old, new)",

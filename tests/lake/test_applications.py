@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from graveler.errors import CorruptError, InvalidError
+from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.lake.repository import OpenRepository
 from graveler.lake.requests import REQUEST_TTL
 from graveler.model import Application, Commit
@@ -132,6 +132,27 @@ def test_a_rename_at_any_moment_of_a_write_loses_no_version(moment: int) -> None
     world.repository(schedule).rename_branch("b", "c")
     write(world.main, 0, branch="c")
     assert versions(world.main, "c") == ["stream/0"]
+
+
+def test_a_rename_to_a_name_that_another_branch_takes_meanwhile_leaves_its_versions_alone() -> None:
+    """The rename fails, and what it had begun to note must not count for the other branch."""
+    world = world_with()
+    world.main.create_branch("b", "main")
+    write(world.main, 0, branch="b")
+    made: list[Commit] = []
+
+    def schedule(request: str, _: int) -> Fault:
+        """Once the branch is closed, before anything is noted."""
+        state = None if made else world.main._refs.branch("b")
+        if state is not None and state.renaming is not None:
+            world.main.create_branch("c", "main")
+            made.append(write(world.repository(), 1, branch="c"))
+        return None
+
+    with pytest.raises(AlreadyExistsError):
+        world.repository(schedule).rename_branch("b", "c")
+    assert write(world.main, 1, branch="c") == made[0]
+    assert versions(world.main, "c") == ["stream/1"]
 
 
 def test_what_is_no_application_is_refused() -> None:

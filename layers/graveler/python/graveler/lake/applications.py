@@ -18,18 +18,30 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.errors import CorruptError, InvalidError, RefNotFoundError
+from graveler.errors import AlreadyExistsError, CorruptError, InvalidError, RefNotFoundError
 from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
 from graveler.history.names import check_branch
 from graveler.history.refs import Refs
 from graveler.model import Application, Commit, CommitID, RepositoryUID
 from graveler.storage.limits import text_key
-from graveler.storage.tables import Absent, Condition, Item, Key, Matches, Put, Tables
+from graveler.storage.tables import (
+    MAX_TRANSACTION_WRITES,
+    Absent,
+    Check,
+    Condition,
+    ConditionFailedError,
+    Item,
+    Key,
+    Matches,
+    Put,
+    Tables,
+)
 
 _LONGEST_ID: Final = 200
 _LARGEST_VERSION: Final = 2**63 - 1
 _PAGE: Final = 1000
+_TOGETHER: Final = MAX_TRANSACTION_WRITES - 1
 
 
 class LastVersion(Struct, frozen=True):
@@ -85,12 +97,17 @@ class Applications:
 
     def copy(self, old: str, new: str) -> None:
         """Note of branch ``new`` what is noted of ``old``, which is about to be called so. One table read for each thousand
-        applications, one write for each 25."""
+        applications, one transaction for each 99. :class:`AlreadyExistsError` if there is such a branch: what is noted of it
+        counts."""
+        free = Check(self._refs.branch_key(new), Absent())
+        begin = len(old.encode())
         for items in self._pages(old.encode() + b"\0"):
-            begin = len(old.encode())
-            self._tables.write_many(
-                [Put(Key(self.partition, new.encode() + sort[begin:]), item) for sort, item in items]
-            )
+            puts = [Put(Key(self.partition, new.encode() + sort[begin:]), item) for sort, item in items]
+            for at in range(0, len(puts), _TOGETHER):
+                try:
+                    self._tables.transact([*puts[at : at + _TOGETHER], free])
+                except ConditionFailedError:
+                    raise AlreadyExistsError("branch", new) from None
 
     def all(self) -> Iterator[tuple[str, Item]]:
         """Every item, by its sort key. One table read for each thousand."""
