@@ -239,7 +239,7 @@ def test_uncommitted_changes_are_listed_with_sizes_of_what_is_there(call: Client
     assert call("GET", f"{BRANCHES}/nothing/diff").status == 404
 
 
-@pytest.mark.parametrize("ref", ["main~1", "main^1", "main@~1", "main~~0", "main^"])
+@pytest.mark.parametrize("ref", ["main~1", "main^1", "main@~1", "main~~0", "main^", "main@{1}"])
 def test_refs_in_paths_may_hold_any_step(call: Client, ref: str) -> None:
     first = commit(call, "main", {"a": b"1"})
     commit(call, "main", {"a": b"2"})

@@ -42,7 +42,6 @@ def test_parse(text: str, expected: RefExpression) -> None:
         ("-a", 1),
         ("a b", 1),
         ("main@@", 1),
-        ("main@{1}", 1),
         ("a..b", 1),
         ("\ud800", 1),
         ("v1.0@", 5),

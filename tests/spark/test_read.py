@@ -316,7 +316,8 @@ def test_what_is_wrong_with_options_is_told(spark: SparkSession, place: Place) -
         ({"rows_per_task": "none"}, "give a number"),
         ({"columns": "etag"}, "no column 'etag'"),
         ({"prefx": "a/"}, "no option 'prefx'; is 'prefix' meant"),
-        ({"timestampAsOf": "2026-01-01"}, "no option 'timestampasof'. It has lake, .*, rows_per_task"),
+        ({"timestampAsOf": "soon"}, "a number, or a time as 2026-06-01"),
+        ({"snapshot": "1"}, "no option 'snapshot'. It has lake, .*, rows_per_task"),
     ):
         with pytest.raises(AnalysisException, match=message):
             place.load(spark, **options)

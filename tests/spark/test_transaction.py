@@ -427,12 +427,31 @@ def test_a_path_that_is_none_of_a_branch_is_refused(repository: OpenRepository, 
     assert all(name.startswith("events/part-") for name in files(repository))
 
 
-def test_files_have_no_versions_of_their_own(spark: SparkSession, repository: OpenRepository) -> None:
-    for option in ("timestampAsOf", "versionAsOf"):
-        with pytest.raises(
-            InvalidError, match=f"option '{option}' says nothing; name the ref in the URI: 'lakefs://repo"
-        ):
-            read(spark, repository, **{option: "2026-01-01"})
+def test_a_branch_is_read_as_it_was(spark: SparkSession, repository: OpenRepository) -> None:
+    for rows in (1, 2):
+        with graveler.spark.transaction(repository, "main") as tx:
+            tx.write(spark.range(rows), "tables/events")
+            with pytest.raises(InvalidError, match="option 'versionAsOf' has no place here"):
+                tx.read(spark, "tables/events", versionAsOf="main")
+    newest, first, *_ = repository.log("main").results
+    moments = [row.event.time_ns for row in repository.reflog("main")]
+    begin = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    before = (begin + datetime.timedelta(microseconds=-(-moments[1] // 1000))).isoformat()
+    for options, rows in (
+        ({}, 3),
+        ({"timestampAsOf": before}, 1),
+        ({"versionAsOf": first.id}, 1),
+        ({"VERSIONASOF": newest.id[:20]}, 3),
+        ({"timestampasof": datetime.datetime.now(datetime.UTC).isoformat()}, 3),
+    ):
+        assert read(spark, repository, **options).count() == rows, options
+    for wrong, why in (
+        ({"timestampAsOf": "yesterday"}, r"is no ref expression, at character 7: a number, or a time as 2026-06-01"),
+        ({"timestampAsOf": 20260101}, "20260101 is no value for timestampasof; it is text, such as 2026-06-01T12:00Z"),
+        ({"timestampAsOf": before, "versionAsOf": first.id}, "name two versions"),
+    ):
+        with pytest.raises(InvalidError, match=why):
+            read(spark, repository, **wrong)
 
 
 def test_what_a_function_of_the_user_raises_is_told(spark: SparkSession, repository: OpenRepository) -> None:

@@ -41,6 +41,7 @@ _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 _EPILOG: Final = f"""
 Paths are written lakefs://REPOSITORY/REF/PATH. A REF is a branch, a tag, a commit ID or its first digits, and any
 chain of ~, ~N, ^, ^N behind it; a branch's name alone shows uncommitted changes too, BRANCH@ leaves them out.
+BRANCH@{{3}} is where a branch was before its last three moves, BRANCH@{{2026-06-01T12:00Z}} where it was at that time.
 
 \b
 Environment:

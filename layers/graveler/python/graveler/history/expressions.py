@@ -2,13 +2,15 @@
 
 ::
 
-    expression := base [ "@" ] step*
+    expression := base [ at ] step*
     base       := name of a branch | name of a tag | commit ID | the first digits (4 or more) of one commit ID
+    at         := "@" | "@{N}" | "@{TIME}"
     step       := "~" | "~N" | "^" | "^N"
 
 Of several things that a base may mean the first in this order counts. ``@`` stands only after a branch and means its commit,
-without its uncommitted changes. ``~N`` is N steps along first parents, ``^N`` the N-th parent; without N, 1; with 0, the commit
-itself.
+without its uncommitted changes. ``@{N}`` is where the branch was before its last N moves, ``@{TIME}`` where it was at that time,
+as its reference log says (:mod:`graveler.history.past`). ``~N`` is N steps along first parents, ``^N`` the N-th parent; without
+N, 1; with 0, the commit itself.
 """
 
 from functools import lru_cache
@@ -20,6 +22,7 @@ from graveler.errors import AmbiguousRefError, InvalidError, ParentNotFoundError
 from graveler.history.commits import ID_DIGITS, MIN_PREFIX_DIGITS, CommitStore, is_commit_id, is_hex
 from graveler.history.graph import first_parent_ancestor
 from graveler.history.names import broken_tag_rule, is_branch
+from graveler.history.past import Past, commit_at, parse_past
 from graveler.history.refs import BranchState, Refs
 from graveler.model import CommitID
 from graveler.storage.tables import Key
@@ -37,14 +40,20 @@ class Step(Struct, frozen=True):
 
 
 class RefExpression(Struct, frozen=True):
-    """A parsed expression. ``at``: a ``@`` follows the base."""
+    """A parsed expression. ``at``: a ``@`` follows the base, and with ``past`` what is in braces behind it."""
 
     base: str
     at: bool = False
     steps: tuple[Step, ...] = ()
+    past: Past | None = None
 
     def __str__(self) -> str:
-        return self.base + "@" * self.at + "".join(f"{step.kind}{step.number}" for step in self.steps)
+        return self.head + "".join(f"{step.kind}{step.number}" for step in self.steps)
+
+    @property
+    def head(self) -> str:
+        """The expression without its steps."""
+        return self.base + "@" * self.at + ("" if self.past is None else str(self.past))
 
 
 class Resolved(Struct, frozen=True):
@@ -61,16 +70,27 @@ def parse(text: str) -> RefExpression:
 
 
 def _parse(text: str) -> RefExpression:
-    end = min((at for at in map(text.find, _STEPS) if at >= 0), default=len(text))
-    at = text[:end].endswith("@")
-    base = text[: end - at]
+    past, brace = None, text.find("@{")
+    if brace >= 0:
+        end = text.find("}", brace) + 1
+        if not end:
+            _refuse(text, brace + 1, "the brace is not closed")
+        past = parse_past(text[brace + 2 : end - 1])
+        if past is None:
+            why = "a number, or a time as 2026-06-01 or 2026-06-01T12:00Z (UTC, unless another zone is given), stands in '@{…}'"
+            _refuse(text, brace + 2, why)
+        at, base = True, text[:brace]
+    else:
+        end = min((found for found in map(text.find, _STEPS) if found >= 0), default=len(text))
+        at = text[:end].endswith("@")
+        base = text[: end - at]
     if not base:
         _refuse(text, 0, "a branch, a tag or a commit ID must stand here")
     broken = broken_tag_rule(base)  # branches and commit IDs keep these rules too
     if broken is not None:
         _refuse(text, 0, f"{base[:80]!r} is no name of a branch, tag or commit: {broken}")
     if at and not is_branch(base):
-        _refuse(text, end - 1, "'@' stands only after the name of a branch")
+        _refuse(text, len(base), "'@' stands only after the name of a branch")
     steps = []
     position = end
     while position < len(text):
@@ -89,13 +109,14 @@ def _parse(text: str) -> RefExpression:
         else:
             _refuse(text, position, f"only '~' and '^', each with or without a number, follow here, not {kind!r}")
         position = after
-    return RefExpression(base, at, tuple(steps))
+    return RefExpression(base, at, tuple(steps), past)
 
 
 def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -> Resolved:
     """The commit that ``expression`` means.
 
-    Requests: one for a branch, a tag or a whole commit ID (all that the base may be is read at once); two for a prefix; in
+    Requests: one for a branch, a tag or a whole commit ID (all that the base may be is read at once); two for a prefix; for
+    ``@{…}`` one for each thousand moves of the branch since, and one for its item where the log does not say; in
     addition, unless in memory, one for each further 32 steps along first parents begun, and one for each ``^N`` from 2 on.
     The commit that is meant is not read.
 
@@ -110,7 +131,7 @@ def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -
     if not expression.steps:
         return Resolved(base.commit_id) if expression.at else base
     commit_id = base.commit_id
-    done = expression.base + "@" * expression.at
+    done = expression.head
     straight = 0  # steps along first parents that were not walked yet
     for step in expression.steps:
         if step.kind == "~" or step.number <= 1:
@@ -154,6 +175,8 @@ def _base_keys(base: str, refs: Refs, commits: CommitStore) -> list[Key]:
 
 def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: CommitStore) -> Resolved:
     base = expression.base
+    if expression.past is not None:
+        return Resolved(commit_at(text, base, expression.past, refs))
     if expression.at:
         branch = refs.branch(base)
         if branch is None:

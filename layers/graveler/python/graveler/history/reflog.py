@@ -11,7 +11,9 @@ of time, before all numbered ones: their key is the time (8 bytes, big endian) a
 two operations at the same nanosecond do not overwrite each other.
 """
 
+from collections.abc import Iterator
 from hashlib import sha256
+from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -53,7 +55,7 @@ class RefLog:
     """The reference log of one repository; ``keep_seconds`` is how long a row stays."""
 
     def __init__(self, tables: Tables, uid: RepositoryUID, keep_seconds: int = KEEP_SECONDS) -> None:
-        self._tables, self._uid, self._keep = tables, uid, keep_seconds
+        self._tables, self._uid, self.keep_seconds = tables, uid, keep_seconds
 
     def put_write(self, kind: RefKind, name: str, entry: LogEntry, number: int = 0) -> Put:
         """The write that adds ``entry`` to the log of a ref. No request. :class:`InvalidError` for a time before 1970.
@@ -68,7 +70,7 @@ class RefLog:
             "operation": event.operation,
             "operation_id": event.operation_id,
             "by": event.by,
-            "expires": event.time_ns // 1_000_000_000 + self._keep,
+            "expires": event.time_ns // 1_000_000_000 + self.keep_seconds,
         }
         if entry.old is not None:
             item["old"] = entry.old
@@ -84,17 +86,18 @@ class RefLog:
     def entries(self, kind: RefKind, name: str, limit: int = 100) -> list[LogEntry]:
         """The newest ``limit`` rows of a ref, newest first; also of a ref that does not exist any more. One request for each
         1,000 rows. Raises :class:`CorruptError` for a row that cannot be read."""
-        found: list[LogEntry] = []
+        return [*islice(self.rows(kind, name, min(limit, _PAGE)), limit)]
+
+    def rows(self, kind: RefKind, name: str, page_size: int) -> Iterator[LogEntry]:
+        """The rows of :meth:`entries`, all of them. One request for each ``page_size`` rows, when they are asked for."""
         end: bytes | None = None
-        while len(found) < limit:
-            page = self._tables.query(
-                self._partition(kind, name), end=end, limit=min(limit - len(found), _PAGE), descending=True
-            )
-            found += [_decode(kind, name, sort, item) for sort, item in page.items]
+        while True:
+            page = self._tables.query(self._partition(kind, name), end=end, limit=page_size, descending=True)
+            for sort, item in page.items:
+                yield _decode(kind, name, sort, item)
             if not page.more or not page.items:
-                break
+                return
             end = page.items[-1][0]
-        return found
 
     def last_number(self, kind: RefKind, name: str) -> int:
         """The number of the newest row of a ref, also of one that does not exist any more; 0 if it has none. One request."""

@@ -63,7 +63,7 @@ class Refs:
 
     def __init__(self, tables: Tables, uid: RepositoryUID, log: RefLog | None = None) -> None:
         self._tables, self._uid = tables, uid
-        self._log = log or RefLog(tables, uid)
+        self.reflog = log or RefLog(tables, uid)
 
     def branch_key(self, name: str) -> Key:
         """Where the branch's item is. :class:`InvalidError` if no branch can be called so."""
@@ -87,7 +87,7 @@ class Refs:
 
     def having_read(self, items: Mapping[Key, Item | None]) -> "Refs":
         """These refs for one reader, who need not ask again for items that were read a moment ago with something else."""
-        return _ReadAhead(self._tables, self._uid, self._log, items)
+        return _ReadAhead(self._tables, self._uid, self.reflog, items)
 
     def decode_branch(self, name: str, item: Item | None) -> BranchState | None:
         """What the item at :meth:`branch_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
@@ -197,7 +197,7 @@ class Refs:
     def _row(
         self, kind: RefKind, name: str, event: Event, old: CommitID | None, new: CommitID | None, number: int = 0
     ) -> Put:
-        return self._log.put_write(kind, name, LogEntry(event, old, new), number)
+        return self.reflog.put_write(kind, name, LogEntry(event, old, new), number)
 
     def _list(
         self,

@@ -47,10 +47,12 @@ class RepositoryReader:
     """What can be asked of a repository. Cheap to make; safe to share between threads.
 
     Paths and refs are ``str``. A *ref* is a branch, a tag, a commit ID or the beginning of one, and any chain of ``~``, ``~N``,
-    ``^``, ``^N`` behind it; a branch's name alone means the branch with its uncommitted changes, ``branch@`` without.
+    ``^``, ``^N`` behind it; a branch's name alone means the branch with its uncommitted changes, ``branch@`` without;
+    ``branch@{N}`` is where it was before its last N moves, ``branch@{TIME}`` where it was at that time.
 
     The cost of each verb is given in requests: table reads and writes, object reads and writes. *Resolving* a ref is one table
-    read for a branch, a tag or a whole ID; commits and trees that were used lately cost nothing, others one read each.
+    read for a branch, a tag or a whole ID, and for ``@{…}`` one for each thousand moves since; commits and trees that were used
+    lately cost nothing, others one read each.
     """
 
     def __init__(

@@ -30,7 +30,8 @@ DiffType: TypeAlias = Literal["three_dot", "two_dot"]
 
 class Reference:
     """A branch, a tag, a commit ID or the beginning of one, and any chain of ``~N``, ``^N`` behind it; ``branch@`` is a branch
-    without its uncommitted changes. A handle asks nothing until a verb is called; :class:`RefNotFoundError` comes from there.
+    without its uncommitted changes, ``branch@{2026-06-01T12:00Z}`` where it was at that time. A handle asks nothing until a verb
+    is called; :class:`RefNotFoundError` comes from there.
 
     Listings are lazy: a page is asked for when it is read that far. ``max_amount`` bounds them, ``after`` begins behind a path.
     """

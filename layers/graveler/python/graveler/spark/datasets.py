@@ -12,6 +12,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.places import ServedLake
 from graveler.sdk.repository import Repository as RepositoryHandle
+from graveler.spark.as_of import AS_OF, ref_as_of
 from graveler.spark.handles import LakeLike, Reached, parse_uri, reached
 from graveler.spark.inside import FoundFile, Value, read_files
 from graveler.spark.urls import locator
@@ -19,8 +20,6 @@ from graveler.spark.urls import locator
 FORMAT: Final = "parquet"
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-_VERSIONS: Final = ("timestampasof", "versionasof")
-"""Options by which readers of tables name a version; Spark's readers of files take no notice of them."""
 
 
 def dataset_path(path: str) -> str:
@@ -53,8 +52,10 @@ def read(
 
     Which files there are is what the ref's commit says now; later commits change nothing, and uncommitted changes do not count.
     ``path`` is a folder, or one object. Folders ``column=value`` below it are partition columns, with types inferred as Spark
-    does, and filters on them leave files out. Objects whose names begin with ``_`` or ``.`` are not data. ``schema`` and
-    ``options`` are Spark's. ``lake`` says where the lake is (also the URL of a server), or is the repository, open.
+    does, and filters on them leave files out. With the option ``timestampAsOf``, the ref is a branch, and read where it was at
+    that time; ``versionAsOf`` names a commit, or a tag, to be read instead of the ref. Objects whose names begin with ``_`` or
+    ``.`` are not data. ``schema`` and ``options`` are Spark's. ``lake`` says where the lake is (also the URL of a server), or is
+    the repository, open.
 
     Cost: resolving, :meth:`~graveler.lake.repository.OpenRepository.list_objects` for each thousand files; nothing is looked for
     in the object store. Through a server, as many requests. Under 0.2 ms of the driver for each file and 1 ms for each partition.
@@ -68,9 +69,10 @@ def read(
     else:
         repository = reached(spark, where.repository, lake)
     with repository as found:
-        commit = found.commit_of(where.ref).id
-        found.expect_kept(where.ref)
-        return read_at(spark, found, commit, where.path, uri, format=format, schema=schema, options=options)
+        ref, others = ref_as_of(where.ref, options)
+        commit = found.commit_of(ref).id
+        found.expect_kept(ref)
+        return read_at(spark, found, commit, where.path, uri, format=format, schema=schema, options=others)
 
 
 def read_at(
@@ -87,10 +89,8 @@ def read_at(
     """The dataset at a path of a ref; ``called`` is its name for errors."""
     base = dataset_path(path)
     for name in options:
-        if name.lower() in _VERSIONS:
-            raise InvalidError(
-                f"files have no versions, so option {name!r} says nothing; name the ref in the URI: {called!r}"
-            )
+        if name.lower() in AS_OF:
+            raise InvalidError(f"option {name!r} has no place here: {called!r} is read as it is now")
     locate = locator(repository)
     files = [
         FoundFile(locate(entry.address), entry.size, entry.mtime, entry.path.rpartition("/")[0])

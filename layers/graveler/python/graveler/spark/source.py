@@ -6,7 +6,8 @@
     spark.read.format("graveler").option("lake", "/srv/lake").option("repository", "sales").option("ref", "main").load()
 
 Spark runs the code of a data source in processes of its own, so options say where the lake is. They are those of
-:func:`graveler.spark.places.place_of`, ``repository`` and ``ref``, and of these what is wanted: ``prefix``; ``from`` (inclusive)
+:func:`graveler.spark.places.place_of`, ``repository`` and ``ref``, with ``timestampAsOf`` or ``versionAsOf`` as for
+:func:`graveler.spark.read`, and of these what is wanted: ``prefix``; ``from`` (inclusive)
 and ``to`` (exclusive), which bound the path; ``columns``, separated by commas; ``rows_per_task``. Ranges without such keys are
 not opened. From Spark 4.1 on, filters on ``path`` bound it as well; Python data sources of Spark 4.0 are not told of filters
 (:func:`graveler.spark.objects` takes a condition).
@@ -23,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
 from graveler.lake.place import LakePlace, open_at
+from graveler.spark.as_of import AS_OF, ref_as_of
 from graveler.spark.columns import OBJECT
 from graveler.spark.conditions import keys_of
 from graveler.spark.frames import object_schema, plan_objects, read_objects
@@ -32,7 +34,7 @@ from graveler.spark.workers import forget_archives
 
 NAME: Final = "graveler"
 
-_OPTIONS: Final = (*PLACE_OPTIONS, "repository", "ref", "prefix", "from", "to", "columns", "rows_per_task")
+_OPTIONS: Final = (*PLACE_OPTIONS, "repository", "ref", *AS_OF, "prefix", "from", "to", "columns", "rows_per_task")
 
 
 class ObjectsSource(DataSource):
@@ -43,7 +45,8 @@ class ObjectsSource(DataSource):
         _expect_known(options)
         given = {name.lower(): value for name, value in options.items()}
         self._place = place_of(given)
-        self._repository, self._ref = _needed(given, "repository"), _needed(given, "ref")
+        self._repository = _needed(given, "repository")
+        self._ref, _ = ref_as_of(_needed(given, "ref"), given)
         self._columns = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
         self._columns = self._columns or tuple(OBJECT.names)
         end = given.get("to")
