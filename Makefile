@@ -93,24 +93,16 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 
 # What needs a deployed whole, or an environment of its own, is marked "ci", and runs in `make test-all`.
 MARKED ?= not ci
-PYTEST := -m pytest -n 2 --durations=10 --hypothesis-seed=$(SEED)
+# A deployed whole keeps its tests waiting: a third worker goes on meanwhile.
+WORKERS ?= 2
+PYTEST := -m pytest -n $(WORKERS) --durations=10 --hypothesis-seed=$(SEED)
 
 test: setup spark-tools  ## the promises of each room, in 12 minutes; SEED=n for another run of the random ones
-	@$(SPARK_VENV)/bin/python $(PYTEST) --dist loadfile -m '$(MARKED)' tests/spark
+	@$(SPARK_VENV)/bin/python $(PYTEST) -n 2 --dist loadfile -m '$(MARKED)' tests/spark
 	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark tests
 
-test-all: export GRAVELER_SCHEDULES ?= 1200
-test-all: export GRAVELER_MERGE_CASES ?= 10000
-test-all: export GRAVELER_MERGES ?= 900
-test-all: export GRAVELER_HISTORIES ?= 3000
-test-all: export GRAVELER_EXAMPLES ?= 250
-test-all: export GRAVELER_UNIVERSE ?= 7
-test-all: export GRAVELER_REQUESTS ?= 10
-test-all: export GRAVELER_FUZZ_EXAMPLES ?= 4
-test-all: export GRAVELER_PATCH_COMMITS ?= 400
-test-all: export GRAVELER_INGEST_EVENTS ?= 2000
-test-all: setup spark-tools deploy-tools test-spark35  ## all tests, with Spark 3.5 and a deployed whole, and longer campaigns
-	@$(MAKE) --no-print-directory test MARKED=
+test-all: setup spark-tools deploy-tools test-spark35  ## all tests, with Spark 3.5 and a deployed whole
+	@$(MAKE) --no-print-directory test MARKED= WORKERS=3
 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
 	@$(SPARK35_VENV)/bin/python -m pytest -p no:cacheprovider --hypothesis-seed=$(SEED) $(or $(TESTS),@tests/spark/on_spark35.txt)

@@ -1,6 +1,6 @@
 """Faults at every request of every verb, one by one: see :mod:`tests.lake.faults`, and ``docs/faults.md``.
 
-``GRAVELER_FAULTS=n`` tries every kind of fault in all of them, and adds :mod:`tests.lake.test_faults_long`.
+``GRAVELER_FAULTS=n`` tries every kind of fault in all of them, and every way to go on, and adds :mod:`tests.lake.test_faults_long`.
 """
 
 import os
@@ -27,14 +27,15 @@ by_verb = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASE
 
 
 def one_by_one(case: Case, folder: Path, make: Callable[[Path], Scene]) -> tuple[int, int]:
-    """Each request, each kind, each way to go on; returns how many requests and how many faults there are."""
+    """Each request, each kind, one of the ways to go on (each of them, with ``GRAVELER_FAULTS``); returns how many requests and how
+    many faults there are."""
     begin = start(case, make(folder / "start"))
     requests = boundaries(case, begin, made(folder, "count"), short=not PAIRS)
     problems: list[str] = []
     serial = count()
     for ordinal, kinds in enumerate(requests):
-        for kind in kinds:
-            for way in WAYS:
+        for turn, kind in enumerate(kinds):
+            for way in WAYS if PAIRS else [WAYS[(ordinal + turn) % len(WAYS)]]:
                 try:
                     experiment(case, begin, made(folder, str(next(serial))), [(ordinal, kind)], way)
                 except Exception as error:  # noqa: BLE001 - all that is wrong is told at the end
