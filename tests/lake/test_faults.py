@@ -1,6 +1,7 @@
 """Faults at every request of every verb, one by one: see :mod:`tests.lake.faults`, and ``docs/faults.md``.
 
-``GRAVELER_FAULTS=n`` tries every kind of fault in all of them, and every way to go on, and adds :mod:`tests.lake.test_faults_long`.
+``GRAVELER_FAULTS=n`` tries every kind of fault in all of them, and every way to go on, and adds
+:mod:`tests.lake.test_faults_long`.
 """
 
 import os
@@ -27,8 +28,8 @@ by_verb = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASE
 
 
 def one_by_one(case: Case, folder: Path, make: Callable[[Path], Scene]) -> tuple[int, int]:
-    """Each request, each kind, one of the ways to go on (each of them, with ``GRAVELER_FAULTS``); returns how many requests and how
-    many faults there are."""
+    """Each request, each kind, one of the ways to go on (each of them, with ``GRAVELER_FAULTS``); returns how many requests and
+    how many faults there are."""
     begin = start(case, make(folder / "start"))
     requests = boundaries(case, begin, made(folder, "count"), short=not PAIRS)
     problems: list[str] = []
