@@ -107,11 +107,11 @@ test-all: setup spark-tools deploy-tools test-spark35  ## all tests, with Spark 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
 	@$(SPARK35_VENV)/bin/python -m pytest -p no:cacheprovider --hypothesis-seed=$(SEED) $(or $(TESTS),@tests/spark/on_spark35.txt)
 
-test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there is one here; without the searches
+test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there is one here; without the searches, and the adapters, which functions use there
 	@if [ -z "$(NEWEST)" ]; then echo "skipped: no Python 3.13 on this machine, so the engine is not tested on it"; exit 0; fi; \
 	$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$(NEWEST) setup; \
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
-	    -m 'not ci and not search' tests/tree tests/storage tests/history tests/staging tests/lake
+	    -m 'not ci and not search' tests/tree tests/history tests/staging tests/lake
 
 SOAKED := $(addprefix tests/,aws history ingest lake retention tree api/test_hostile.py clients/test_schemathesis.py)
 
