@@ -27,7 +27,7 @@ from graveler.lake.in_parts.files import OPERATIONS
 from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit, MergeStrategies, MergeStrategy
+from graveler.model import Application, Commit, MergeStrategies, MergeStrategy
 from graveler.staging.tokens import new_token
 from graveler.tree.parts import apply_points, total_load
 from tests.lake.support import DieAt, World, changes, died, messages, paths, put, texts
@@ -89,6 +89,22 @@ def test_a_merge_in_parts_is_the_merge_of_one_call() -> None:
     assert (commit.message, commit.committer, commit.metadata) == ("together", "me", {"k": "v"})
     assert commit.parents == (head, ask.source_id)
     assert world.main.branch("main").commit_id == commit.id
+
+
+@pytest.mark.parametrize("squash", [True, False])
+def test_a_numbered_merge_in_parts_happens_once_and_leaves_what_is_staged_beside_it(squash: bool) -> None:
+    world = World()
+    diverged(world)
+    repository = world.repository()
+    put(repository, {"beside": "1"})
+    ask = ask_merge(repository, squash=squash, application=Application("app", 3), beside_uncommitted=True)
+    done = rounds(world, ask)
+    assert texts(world.repository())["beside"] == "1"
+    assert world.repository().written_by("main", Application("app", 3)) == done
+    for number, version in enumerate((3, 2)):
+        repeated = structs.replace(ask, application=Application("app", version))
+        assert rounds(world, repeated, operation=f"again-{number}") == done
+    assert world.repository().commit_of("main") == done
 
 
 def test_a_revert_and_a_cherry_pick_in_parts_are_those_of_one_call() -> None:

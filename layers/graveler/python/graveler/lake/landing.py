@@ -83,6 +83,12 @@ class Lander:
         """The commit that a request with this id has made already (promise C4). One table read, none without an id."""
         return self._publisher.commit_of(request_id)
 
+    def written_before(self, landing: Landing) -> Commit | None:
+        """The commit in which the branch got this version of the landing's application already (promise C4). Cost as of
+        :meth:`Applications.look`; no request where it has none."""
+        self._refuse_early(landing, "")
+        return self._numbered(landing).done
+
     def look(self, landing: Landing) -> tuple[Commit, Tree]:
         """The branch's head and its tree, once a tree could land there. Cost and errors as :meth:`CleanHeads.wait_for`."""
         with self._turns.at(landing.branch) as turn:

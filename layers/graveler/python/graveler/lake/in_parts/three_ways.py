@@ -38,6 +38,9 @@ class ThreeWayWork:
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. Three metaranges read, and what finding base and head takes: as merge in one call."""
+        done = self._lander.written_before(self._undertaking.landing)
+        if done is not None:
+            return Plan((), done=done.id)
         choose = self._undertaking.begin()
         head, destination = self._lander.look(self._undertaking.landing)
         chosen = choose(head)
