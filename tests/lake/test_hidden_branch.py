@@ -14,6 +14,7 @@ from graveler.lake.folder import create_folder_lake
 from graveler.lake.hidden_branch import hidden_branch, lease_kept
 from tests.lake.support import World
 from tests.support.instruments import Fault
+from tests.support.patience import PATIENCE
 
 
 @pytest.fixture
@@ -52,9 +53,19 @@ def test_a_lease_is_renewed_until_the_block_ends_whatever_fails_meanwhile(world:
     assert "graveler-transaction" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_who_finds_no_lease_any_more_stops_asking_and_lets_the_block_find_out(world: World) -> None:
+def test_who_finds_no_lease_any_more_stops_asking_and_lets_the_block_find_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, renew = threading.Event(), world.main.renew_branch
+
+    def renew_when_found(name: str, owner: str) -> None:
+        found.wait(PATIENCE)
+        renew(name, owner)
+
+    monkeypatch.setattr(world.main, "renew_branch", renew_when_found)
     with lease_kept(world.main, "gone", "me", seconds=0.001):
         [keeper] = [thread for thread in threading.enumerate() if thread.name == "graveler-transaction"]
+        found.set()
         keeper.join()
 
 
