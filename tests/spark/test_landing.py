@@ -170,6 +170,43 @@ def test_several_steps_join_one_transaction(spark: SparkSession, repository: Ope
     assert [one.message for one in repository.log("main").results] == ["Nightly", "Repository created"]
 
 
+def test_a_landing_that_died_behind_its_merge_lands_once(
+    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = graveler.spark.begin(repository, "main", message="Nightly", spark=spark)
+    with graveler.spark.transaction(repository, steps) as tx:
+        tx.write(spark.range(3), "t", mode="overwrite")
+
+    def died(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repository, "delete_branch", died)
+        with pytest.raises(KeyboardInterrupt):
+            graveler.spark.land(repository, steps)
+    merged = repository.commit_of("main")
+    assert graveler.spark.land(repository, steps) == merged == repository.commit_of("main")
+    assert ids(spark, repository) == [0, 1, 2]
+    assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+
+
+def test_a_transaction_that_died_before_it_had_begun_is_a_collectors(
+    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def died(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repository, "commit", died)
+        with pytest.raises(KeyboardInterrupt):
+            graveler.spark.begin(repository, "main", spark=spark)
+    owners = Owners(repository._tables, repository.repository.uid)
+    hidden = [one.name for one in repository.branches(show_hidden=True).results if one.hidden]
+    assert [lease.branch for lease in owners.all()] == hidden
+    steps = graveler.spark.begin(repository, "main", spark=spark)
+    assert steps not in [lease.branch for lease in owners.all()], "it waits for its steps"
+
+
 def test_very_many_partitions_are_noted_as_their_dataset() -> None:
     few = [f"t/p={number}/" for number in range(100)]
     assert replaced_of([*few, few[0]], ["t"]) == tuple(few)

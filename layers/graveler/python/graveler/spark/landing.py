@@ -10,6 +10,7 @@ step is a transaction on that branch, and its commit there adds to them what the
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
+from secrets import token_hex
 from typing import Final
 from uuid import uuid4
 
@@ -74,7 +75,8 @@ def begin(
     not at all; one with an ``app_id`` may be repeated. :func:`land` makes one commit of all. Nobody ends such a transaction but
     its user: one that is not to land is deleted with its branch. ``message``, ``metadata`` and ``tag`` are of its commit.
 
-    Cost: creating a branch and a commit. :class:`AlreadyExistsError` for the tag, errors of finding the lake and the branch.
+    Cost: creating a branch and a commit, one table write. :class:`AlreadyExistsError` for the tag, errors of finding the lake and
+    the branch.
     """
     by = user_name() if committer is None else committer
     if tag is not None:
@@ -85,9 +87,13 @@ def begin(
         if tag is not None:
             expect_free(found, tag)
         hidden = f"{HIDDEN}{uuid4()}"
-        found.create_branch(hidden, branch, by=by, hidden=True)
+        owner = token_hex(
+            16
+        )  # until the branch has its terms: who dies before has told nobody of it, and a collector ends it
+        found.create_branch(hidden, branch, by=by, hidden=True, owner=owner)
         said = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
         found.commit(hidden, message or f"Transaction on {branch}", committer=by, metadata=said, allow_empty=True)
+        found.release_branch(hidden, owner)
         return hidden
 
 
@@ -119,7 +125,7 @@ def land(
         if named is not None:
             expect_free(found, named)
         metadata = {key: value for key, value in commit.metadata.items() if key != TERMS}
-        merged = merge_hidden(found, hidden, terms, commit.message, by, metadata)
+        merged = merge_hidden(found, hidden, found.commit_of(hidden).id, terms, commit.message, by, metadata)
         if named is not None:
             give_tag(found, named, merged, by)
         found.delete_branch(hidden, by=by)
@@ -127,9 +133,10 @@ def land(
 
 
 def merge_hidden(
-    repository: Reached, hidden: str, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
+    repository: Reached, hidden: str, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
 ) -> Commit:
-    """Merge a hidden branch on its terms, as one commit. Cost and errors as
+    """Merge a hidden branch, whose commit is ``tip``, on its terms, as one commit; repeated within a week, the same one. Cost and
+    errors as
     :meth:`graveler.lake.repository.OpenRepository.merge`."""
     joined = {TERMS: encode_terms(replace(terms, kind=Kind.STEP))} if terms.branch.startswith(HIDDEN) else {}
     return repository.merge(
@@ -139,6 +146,7 @@ def merge_hidden(
         committer=by,
         metadata={**metadata, **joined},
         squash=True,
+        request_id=tip,  # whoever lost the answer, or died behind the merge, lands it again, and once
         untouched=terms.replaced,
         application=terms.application,
         beside_uncommitted=True,

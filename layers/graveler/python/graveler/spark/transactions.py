@@ -322,7 +322,9 @@ def _finish(
     said = work.message or _said(work.written)
     terms = Terms(work.branch, replaced_of(work.replaced, [one.path for one in work.written]), application, work.tag)
     try:
-        repository.commit(begun.hidden, said, committer=by, metadata={**work.metadata, TERMS: encode_terms(terms)})
+        commit = repository.commit(
+            begun.hidden, said, committer=by, metadata={**work.metadata, TERMS: encode_terms(terms)}
+        )
     except NoChangesError:
         if allow_empty:
             return None
@@ -333,6 +335,7 @@ def _finish(
         return merge_hidden(
             repository,
             begun.hidden,
+            commit.id,
             replace(terms, replaced=tuple(dict.fromkeys(work.replaced))),
             said,
             by,
