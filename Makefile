@@ -125,6 +125,7 @@ soak-spark soak-tests: export GRAVELER_MERGES ?= 20000
 soak-spark soak-tests: export GRAVELER_HISTORIES ?= 40000
 soak-spark soak-tests: export GRAVELER_EXAMPLES ?= 2000
 soak-spark soak-tests: export GRAVELER_FAULTS ?= 400
+soak-spark soak-tests: export GRAVELER_WHOLE ?= 1
 soak-spark soak-tests: export GRAVELER_UNIVERSE ?= 9
 soak-spark soak-tests: export GRAVELER_REQUESTS ?= 300
 soak-spark soak-tests: export GRAVELER_FUZZ_EXAMPLES ?= 200

@@ -7,6 +7,8 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import campaigns
+
 # How long an example takes says nothing about the code on a machine that does other things too.
 settings.register_profile("graveler", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("graveler")
@@ -70,6 +72,7 @@ class _Deselected:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Deselected(config))
+    campaigns.begin(config.getoption("hypothesis_seed", None))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -77,7 +80,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     were tried in them."""
     if left := config.stash[_LEFT]:
         terminalreporter.write_line(
-            f"left to `make test-all` and .ci/run: {left} tests of a deployed whole or of environments of their own"
+            f"left to `make test-all` and .ci/run: {left} tests: deployed wholes, own environments, more servers, searches"
         )
     recorded = [
         value

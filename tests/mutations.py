@@ -737,10 +737,11 @@ MUTATIONS: Final[Sequence[Mutation]] = [
 
 
 def run(package: Path, *tests: str) -> subprocess.CompletedProcess[str]:
-    """The tests, on a copy of the package that lies in the folder."""
+    """The tests in their whole form, on a copy of the package that lies in the folder."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
     command = [sys.executable, "-m", "pytest", *options, *(f"tests/{test}" for test in tests)]
-    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    whole = {"GRAVELER_WHOLE": "1", "GRAVELER_EXAMPLES": "250"}
+    environment = {**os.environ, **whole, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from graveler.api.queries import PageQuery, Query, read_query, split_query
 from tests.api.support import Client, raw_query
+from tests.support.campaigns import examples
 
 BRANCHES = "/repositories/repo/branches"
 
@@ -20,7 +21,7 @@ class Everything(Query, frozen=True, kw_only=True):
 
 
 @given(text=st.text(), many=st.lists(st.text(min_size=1)), number=st.integers(-(2**63), 2**63 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_text_comes_back_as_it_was_sent(text: str, many: list[str], number: int) -> None:
     sent = raw_query([("text", text), ("number", number), *(("many", one) for one in many)])
     read = read_query(Everything, split_query(sent))
@@ -108,7 +109,7 @@ def test_a_base64_body_that_is_none_is_refused(call: Client) -> None:
         st.none() | st.booleans() | st.integers() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_body_makes_a_server_error(body: object) -> None:
     from tests.api.support import EventClient, make_world
 

@@ -12,6 +12,7 @@ from graveler.api.errors import ApiError
 from graveler.api.response import Response, no_content
 from graveler.api.routing import Permission, Router, Routes
 from tests.api.support import Client, as_answer, make_event, segment
+from tests.support.campaigns import examples
 
 
 def router(*declared: tuple[str, str]) -> Router:
@@ -42,7 +43,7 @@ def test_the_first_of_two_equal_routes_counts() -> None:
 
 
 @given(st.text(min_size=1, max_size=30), st.text(min_size=1, max_size=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_name_comes_back_as_it_was_sent(first: str, second: str) -> None:
     found = router(("GET", "/a/{first}/b/{second}"))
     _, parameters = found.find("GET", f"/a/{segment(first)}/b/{segment(second)}")
@@ -50,7 +51,7 @@ def test_any_name_comes_back_as_it_was_sent(first: str, second: str) -> None:
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_path_is_found_or_refused(path: str) -> None:
     found = router(("GET", "/a/{first}/b/{second}"), ("GET", "/a"))
     with suppress(ApiError):

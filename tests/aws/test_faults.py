@@ -7,6 +7,7 @@
 import os
 import random
 from collections import Counter
+from collections.abc import Container, Iterable
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -52,9 +53,15 @@ WRITERS = (
     "undo",
 )
 """Verbs that use what adapters can get wrong each in its own way: conditions, transactions, batches."""
+OFTEN = ("rename branch", "delete many", "upload if absent", "commit", "merge")
+"""Those of them at which `make test` tries a fault."""
 NOTHING = Case("nothing", lambda *_: None)
 
-every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+def often(cases: Iterable[Case], names: Container[str]) -> pytest.MarkDecorator:
+    """Cases of these names in `make test`, the others in `make test-all`."""
+    marked = [pytest.param(case, id=case.name, marks=[] if case.name in names else pytest.mark.ci) for case in cases]
+    return pytest.mark.parametrize("case", marked)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +89,7 @@ def undisturbed(case: Case, begin: Start, scene: Scene) -> list[str]:
     return made
 
 
-@every_case
+@often(CASES, WRITERS)
 def test_a_verb_makes_the_requests_that_it_makes_in_memory(case: Case, story: Start, tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     in_memory = start(case, MemoryScene(tmp_path / "memory"))
@@ -99,7 +106,10 @@ def test_a_verb_makes_the_requests_that_it_makes_in_memory(case: Case, story: St
     assert WIRE.repeated == 0
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if FAULTS or case.name in WRITERS], ids=lambda case: case.name)
+@often(
+    [case for case in CASES if FAULTS or case.name in WRITERS],
+    OFTEN,
+)
 @pytest.mark.parametrize("place", ["the last write", "any write"] if FAULTS else ["the last write"])
 def test_after_a_fault_a_verb_has_happened_or_not(case: Case, place: str, story: Start, tmp_path: Path) -> None:
     """At the last writing request, which is the one that all depends on; in `make soak` at others."""

@@ -14,6 +14,7 @@ import pytest
 from graveler.lake.repository import OpenRepository
 from tests.functions.served import NAME, Served, serving
 from tests.lake.support import commit, messages, put, texts
+from tests.support.campaigns import share
 from tests.support.patience import PATIENCE
 from tests.support.proxy import Hanging, Trouble
 
@@ -91,7 +92,7 @@ def test_a_function_that_is_killed_behind_any_request_leaves_nothing_half_done(
     requests = list(ordinals.seen)
     assert requests.count("TransactWriteItems") == (2 if verb == "commit" else 1), requests
     assert requests.count("PUT") >= 2, requests
-    branches = {fresh(f"{verb}-{last}"): last for last in range(len(requests))}
+    branches = {fresh(f"{verb}-{last}"): last for last in share(range(len(requests)), 2, verb)}
     # First all die, and then others go on: so nobody waits for a lease here.
     for branch, last in branches.items():
         kill_behind(last, served, verb, asked(branch))

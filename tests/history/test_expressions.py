@@ -11,6 +11,7 @@ from graveler.history.expressions import RefExpression, Resolved, Step, parse, r
 from graveler.model import Commit, CommitID
 from graveler.storage.tables import Put
 from tests.history.support import HISTORIES, World, build, random_shape
+from tests.support.campaigns import examples
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_errors_say_what_is_missing() -> None:
     assert "no branch, tag or commit" in said("00000")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.text(max_size=20) | st.text("mainv1.0~^@0123456789abcdef/-{}\\", max_size=20))
 @example("main" + "~" * 5000)
 @example("main^" * 3)

@@ -20,6 +20,7 @@ from graveler.history.graph import (
 )
 from graveler.model import Commit, CommitID
 from tests.history.support import HISTORIES, Shape, World, ancestors, build, random_shape
+from tests.support.campaigns import examples
 
 
 @st.composite
@@ -64,7 +65,7 @@ def test_merge_base_by_definition(seed: int) -> None:
             check_merge_base(world, store, random.choice(world.all), random.choice(world.all))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(shapes(), st.data())
 def test_merge_base_by_definition_shrinking(shape: Shape, data: st.DataObject) -> None:
     world = build(shape)
@@ -187,7 +188,7 @@ def test_log_by_definition(seed: int, skew: bool) -> None:
         check_log(world, world.cold(random.choice((1, 4, 1000))), random)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(shapes(), st.integers(0, 1 << 30))
 def test_log_by_definition_shrinking(shape: Shape, choices: int) -> None:
     world = build(shape)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import InvalidError
 from graveler.history.names import broken_tag_rule, check_branch, check_repository, check_tag, is_branch
+from tests.support.campaigns import examples
 
 TAG_LETTERS = "ab.@{}/-~^:?*[]\\ \t\x7flock\0é\n"
 
@@ -126,6 +127,6 @@ def test_tags_follow_git() -> None:
     for name in [*GOOD_TAGS, *BAD_TAGS]:
         if name != "\ud800" and len(name) < 100:
             same(name)
-    settings(max_examples=300, deadline=None)(
+    settings(max_examples=examples(300), deadline=None)(
         given(st.text(TAG_LETTERS.replace("\0", ""), min_size=1, max_size=8))(same)
     )()

@@ -13,6 +13,7 @@ from graveler.history.refs import SHARDS, BranchState, Refs
 from graveler.model import CommitID, Page, Tag, Token
 from graveler.storage.tables import MAX_SORT_KEY_BYTES, ConditionFailedError, Item, Key, Put, QueryPage, Write
 from tests.history.support import UID, World, event
+from tests.support.campaigns import examples
 from tests.support.instruments import CountingTables
 
 C1, C2 = CommitID("1" * 64), CommitID("2" * 64)
@@ -254,7 +255,7 @@ TAGS = st.text("aé\U0001f600b.", min_size=1, max_size=4).filter(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sets(NAMES | TAGS, max_size=40), st.sets(NAMES), st.text("aAbé", max_size=2), st.integers(1, 12), st.booleans()
 )
@@ -269,7 +270,7 @@ def test_pages_put_together_are_the_sorted_names(
     assert [b.name for b in all_branches(world.refs, prefix, amount, show_hidden)] == branches
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sets(NAMES, max_size=30), st.text("aAb_é\0", max_size=5), st.integers(1, 40))
 def test_a_page_begins_after_any_text(names: set[str], after: str, amount: int) -> None:
     world = World()

@@ -142,6 +142,7 @@ def test_nothing_but_s3_is_read_and_the_lakes_own_place_not_from_outside(place: 
         open_lake(place.objects, "sqlite://x")
 
 
+@pytest.mark.ci
 def test_processes_that_are_killed_lose_nothing(place: AwsPlace, tmp_path: Path) -> None:
     written = msgspec.json.encode(place).decode()
     repository = open_place(written).create_repository(NAME, f"{place.objects}/fleet", split=SMALL)

@@ -48,6 +48,7 @@ from tests.lake.support import (
     without_rights,
     write_files,
 )
+from tests.support.campaigns import examples
 from tests.support.instruments import Fault
 
 LONE = "\ud800"
@@ -501,7 +502,7 @@ def damage_item(
     table.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(["ranges", "metaranges"]), st.integers(0, 400))
 def test_random_bytes_in_the_place_of_a_file_of_the_tree_are_damage_that_is_named(
     data: bytes, kind: str, kept: int

@@ -21,6 +21,7 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.api.support import EventClient, make_world
 from tests.lake.support import NAME, NAMESPACE, TINY, World, put
+from tests.support.campaigns import examples
 from tests.support.trees import MemoryFiles
 from tests.tree.support import LAW
 
@@ -237,7 +238,7 @@ class Branches:
         expect_canonical(self.repository, made, self.split[branch])
 
 
-@settings(LAW, max_examples=40)
+@settings(LAW, max_examples=examples(40))
 @given(STEPS)
 def test_equal_contents_have_one_id_by_whatever_door_they_came(steps: list[Step]) -> None:
     branches = Branches()

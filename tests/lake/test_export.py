@@ -27,6 +27,7 @@ from graveler.lake.exporting.export_names import UnwritableKeysError, files_that
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from tests.lake.support import NAMESPACE, World, commit, put, texts, write_files
+from tests.support.campaigns import examples
 from tests.support.patience import PATIENCE
 
 FILES = {"a/1": "one", "a/2": "two", "b": "", "ü ñ/x": "three"}
@@ -398,7 +399,7 @@ STATES = st.lists(
 
 
 @given(STATES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_happened_before_an_export_makes_the_folder_right(
     states: list[tuple[dict[str, str], tuple[int, bool] | None]],
 ) -> None:

@@ -1,7 +1,7 @@
 """Faults at every request of every verb, one by one: see :mod:`tests.lake.faults`, and ``docs/faults.md``.
 
-``GRAVELER_FAULTS=n`` tries every kind of fault in all of them, and every way to go on, and adds
-:mod:`tests.lake.test_faults_long`.
+Every third request, beginning where the seed says, and always the last one. ``GRAVELER_FAULTS=n`` tries every kind of fault in
+all of them, and every way to go on, and adds :mod:`tests.lake.test_faults_long`.
 """
 
 import os
@@ -21,6 +21,7 @@ from tests.lake.faults import (
     experiment,
     start,
 )
+from tests.support.campaigns import share
 
 PAIRS = int(os.environ.get("GRAVELER_FAULTS", "0"))
 
@@ -28,13 +29,15 @@ by_verb = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASE
 
 
 def one_by_one(case: Case, folder: Path, make: Callable[[Path], Scene]) -> tuple[int, int]:
-    """Each request, each kind, one of the ways to go on (each of them, with ``GRAVELER_FAULTS``); returns how many requests and
-    how many faults there are."""
+    """A share of the requests, each kind, one of the ways to go on (all requests and ways, with ``GRAVELER_FAULTS``); returns how
+    many requests and how many faults were tried."""
     begin = start(case, make(folder / "start"))
     requests = boundaries(case, begin, made(folder, "count"), short=not PAIRS)
     problems: list[str] = []
     serial = count()
-    for ordinal, kinds in enumerate(requests):
+    numbered = list(enumerate(requests))
+    tried = dict([*share(numbered, 3, case.name), *numbered[-1:]])
+    for ordinal, kinds in tried.items():
         for turn, kind in enumerate(kinds):
             for way in WAYS if PAIRS else [WAYS[(ordinal + turn) % len(WAYS)]]:
                 try:
@@ -43,7 +46,7 @@ def one_by_one(case: Case, folder: Path, make: Callable[[Path], Scene]) -> tuple
                     problems.append(f"request {ordinal} of {len(requests)}, {kind}, {way}: {error!r}"[:600])
     begin.scene.close()
     assert not problems, f"{case.name}: {len(problems)} wrong\n" + "\n".join(problems[:20])
-    return len(requests), sum(map(len, requests))
+    return len(tried), sum(map(len, tried.values()))
 
 
 def made(folder: Path, name: str) -> Path:

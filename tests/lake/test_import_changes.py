@@ -25,6 +25,7 @@ from graveler.model import ObjectEntry, SplitParameters
 from graveler.tree.tree import Tree
 from tests.lake.support import TINY, Before, World, commit, paths, texts, write_files
 from tests.lake.test_in_parts import rounds
+from tests.support.campaigns import examples
 
 OPERATIONS = count()
 Files = Mapping[str, str]
@@ -322,7 +323,7 @@ def difference(old: Mapping[str, int], new: Mapping[str, int]) -> ImportChanges:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(CONTENTS, CONTENTS), min_size=1, max_size=3), CONTENTS)
 def test_what_an_import_says_is_the_difference_of_dicts_before_and_after(
     pairs: list[tuple[dict[str, int], dict[str, int]]], around: dict[str, int]

@@ -14,6 +14,7 @@ from graveler.lake.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.model import Commit, CommitID, CommonPrefix, MergeStrategy, Page, SplitParameters, Totals
 from tests.lake import oracles
 from tests.lake.support import Counted, World, commit, put
+from tests.support.campaigns import examples
 
 PATHS = ["a", "a/1", "a/2", "b/1", "b/2", "b/x/1", "c", "data/k"]
 PREFIXES = ["", "a", "a/", "b/", "b/x/", "data/", "zz"]
@@ -107,7 +108,7 @@ def all_pages(history: History, ref: str, amount: int, **filters: object) -> lis
         after = page.next_after
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps, st.lists(st.sampled_from(PATHS), max_size=2), st.lists(st.sampled_from(PREFIXES), max_size=2), st.data())
 def test_a_log_of_paths_is_the_log_without_the_commits_that_did_not_touch_them(
     plan: Steps, paths: list[str], prefixes: list[str], data: st.DataObject
@@ -138,7 +139,7 @@ def test_a_log_of_paths_is_the_log_without_the_commits_that_did_not_touch_them(
         assert list(rest.results) == [made for made in expected if made in whole[at + 1 :]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps, st.sampled_from(BRANCHES), st.sampled_from(PREFIXES), st.sampled_from(["", "/"]), st.integers(1, 5))
 def test_blame_follows_the_parents_that_have_the_same(
     plan: Steps, branch: str, prefix: str, delimiter: str, amount: int
@@ -194,7 +195,7 @@ def after_changes(state: Mapping[str, str], changed: Mapping[str, str | None]) -
     return {path: text for path, text in {**state, **changed}.items() if text is not None}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(states, changes, changes, st.sampled_from(PREFIXES), st.sampled_from(["", "/", "1"]))
 def test_a_summary_counts_what_the_listing_of_differences_shows(
     first: dict[str, str],

@@ -273,6 +273,7 @@ class AnyCommit(str):
     __hash__ = str.__hash__
 
 
+@pytest.mark.ci
 @pytest.mark.search
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.__name__ for m in MUTATIONS])
 def test_the_search_finds_a_bad_history(mutation: Callable[[pytest.MonkeyPatch], None]) -> None:

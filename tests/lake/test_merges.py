@@ -23,7 +23,7 @@ from tests.lake import oracles
 from tests.lake.support import TINY, Before, DieAt, World, commit, died, messages, put, texts
 from tests.support.instruments import Fault
 
-MERGES = int(os.environ.get("GRAVELER_MERGES", "450"))
+MERGES = int(os.environ.get("GRAVELER_MERGES", "240"))
 
 State = dict[str, int]
 STRATEGIES = list(MergeStrategy)

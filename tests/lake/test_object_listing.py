@@ -34,6 +34,7 @@ from graveler.tree.parallel import build_parallel
 from graveler.tree.record import RecordCodec
 from graveler.tree.writer import build
 from tests.lake.support import World, entries
+from tests.support.campaigns import examples
 
 INSIDE = "s3://lake/ns"
 CODEC = RecordCodec(INSIDE)
@@ -522,7 +523,7 @@ ENTRIES = st.builds(
 @given(st.lists(ENTRIES, max_size=5))
 @example([ObjectEntry("k", "s3://b/k", 1, MD5.upper(), 0x10000)] * 2)
 @example([ObjectEntry("k", "s3://b/k", 1, checksum, 0x10000) for checksum in ("AB", "a b", "ab", "abc-12")])
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_batch_is_encoded_as_the_codec_does_it(some: list[ObjectEntry]) -> None:
     columns = [(entry.address.encode(), entry.size, entry.checksum, entry.mtime) for entry in some]
     addresses, sizes, checksums, mtimes = (list(column) for column in zip(*columns, strict=True)) if some else ([],) * 4
@@ -741,7 +742,7 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: py
 )
 @example(b"\x1f\x8b")
 @example(HEADER.encode() + b'"')
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_any_bytes_are_a_listing_or_an_error(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "l")
@@ -760,7 +761,7 @@ SOME = [(f"k{n % 7}", n, MD5, n * 10**8, '{"a": "b"}', "true") for n in range(30
 @given(
     st.sampled_from(["csv", "gzip", "parquet"]), st.integers(0, 10**6), st.binary(min_size=1, max_size=8), st.booleans()
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_damaged_files_are_a_listing_or_an_error(form: str, at: int, noise: bytes, cut: bool) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "l")
@@ -797,7 +798,7 @@ WRITERS: Mapping[str, Callable[[Path, list[str], list[list[Any]]], object]] = {
 
 
 @given(TABLES, st.randoms(use_true_random=False), st.sampled_from(sorted(WRITERS)), st.integers(1, 3), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_is_written_is_read(
     table: dict[str, Any], order: random.Random, form: str, files: int, in_order: bool
 ) -> None:

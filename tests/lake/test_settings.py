@@ -20,6 +20,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, RetentionRules, Settings
 from graveler.storage.tables import Key
 from tests.lake.support import NAME, NAMESPACE, Before, World, changes, commit, paths, put, texts, write_files
+from tests.support.campaigns import examples
 
 Verb = Callable[[OpenRepository, bool], object]
 
@@ -232,7 +233,7 @@ def apply(repository: OpenRepository, step: Step) -> None:
         repository.protect([what])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(STEPS, STEPS, st.booleans())
 def test_changes_at_once_lose_nothing(mine: list[Step], others: list[Step], lost: bool) -> None:
     """Just before each of my writes somebody else changes settings; when my answer gets lost, I repeat what failed."""

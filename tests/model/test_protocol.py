@@ -26,6 +26,7 @@ def test_a_merge_beside_what_is_staged_loses_or_revives_no_value() -> None:
     assert not wrong, "\n".join([wrong, *trail])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("rule", OF_RENAMES_AND_REFUSALS)
 def test_without_the_rule_the_search_finds_a_bad_history(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "CASES", FAST)

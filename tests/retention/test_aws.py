@@ -115,6 +115,7 @@ def test_a_whole_life_of_garbage(lake: Lake) -> None:
     assert (main.held.files, main.exclusive.files, space.unheld.files) == (21, 21, 0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("number", range(5, 160, 5) if os.environ.get("GRAVELER_FAULTS") else [70, 110])
 def test_a_crash_is_made_good_by_the_next_run(lake: Lake, number: int) -> None:
     name = f"crash-{number}"

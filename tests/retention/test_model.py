@@ -33,6 +33,7 @@ def test_no_history_goes_wrong(name: str) -> None:
     assert wrong is None, "\n".join([wrong, *trail])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("rule", RULES)
 def test_each_rule_is_needed(rule: str) -> None:
     _, wrong, _ = CASES[NEEDED[rule]].search(frozenset(RULES) - {rule})

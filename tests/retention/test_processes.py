@@ -127,7 +127,7 @@ def gather(place: Place, over: Event, removed: "Synchronized[int]") -> None:
             over.wait(0.1)
 
 
-@pytest.fixture(params=["folder", "aws"])
+@pytest.fixture(params=["folder", pytest.param("aws", marks=pytest.mark.ci)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Of an empty lake."""
     if request.param == "aws":

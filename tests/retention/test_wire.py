@@ -82,7 +82,12 @@ class Place:
 
 @pytest.mark.parametrize(
     ("trouble", "mode"),
-    [*((name, Mode.DELETE) for name in TROUBLES), ("throttled", Mode.QUARANTINE), ("answer lost", Mode.QUARANTINE)],
+    [
+        ("throttled", Mode.DELETE),
+        ("answer lost", Mode.QUARANTINE),
+        *(pytest.param(name, Mode.DELETE, marks=pytest.mark.ci) for name in TROUBLES if name != "throttled"),
+        pytest.param("throttled", Mode.QUARANTINE, marks=pytest.mark.ci),
+    ],
 )
 def test_a_run_whose_every_request_is_troubled_once(proxy: FaultyProxy, trouble: str, mode: Mode) -> None:
     place = Place()

@@ -19,6 +19,7 @@ from graveler.sdk.branch import Branch
 from graveler.sdk.reader import ObjectReader, open_reader
 from graveler.sdk.repository import Repository
 from tests.sdk.conftest import CountedLake
+from tests.support.campaigns import examples
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def done(file: io.BufferedIOBase, step: tuple[str, int, int]) -> object:
     return file.tell()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     data=st.binary(max_size=120) | st.binary(max_size=20).map(lambda piece: piece + b"\n" + piece * 3),
     piece=st.integers(1, 50),
@@ -92,7 +93,7 @@ def test_any_seeks_and_reads_are_as_of_a_file_in_memory(
         assert done(reader, step) == done(model, step), step
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(text=st.text(max_size=60), encoding=st.sampled_from(["utf-8", "utf-16"]), size=st.integers(1, 20))
 def test_text_is_read_as_of_a_file_in_memory(text: str, encoding: str, size: int) -> None:
     data = text.encode(encoding)

@@ -13,6 +13,7 @@ from graveler.tree.assemble import Assembler
 from graveler.tree.block import Records, count_entries, different, encode, entries, stored, unstored, verify
 from graveler.tree.files import default_scratch
 from graveler.tree.sstable import Table, layout_of, write_table
+from tests.support.campaigns import examples
 from tests.tree.support import LAW
 from tests.tree.test_sstable import WORLDS
 
@@ -66,7 +67,7 @@ def test_our_blocks_are_those_of_rocksdb_to_the_byte(world: str) -> None:
     check_blocks(dict(sorted(WORLDS[world].items())[:8000]))
 
 
-@settings(LAW, max_examples=60)
+@settings(LAW, max_examples=examples(60))
 @given(st.dictionaries(st.binary(min_size=1, max_size=9), st.binary(max_size=200), min_size=1), st.integers(1, 60))
 def test_any_block_of_ours_is_that_of_rocksdb(records: dict[bytes, bytes], copies: int) -> None:
     check_blocks({key + b"\x01" * (n % 3) + b"%d" % n: value for key, value in records.items() for n in range(copies)})

@@ -20,6 +20,7 @@ from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.split import cuts_after, validate_split
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build, join
+from tests.support.campaigns import examples
 from tests.support.trees import CODEC, TINY, MemoryFiles, as_dict, build_tree, changes, new_store, packed, packed_dict
 from tests.tree.support import (
     BY_SIZE,
@@ -183,7 +184,7 @@ WAYS: list[Way] = [
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@settings(LAW, max_examples=60)
+@settings(LAW, max_examples=examples(60))
 @given(some_contents, some_split, st.randoms(use_true_random=False))
 def test_same_contents_same_metarange_whatever_way_they_took(
     way: Way, contents: Contents, split: SplitParameters, random: Random
@@ -345,14 +346,14 @@ def test_an_error_in_one_process_is_raised_in_the_caller(tmp_path: os.PathLike[s
 # -- cuts
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(some_contents, some_split)
 def test_ranges_end_where_the_written_rule_ends_them(contents: Contents, split: SplitParameters) -> None:
     tree = build_tree(new_store(), contents, split)
     assert ranges_of(tree) == cut_by_the_rule(sorted(contents), split)
 
 
-@settings(LAW, max_examples=100)
+@settings(LAW, max_examples=examples(100))
 @given(some_contents, some_contents, some_split)
 def test_a_change_of_values_moves_no_cut(contents: Contents, others: Contents, split: SplitParameters) -> None:
     changed = {key: others.get(key, value) for key, value in contents.items()}
@@ -381,7 +382,7 @@ def test_split_parameters_that_make_no_sense_are_refused(smallest: int, largest:
 # -- IDs and names
 
 
-@settings(LAW, max_examples=100)
+@settings(LAW, max_examples=examples(100))
 @given(some_contents, some_split)
 def test_ids_and_names_follow_the_written_formula(contents: Contents, split: SplitParameters) -> None:
     tree = build_tree(new_store(), contents, split)
@@ -402,7 +403,7 @@ def test_ids_and_names_follow_the_written_formula(contents: Contents, split: Spl
     assert tree.count() == len(contents)
 
 
-@settings(LAW, max_examples=100)
+@settings(LAW, max_examples=examples(100))
 @given(some_contents, some_contents, some_split)
 def test_different_contents_have_different_ids(one: Contents, other: Contents, split: SplitParameters) -> None:
     store = new_store()

@@ -15,6 +15,7 @@ from graveler.tree.split import cuts_after
 from graveler.tree.summary import summarize
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build, join
+from tests.support.campaigns import examples
 from tests.support.trees import TINY, as_dict, build_tree, changes, packed
 from tests.tree.support import (
     LAW,
@@ -68,7 +69,7 @@ def opened_by_the_model(before: list[bytes], change: list[tuple[bytes, bytes | N
 # -- apply
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(some_contents, some_contents, some_split)
 def test_apply_opens_no_more_than_the_model_and_writes_only_ranges_with_a_new_name(
     before: Contents, after: Contents, split: SplitParameters
@@ -165,7 +166,7 @@ def test_a_join_opens_under_two_ranges_a_seam_of_the_right_tree_on_average(seed:
     assert opened / seams < 3  # the left tree's last one, and under two of the right
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=examples(200))
 @given(some_contents, some_split, st.binary(max_size=4), st.binary(max_size=4))
 def test_a_copy_opens_only_the_ranges_that_reach_over_its_bounds_and_what_it_takes_to_get_in_step(
     contents: Contents, split: SplitParameters, after: bytes, upto: bytes
@@ -184,7 +185,7 @@ def test_a_copy_opens_only_the_ranges_that_reach_over_its_bounds_and_what_it_tak
 # -- get and records
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=examples(200))
 @given(
     some_contents, some_split, st.one_of(st.binary(min_size=1, max_size=6), st.sampled_from([b"k07", b"a/", b"k08+"]))
 )
@@ -197,7 +198,7 @@ def test_get_opens_one_range_and_none_between_ranges(contents: Contents, split: 
     assert files.read == (names(tree)[number : number + 1] if inside else [])
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=examples(200))
 @given(some_contents, some_split, st.binary(max_size=3), st.none() | st.binary(max_size=3))
 def test_reading_an_interval_opens_the_ranges_that_reach_into_it(
     contents: Contents, split: SplitParameters, start: bytes, end: bytes | None
@@ -225,7 +226,7 @@ def test_naming_counting_and_loading_open_no_range() -> None:
 # -- diff
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(some_contents, some_contents, some_split, st.sampled_from([b"", b"a/", b"k", b"k17", b"long/04", b"z"]))
 def test_diff_opens_only_ranges_whose_id_the_other_tree_has_not(
     one: Contents, other: Contents, split: SplitParameters, start: bytes
@@ -412,7 +413,7 @@ def test_reapply_to_the_same_head_costs_nothing() -> None:
 # -- listing
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=examples(200))
 @given(
     st.dictionaries(st.from_regex(rb"[ab/]{1,6}", fullmatch=True), st.just(0), max_size=60),
     st.sampled_from([b"", b"a", b"a/", b"b/a/"]),

@@ -10,6 +10,7 @@ from graveler.tree.cursor import Cursor
 from graveler.tree.diff import Difference, diff
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
+from tests.support.campaigns import examples
 from tests.support.trees import TINY, build_tree, new_store, packed
 from tests.tree.support import (
     EVERY,
@@ -36,7 +37,7 @@ def diff_of_dicts(left: Contents, right: Contents, start: bytes = b"", end: byte
     ]
 
 
-@settings(LAW, max_examples=400)
+@settings(LAW, max_examples=examples(400))
 @given(some_contents, some_contents, some_split, some_bound, st.none() | some_bound)
 def test_diff_equals_the_difference_of_dictionaries(
     one: Contents, other: Contents, split: SplitParameters, start: bytes, end: bytes | None
@@ -64,7 +65,7 @@ def test_diff_equals_the_difference_of_dictionaries_for_a_few_changes(seed: int)
             assert list(diff(left, right, start)) == diff_of_dicts(one, other, start)
 
 
-@settings(LAW, max_examples=100)
+@settings(LAW, max_examples=examples(100))
 @given(some_contents, some_contents, some_split)
 def test_pages_of_a_diff_put_together_are_the_whole(one: Contents, other: Contents, split: SplitParameters) -> None:
     store = new_store()
@@ -154,7 +155,7 @@ def walk_ends(cursor: Cursor) -> bytes | None:
     return cursor.key
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=examples(200))
 @given(some_contents, some_split, some_bound)
 def test_a_cursor_begins_at_its_start(contents: Contents, split: SplitParameters, start: bytes) -> None:
     tree = build_tree(new_store(), contents, split)

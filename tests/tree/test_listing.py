@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from graveler.model import SplitParameters
 from graveler.tree.listing import ListedRecord, list_page, prefix_end
 from graveler.tree.tree import Tree
+from tests.support.campaigns import examples
 from tests.support.trees import TINY, build_tree, new_store, packed
 from tests.tree.support import EVERY, LAW, tables_written_once
 
@@ -171,7 +172,7 @@ def test_a_page_begins_behind_after_whatever_after_is(delimiter: bytes) -> None:
                 check(tree, NASTY, prefix, delimiter, amount, after)
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(
     st.sets(
         st.lists(st.sampled_from([b"a", b"b", b"/", b"\x00", b"\xff", b"-"]), min_size=1, max_size=6).map(b"".join)
@@ -205,7 +206,7 @@ def test_an_empty_tree_and_a_prefix_without_keys_list_nothing() -> None:
         assert (page.results, page.more) == ([], False)
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(st.binary(max_size=4), st.binary(max_size=6))
 def test_prefix_end_is_above_all_keys_with_the_prefix_and_below_all_others(prefix: bytes, key: bytes) -> None:
     end = prefix_end(prefix)

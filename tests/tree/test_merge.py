@@ -13,6 +13,7 @@ from graveler.tree.files import TreeStore
 from graveler.tree.merge import MergeResult, TreeConflict, merge
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
+from tests.support.campaigns import examples
 from tests.support.trees import TINY, as_dict, build_tree, new_store, packed
 from tests.tree.support import (
     BY_SIZE,
@@ -25,7 +26,7 @@ from tests.tree.support import (
     tables_written_once,
 )
 
-CASES = int(os.environ.get("GRAVELER_MERGE_CASES", "4000"))
+CASES = int(os.environ.get("GRAVELER_MERGE_CASES", "2000"))
 
 KEYS = [b"%s/%d" % (folder, n) for folder in (b"a", b"b", b"c", b"d") for n in range(7)]
 """Few keys, so that whole ranges are often equal, inserted or gone; see the splits: one to some six keys a range."""
@@ -122,7 +123,7 @@ def test_merge_equals_the_table_in_thousands_of_random_cases(seed: int) -> None:
     print(f"{CASES / (perf_counter() - began):.0f} cases/s")  # noqa: T201
 
 
-@settings(LAW, max_examples=400)
+@settings(LAW, max_examples=examples(400))
 @given(some_side, some_side, some_side, st.sampled_from(SPLITS), st.sampled_from(list(MergeStrategy)))
 def test_merge_equals_the_table(
     base: Contents, source: Contents, destination: Contents, split: SplitParameters, strategy: MergeStrategy
@@ -130,7 +131,7 @@ def test_merge_equals_the_table(
     check(base, source, destination, split, strategy)
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=examples(200))
 @given(some_side, some_side, some_side, st.sampled_from(SPLITS))
 def test_source_wins_is_dest_wins_with_sides_exchanged(
     base: Contents, one: Contents, other: Contents, split: SplitParameters
@@ -144,7 +145,7 @@ def test_source_wins_is_dest_wins_with_sides_exchanged(
     assert same_tree(forth, back)
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=examples(200))
 @given(some_side, some_side, some_side, st.sampled_from(SPLITS), st.sampled_from(list(MergeStrategy)))
 def test_merging_again_is_no_change(
     base: Contents, source: Contents, destination: Contents, split: SplitParameters, strategy: MergeStrategy
@@ -164,7 +165,7 @@ def test_merging_again_is_no_change(
         assert same_tree(by_old_base, once)
 
 
-@settings(LAW, max_examples=100)
+@settings(LAW, max_examples=examples(100))
 @given(some_side, some_side, st.sampled_from(SPLITS), st.sampled_from(list(MergeStrategy)))
 def test_equal_sides_and_one_unchanged_side_never_conflict(
     base: Contents, side: Contents, split: SplitParameters, strategy: MergeStrategy
@@ -173,7 +174,7 @@ def test_equal_sides_and_one_unchanged_side_never_conflict(
         assert not check(base, source, destination, split, strategy).conflicts
 
 
-@settings(LAW, max_examples=100)
+@settings(LAW, max_examples=examples(100))
 @given(some_side, some_side, st.sampled_from(SPLITS))
 def test_with_an_empty_base_equal_additions_agree_and_different_ones_conflict(
     one: Contents, other: Contents, split: SplitParameters

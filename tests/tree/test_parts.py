@@ -26,6 +26,7 @@ from graveler.tree.parts import (
     total_load,
 )
 from graveler.tree.tree import Tree
+from tests.support.campaigns import examples
 from tests.support.trees import TINY, MemoryFiles, as_dict, build_tree, changes, new_store
 
 KEYS = st.integers(0, 120).map(lambda number: b"%03d" % number)
@@ -54,7 +55,7 @@ def three(
     )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(CONTENTS, EDITS, EDITS, CUTS, st.sampled_from([MergeStrategy.SOURCE_WINS, MergeStrategy.DEST_WINS]))
 def test_a_merge_in_parts_is_the_merge(
     contents: dict[bytes, int],
@@ -72,7 +73,7 @@ def test_a_merge_in_parts_is_the_merge(
     assert (len(parts), joined.name()) == (len(cuts) + 1, whole.name())
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(CONTENTS, EDITS, EDITS, CUTS)
 def test_parts_find_the_conflicts_of_the_whole(
     contents: dict[bytes, int], here: dict[bytes, int | None], there: dict[bytes, int | None], cuts: list[bytes]
@@ -83,7 +84,7 @@ def test_parts_find_the_conflicts_of_the_whole(
     assert tuple(found) == merge(*trees, TINY).conflicts
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(CONTENTS, EDITS, CUTS)
 def test_changes_applied_in_parts_are_the_changes_applied(
     contents: dict[bytes, int], edits: dict[bytes, int | None], cuts: list[bytes]
@@ -103,7 +104,7 @@ def test_changes_applied_in_parts_are_the_changes_applied(
     assert join_parts(store, TINY, parts, [tree]).name() == apply(tree, sorted_changes, TINY).name()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(CONTENTS, KEYS, KEYS)
 def test_a_clipped_tree_is_the_one_built_of_its_records(contents: dict[bytes, int], one: bytes, other: bytes) -> None:
     store = new_store()
@@ -121,7 +122,7 @@ def test_clipping_at_cuts_opens_and_writes_nothing() -> None:
     assert (part.lasts, files.requests.total()) == (tree.lasts[4:10], 0)
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80), deadline=None, derandomize=True)
 @given(CONTENTS, EDITS, EDITS, st.integers(1, 9))
 def test_planned_parts_cover_all_keys_and_lose_no_work(
     contents: dict[bytes, int], here: dict[bytes, int | None], there: dict[bytes, int | None], count: int

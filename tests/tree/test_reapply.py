@@ -11,6 +11,7 @@ from graveler.tree.apply import Change, Interval, aligned, apply, common_run, re
 from graveler.tree.files import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
+from tests.support.campaigns import examples
 from tests.support.trees import TINY, build_tree, new_store, packed
 from tests.tree.support import EVERY, LAW, UNIVERSE, Contents, same_tree, some_contents, some_split, tables_written_once
 
@@ -67,7 +68,7 @@ def test_reapplying_equals_applying_to_the_new_head_times_and_addresses_included
                 assert one[1] < other[0], "one question should have served both"
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(some_contents, some_contents, some_split, st.booleans())
 def test_two_trees_are_cut_into_intervals_with_the_same_ranges_and_with_different_ones_by_turns(
     one: Contents, other: Contents, split: SplitParameters, close: bool
@@ -96,7 +97,7 @@ def test_two_trees_are_cut_into_intervals_with_the_same_ranges_and_with_differen
             assert interval[1] is None or not (mine and theirs and mine[0] == theirs[0])
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(st.lists(st.booleans(), max_size=60), st.integers(0, 5), st.integers(0, 5))
 def test_a_common_run_ends_at_the_first_difference(equal: list[bool], i: int, j: int) -> None:
     store = new_store()

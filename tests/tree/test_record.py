@@ -22,6 +22,7 @@ from graveler.tree.record import (
     record_ids,
 )
 from graveler.tree.sstable import write_table
+from tests.support.campaigns import examples
 from tests.support.trees import CODEC
 from tests.tree.support import LAW, identity_of
 
@@ -86,7 +87,7 @@ def what_it_is(e: ObjectEntry) -> tuple[object, ...]:
     return e.size, e.checksum, e.content_type, dict(e.metadata), outside
 
 
-@settings(LAW, max_examples=1000)
+@settings(LAW, max_examples=examples(1000))
 @given(entry)
 def test_an_entry_comes_back_as_it_was(e: ObjectEntry) -> None:
     packed = CODEC.encode(e)
@@ -94,7 +95,7 @@ def test_an_entry_comes_back_as_it_was(e: ObjectEntry) -> None:
     assert identity(packed) == identity_of(packed)
 
 
-@settings(LAW, max_examples=1000)
+@settings(LAW, max_examples=examples(1000))
 @given(
     entry, entry, st.sets(st.sampled_from(["size", "checksum", "content_type", "metadata", "address", "mtime", "path"]))
 )
@@ -108,7 +109,7 @@ def test_identities_are_equal_exactly_when_the_objects_are(
         assert equal == (what_it_is(x) == what_it_is(y))
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(entry, st.integers(0, 2**40), text, data_name)
 def test_times_and_addresses_inside_never_enter_the_identity(e: ObjectEntry, mtime: int, path: str, name: str) -> None:
     inside = structs.replace(e, address=name)
@@ -116,7 +117,7 @@ def test_times_and_addresses_inside_never_enter_the_identity(e: ObjectEntry, mti
     assert identity(CODEC.encode(inside)) == identity(CODEC.encode(moved))
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=examples(300))
 @given(entry, st.permutations(["a", "b", "c", "é"]))
 def test_the_order_of_metadata_does_not_matter(e: ObjectEntry, order: list[str]) -> None:
     one = structs.replace(e, metadata={key: key * 2 for key in order})
@@ -232,13 +233,13 @@ def read_or_corrupt(key: bytes, packed: bytes) -> None:
         assert all(isinstance(text, str) for pair in decoded.metadata.items() for text in pair)
 
 
-@settings(LAW, max_examples=1000)
+@settings(LAW, max_examples=examples(1000))
 @given(st.binary(max_size=8), st.binary(max_size=120))
 def test_random_bytes_are_corrupt_or_an_entry(key: bytes, packed: bytes) -> None:
     read_or_corrupt(key, packed)
 
 
-@settings(LAW, max_examples=1000)
+@settings(LAW, max_examples=examples(1000))
 @given(entry, st.data())
 def test_damaged_records_are_corrupt_or_an_entry(e: ObjectEntry, data: st.DataObject) -> None:
     packed = bytearray(CODEC.encode(e))

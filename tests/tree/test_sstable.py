@@ -17,6 +17,7 @@ from graveler.errors import UnavailableError
 from graveler.tree.files import default_scratch
 from graveler.tree.sstable import MalformedTableError, Table, write_table
 from graveler.tree.tail import Label, labelled
+from tests.support.campaigns import examples
 from tests.tree.support import LAW
 
 Records = dict[bytes, bytes]
@@ -89,7 +90,7 @@ def test_every_key_is_found_and_no_neighbour_of_it(world: str) -> None:
         assert table.get(key + b"\0") == records.get(key + b"\0")
 
 
-@settings(LAW, max_examples=150)
+@settings(LAW, max_examples=examples(150))
 @given(
     st.dictionaries(
         st.binary(min_size=1, max_size=12) | st.text("ab/", min_size=1).map(str.encode),
@@ -232,7 +233,7 @@ def test_two_files_put_together_wrongly_are_refused(seed: int) -> None:
             assert opened(mixed) in (None, SMALL, BLOCKS)
 
 
-@settings(LAW, max_examples=500)
+@settings(LAW, max_examples=examples(500))
 @given(st.binary(max_size=400))
 def test_random_bytes_are_refused(data: bytes) -> None:
     end = bytes.fromhex("05000000f7cff485b741e288")

@@ -10,6 +10,7 @@ from graveler.errors import UnavailableError
 from graveler.tree.apply import apply
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.writer import TreeWriter, build
+from tests.support.campaigns import examples
 from tests.support.patience import PATIENCE
 from tests.support.trees import MemoryFiles
 from tests.tree.support import names, same_tree
@@ -63,7 +64,7 @@ def test_files_are_under_way_together() -> None:
     changed=st.dictionaries(st.sampled_from(KEYS), st.one_of(st.none(), st.integers(1, 3)), max_size=40),
     at_once=st.integers(2, 5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_trees_are_the_same_and_complete_when_they_are_handed_over(
     changed: dict[bytes, int | None], at_once: int
 ) -> None:
