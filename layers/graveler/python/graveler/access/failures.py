@@ -7,10 +7,10 @@ limit keeps a mistaken script from being expensive, and makes an attack visible.
 
 import math
 from collections.abc import Callable
-from threading import Lock
 from typing import Final
 
 from graveler.access.errors import TooManyFailuresError
+from graveler.forks import new_lock
 
 MOST: Final = 10
 WINDOW: Final = 60.0
@@ -26,7 +26,7 @@ class Failures:
         self._clock, self._most, self._window, self._windows = clock, most, window, windows
         self._counts: dict[tuple[str, str], tuple[float, int]] = {}
         """To the beginning of the window and the failures in it; in the order in which windows began."""
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def check(self, source: str, key_id: str) -> None:
         """:class:`TooManyFailuresError` if this address was wrong about this key too often."""

@@ -8,12 +8,12 @@ in the process that revoked it at once.
 from collections.abc import Callable
 from hashlib import blake2b
 from secrets import token_bytes
-from threading import Lock
 from typing import Final
 
 from msgspec import Struct
 
 from graveler.access.permissions import Identity
+from graveler.forks import new_lock
 
 KEEP: Final = 5.0
 """Seconds for which a credential is taken as verified."""
@@ -35,7 +35,7 @@ class Verified:
         self._entries: dict[bytes, _Entry] = {}
         self._ended: set[str] = set()
         """IDs of keys that were revoked here; none comes to life again."""
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def find(self, credential: str) -> Identity | None:
         """Whose credential this was, if it was verified lately."""

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import AlreadyExistsError, BusyError, GravelerError, RepositoryNotFoundError, UnavailableError
+from graveler.forks import new_lock
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.names import check_branch, check_repository
 from graveler.history.reflog import Event
@@ -101,7 +101,7 @@ class Lake:
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
         self._uids: dict[str, RepositoryUID] = {}
         """By name, of those that are open."""
-        self._lock = Lock()
+        self._lock = new_lock()
         self.close = close
 
     def __repr__(self) -> str:

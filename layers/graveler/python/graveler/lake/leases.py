@@ -9,9 +9,9 @@ A lease only keeps two processes from doing the same work: no promise but C5 res
 """
 
 from collections.abc import Callable
-from threading import Lock
 from typing import Final, TypeVar
 
+from graveler.forks import new_lock
 from graveler.lake.clock import Backoff, Clock
 
 _LOOK: Final = 5.0
@@ -29,7 +29,7 @@ class LeaseWatch:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = Lock()
+        self._lock = new_lock()
         self._seen: dict[str, tuple[str, float]] = {}
 
     def is_held(self, lease: str, beat: str, seconds: float) -> bool:

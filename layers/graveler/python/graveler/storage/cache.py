@@ -16,12 +16,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from threading import Lock
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 from graveler.errors import InvalidError
+from graveler.forks import new_lock
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
 _TEMPORARY: Final = ".writing-"
@@ -85,7 +85,7 @@ class FileCache:
         self._recheck_after = recheck_after_seconds
         self._clock = clock
         self._tell = failed
-        self._lock = Lock()
+        self._lock = new_lock()
         self._room_left = 0
         self._under_way = 0
         self._logged: dict[str, float] = {}

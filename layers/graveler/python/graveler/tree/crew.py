@@ -20,10 +20,10 @@ from contextlib import suppress
 from queue import SimpleQueue
 from select import select
 from struct import Struct as Layout
-from threading import Lock
 from typing import IO, Any, Final, ParamSpec, TypeVar
 
 from graveler.errors import UnavailableError
+from graveler.forks import new_lock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -138,7 +138,7 @@ class Crew:
 
 
 _crews: dict[tuple[int, int], Crew] = {}
-_lock = Lock()
+_lock = new_lock()
 
 
 def crew(size: int) -> Crew:

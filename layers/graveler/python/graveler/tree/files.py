@@ -8,10 +8,10 @@ import sys
 from collections import OrderedDict
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from graveler.errors import DamagedFileError, NotFoundError
+from graveler.forks import new_lock
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.kept import BlockCache
 from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
@@ -104,7 +104,7 @@ class TreeStore:
         self._closed_blocks = 0
         self._max_block_bytes = max_block_bytes
         self._blocks = BlockCache(max_block_bytes)
-        self._lock = Lock()
+        self._lock = new_lock()
         self.workers = workers
         self.writes_at_once = writes_at_once
         self._can_send: bool | None = None

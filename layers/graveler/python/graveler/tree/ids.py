@@ -8,13 +8,13 @@ they digest to the range's name; the rest has a checksum, as the blocks of a fil
 
 from collections import OrderedDict
 from hashlib import sha256
-from threading import Lock
 from typing import Final, Protocol
 
 import msgspec
 from xxhash import xxh3_128_digest
 
 from graveler.errors import UNREADABLE
+from graveler.forks import new_lock
 from graveler.model import SplitParameters
 from graveler.tree.naming import suffix
 
@@ -42,7 +42,7 @@ class MemoryNotes:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def __reduce__(self) -> tuple[object, ...]:
         return MemoryNotes, (self._max_bytes,)

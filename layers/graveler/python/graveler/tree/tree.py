@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import islice, repeat
 from operator import gt
-from threading import Lock
 from typing import Final
 
 import msgspec
 
 from graveler.errors import DamagedFileError, InvalidError
+from graveler.forks import new_lock
 from graveler.model import MetarangeID, MetarangeName, SplitParameters
 from graveler.tree.files import METARANGES, RANGES, TreeStore, wrong_with
 from graveler.tree.ids import ID_BYTES, RangeNote
@@ -308,7 +308,7 @@ class Trees:
         self._max_ranges = max_ranges
         self._kept: OrderedDict[MetarangeName, Tree] = OrderedDict()
         self._ranges = 0
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def empty(self) -> Tree:
         """The tree without objects. No request."""

@@ -3,8 +3,9 @@
 import os
 from collections import deque
 from collections.abc import Callable
-from threading import Lock
 from typing import TYPE_CHECKING, Final
+
+from graveler.forks import new_lock
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 Put = Callable[[str, str, bytes], None]
 
 _pools: "dict[tuple[int, int], ThreadPoolExecutor]" = {}
-_lock: Final = Lock()
+_lock: Final = new_lock()
 
 
 class Writes:
