@@ -6,12 +6,15 @@ from base64 import b64encode
 import msgspec
 import pytest
 
+from graveler.api.errors import status_and_error
 from graveler.errors import (
     AlreadyExistsError,
     AnswerLostError,
     BusyError,
+    BytesGoneError,
     ConflictError,
     CorruptError,
+    DamagedObjectError,
     DirtyBranchError,
     ExpiredCommitError,
     ForbiddenError,
@@ -24,8 +27,11 @@ from graveler.errors import (
     ObjectNotFoundError,
     ParentNotFoundError,
     PreconditionError,
+    ProtectedBranchError,
+    ReadOnlyRepositoryError,
     RefNotFoundError,
     RepositoryNotFoundError,
+    TouchedError,
     UnavailableError,
 )
 from graveler.remote.connection import Connection, Query
@@ -184,6 +190,7 @@ REFUSALS: list[tuple[int, str, type[GravelerError], str]] = [
     (409, "branch already exists: not unique (branch 'b' already exists; c)", AlreadyExistsError, "branch 'b' already"),
     (409, CONFLICT, ConflictError, "merging 'a' into 'b': 1 conflict"),
     (410, "gone: commit 1 has expired", ExpiredCommitError, "commit 1 has expired"),
+    (410, "gone: something went", GoneError, "something went"),
     (410, "gone: the bytes of object 'a' of 'main' are gone", GoneError, "the bytes of object 'a' of 'main' are gone"),
     (412, "path already exists (object 'a' already exists; c)", AlreadyExistsError, "object 'a' already exists; c"),
     (412, "precondition failed: it moves", PreconditionError, "it moves"),
@@ -207,6 +214,33 @@ def test_a_refusal_is_the_error_of_the_verb(
         assert refused.value.name == "r"
     if isinstance(refused.value, AlreadyExistsError):
         assert (refused.value.kind, refused.value.name) in (("branch", "b"), ("object", "a"))
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "it's.csv", 'a "b"', "both ' and \"", "back\\slash", "line\nbreak", "ü \u200b"]
+)
+def test_errors_name_what_they_are_about_whatever_its_characters(
+    script: Scripted, connection: Connection, name: str
+) -> None:
+    errors: list[GravelerError] = [
+        ObjectNotFoundError(name, "main"),
+        NotCommittedError(name, "main"),
+        DirtyBranchError("main", "merging", name),
+        TouchedError("dev", "main", name),
+        AlreadyExistsError("object", name),
+        BytesGoneError(name, "main", "s3://b/x"),
+        DamagedObjectError(name, "main", "s3://b/x", "5 bytes with MD5 1", "6 bytes"),
+        RefNotFoundError(name),
+        ProtectedBranchError("main", name),
+        ReadOnlyRepositoryError("r"),
+    ]
+    for error in errors:
+        status, document = status_and_error(error)
+        script.will(Reply(status, msgspec.json.encode(document)))
+        with pytest.raises(GravelerError) as told:
+            connection.call("GET", ("repositories",))
+        assert (type(told.value), str(told.value)) == (type(error), str(error))
+        assert {key: vars(told.value).get(key) for key in vars(error)} == vars(error)
 
 
 def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:

@@ -12,6 +12,7 @@ from graveler.errors import (
     AlreadyExistsError,
     AnswerLostError,
     BusyError,
+    BytesGoneError,
     ConflictError,
     CorruptError,
     DamagedObjectError,
@@ -27,6 +28,8 @@ from graveler.errors import (
     ObjectNotFoundError,
     ParentNotFoundError,
     PreconditionError,
+    ProtectedBranchError,
+    ReadOnlyRepositoryError,
     RefNotFoundError,
     RepositoryNotFoundError,
     TouchedError,
@@ -34,19 +37,22 @@ from graveler.errors import (
 )
 from graveler.remote.answers import Said
 
-_REF: Final = re.compile(r"ref '(.*?)' not found")
-_OBJECT: Final = re.compile(r"object '(.*)' does not exist in '(.*?)'$")
-_UNCOMMITTED: Final = re.compile(r"object '(.*)' is an uncommitted change of '(.*?)'")
-_REPOSITORY: Final = re.compile(r"repository '(.*?)' does not exist")
-_TAKEN: Final = re.compile(r"(\w+) '(.*?)' already exists")
-_DIRTY: Final = re.compile(
-    r"branch '(.*?)' has uncommitted changes(?: where .*? would change the same \(['\"](.*?)['\"]\),)?"
-)
-_TOUCHED: Final = re.compile(r"merging '(.*?)' into '(.*?)': somebody changed objects below '(.*)' in ")
+_NAME: Final = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+"""A text as ``repr`` writes it, which is how messages name things."""
+_REF: Final = re.compile(rf"ref {_NAME} not found")
+_OBJECT: Final = re.compile(rf"object {_NAME} does not exist in {_NAME}$")
+_UNCOMMITTED: Final = re.compile(rf"object {_NAME} is an uncommitted change of {_NAME}")
+_REPOSITORY: Final = re.compile(rf"repository {_NAME} does not exist")
+_TAKEN: Final = re.compile(rf"(\w+) {_NAME} already exists")
+_DIRTY: Final = re.compile(rf"branch {_NAME} has uncommitted changes(?: where .*? would change the same \({_NAME}\),)?")
+_TOUCHED: Final = re.compile(rf"merging {_NAME} into {_NAME}: somebody changed objects below {_NAME} in ")
 _EXPIRED: Final = re.compile(r"commit (\w+) has expired")
+_BYTES_GONE: Final = re.compile(rf"the bytes of object {_NAME} of {_NAME} are gone: nothing is at (.*) any more; ")
 _DAMAGED: Final = re.compile(
-    r"the bytes of '(.*)' are not those that '(.*?)' noted: (.*) has (.*?), noted were (.*?)\. "
+    rf"the bytes of {_NAME} are not those that {_NAME} noted: (.*) has (.*?), noted were (.*?)\. "
 )
+_PROTECTED: Final = re.compile(rf"branch {_NAME} is protected by the pattern {_NAME}: ")
+_READ_ONLY: Final = re.compile(rf"repository {_NAME} is read-only, ")
 _UNEXPECTED: Final = "unexpected error"
 _UNKNOWN: Final = "error authenticating request"
 UNKNOWN_OUTCOME: Final = "the outcome is unknown"
@@ -99,15 +105,25 @@ def _with(error: GravelerError, text: str) -> GravelerError:
     return error
 
 
+def _read(name: str) -> str:
+    """What a message names: the text whose ``repr`` this is."""
+    if "\\" not in name:
+        return name[1:-1]
+    from ast import literal_eval  # few names have such characters
+
+    return str(literal_eval(name))
+
+
 def _invalid(words: str, text: str) -> GravelerError:
     if words.endswith("no changes"):
         return NoChangesError(text)
     if words == "invalid ref":
         found = _REF.search(text)
-        return _with(ParentNotFoundError(found[1] if found else ""), text)
+        return _with(ParentNotFoundError(_read(found[1]) if found else ""), text)
     if words:
         found = _DIRTY.search(text)
-        return _with(DirtyBranchError(found[1] if found else "", "", found[2] or "" if found else ""), text)
+        branch, path = (_read(found[1]), _read(found[2] or "")) if found else ("", "")
+        return _with(DirtyBranchError(branch, "", path), text)
     return InvalidError(text)
 
 
@@ -120,32 +136,43 @@ def _unauthorized(_: str, text: str) -> GravelerError:
     return ForbiddenError(text)
 
 
+def _forbidden(_: str, text: str) -> GravelerError:
+    if found := _PROTECTED.match(text):
+        return _with(ProtectedBranchError(_read(found[1]), _read(found[2])), text)
+    if found := _READ_ONLY.match(text):
+        return _with(ReadOnlyRepositoryError(_read(found[1])), text)
+    return ForbiddenError(text)
+
+
 def _not_found(words: str, text: str) -> GravelerError:
     if words == "repository not found":
         found = _REPOSITORY.search(text)
-        return _with(RepositoryNotFoundError(found[1] if found else ""), text)
+        return _with(RepositoryNotFoundError(_read(found[1]) if found else ""), text)
     if found := _REF.match(text):
-        return _with(RefNotFoundError(found[1]), text)
+        return _with(RefNotFoundError(_read(found[1])), text)
     if found := _UNCOMMITTED.match(text):
-        return _with(NotCommittedError(found[1], found[2]), text)
+        return _with(NotCommittedError(_read(found[1]), _read(found[2])), text)
     if found := _OBJECT.match(text):
-        return _with(ObjectNotFoundError(found[1], found[2]), text)
+        return _with(ObjectNotFoundError(_read(found[1]), _read(found[2])), text)
     return NotFoundError(text)
 
 
 def _conflict(_: str, text: str) -> GravelerError:
     found = _TAKEN.match(text)
     if found is not None:
-        return _with(AlreadyExistsError(found[1], found[2]), text)
+        return _with(AlreadyExistsError(found[1], _read(found[2])), text)
     found = _TOUCHED.match(text)
     if found is not None:
-        return _with(TouchedError(found[1], found[2], found[3]), text)
+        return _with(TouchedError(*map(_read, found.groups())), text)
     return ConflictError(text)
 
 
 def _gone(_: str, text: str) -> GravelerError:
-    found = _EXPIRED.match(text)
-    return GoneError(text) if found is None else _with(ExpiredCommitError(found[1]), text)
+    if found := _EXPIRED.match(text):
+        return _with(ExpiredCommitError(found[1]), text)
+    if found := _BYTES_GONE.match(text):
+        return _with(BytesGoneError(_read(found[1]), _read(found[2]), found[3]), text)
+    return GoneError(text)
 
 
 def _precondition(words: str, text: str) -> GravelerError:
@@ -156,14 +183,14 @@ def _corrupt(_: str, text: str) -> GravelerError:
     found = _DAMAGED.match(text)
     if found is not None:
         path, ref, address, has, noted = found.groups()
-        return _with(DamagedObjectError(path, ref, address, noted, has), text)
+        return _with(DamagedObjectError(_read(path), _read(ref), address, noted, has), text)
     return UnavailableError(text) if text.startswith(_UNEXPECTED) else CorruptError(text)
 
 
 _BY_STATUS: Final[Mapping[int, Callable[[str, str], GravelerError]]] = {
     400: _invalid,
     401: _unauthorized,
-    403: lambda _, text: ForbiddenError(text),
+    403: _forbidden,
     404: _not_found,
     409: _conflict,
     410: _gone,
