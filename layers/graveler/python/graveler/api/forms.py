@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Final
 
 from graveler.api.errors import bad_request
+from graveler.storage.spooled import SpooledFile
 
 CONTENT: Final = "content"
 """Name of the part that clients put the bytes into."""
@@ -30,10 +30,10 @@ def uploaded(content_type: str, body: bytes | Path) -> Iterator[tuple[bytes | Pa
         part_type = _copy_part(content_type, iter([body]), content.extend)
         yield bytes(content), part_type
         return
-    with NamedTemporaryFile(dir=body.parent, prefix=f"{body.name}.") as file:
+    with SpooledFile("copying the file out of a form", f"{body.name}.", body.parent) as file:
         part_type = _copy_part(content_type, _read(body), file.write)
         file.flush()
-        yield Path(file.name), part_type
+        yield file.path, part_type
 
 
 def _copy_part(content_type: str, body: Iterator[bytes], write: Callable[[bytes], object]) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfileobj
-from tempfile import NamedTemporaryFile
 from typing import BinaryIO, Final
 
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
-from graveler.temporary import file_beside, own_folder
+from graveler.storage.spooled import SpooledFile
+from graveler.temporary import file_beside
 
 _IN_MEMORY: Final = 8 << 20
 
@@ -51,7 +51,7 @@ def file_for(folder: Path, relative: str) -> Path:
 @contextmanager
 def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
     """All that stdin, ``stream``, gives: the bytes, or a temporary file for as long as the context lasts if they are many.
-    :class:`UnavailableError` if it cannot be read."""
+    :class:`UnavailableError` if it cannot be read, or the temporary folder is full."""
     try:
         beginning = stream.read(_IN_MEMORY)
     except OSError as error:
@@ -59,11 +59,14 @@ def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
     if len(beginning) < _IN_MEMORY:
         yield beginning
         return
-    with NamedTemporaryFile(dir=own_folder(), prefix="stdin-") as spilled:
+    with SpooledFile("keeping what stdin gives", "stdin-") as spilled:
         spilled.write(beginning)
-        copyfileobj(stream, spilled)
+        try:
+            copyfileobj(stream, spilled)
+        except OSError as error:
+            raise refused("read", Path("stdin"), error) from None
         spilled.flush()
-        yield Path(spilled.name)
+        yield spilled.path
 
 
 def write_file(target: Path, pieces: Iterable[bytes]) -> int:

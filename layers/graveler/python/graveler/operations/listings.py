@@ -6,7 +6,6 @@ physical addresses. Whoever sent it may have written anything, so all of it is c
 
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -15,9 +14,8 @@ from graveler.errors import ForbiddenError
 from graveler.lake.importing.sent_listing import SENT_OPTIONS, addresses
 from graveler.lake.repository import OpenRepository
 from graveler.operations.work import Report
-from graveler.storage.folders import temporary_files
 from graveler.storage.plain_addresses import is_plain
-from graveler.temporary import own_folder
+from graveler.storage.spooled import SpooledFile
 
 KIND: Final = "import-listing"
 
@@ -46,12 +44,12 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
     the sources."""
     asked = msgspec.json.decode(request, type=ImportListingRequest)
     key = asked.address.removeprefix(f"{repository.repository.namespace}/")
-    with TemporaryDirectory(dir=own_folder(), prefix="listing-") as folder:
-        listing = Path(folder) / "listing"
-        with temporary_files("fetching the listing"), listing.open("wb") as file:
-            for piece in repository.namespace.stream(key):
-                file.write(piece)
-                report.check()
+    with SpooledFile("fetching the listing", "listing-") as file:
+        for piece in repository.namespace.stream(key):
+            file.write(piece)
+            report.check()
+        file.flush()
+        listing = file.path
         _expect_allowed(listing, asked.sources, report)
         imported = repository.import_listing(
             asked.branch,

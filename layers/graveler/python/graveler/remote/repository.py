@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,6 +34,7 @@ from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import RemoteSettings
+from graveler.storage.folders import temporary_files
 from graveler.temporary import own_folder
 from graveler.verbs import Progress, no_progress
 
@@ -431,9 +433,11 @@ class RemoteRepository(RemoteSettings):
 
         options = options or ListingOptions()
         namespace = self._connection.get(self._base, answers.Repository).storage_namespace
-        with TemporaryDirectory(dir=own_folder(), prefix="listing-") as folder:
-            file = Path(folder) / "listing"
-            written = write_listing(listing, namespace, options, file, progress)
+        with ExitStack() as stack:
+            with temporary_files("writing down what the listing names"):
+                folder = stack.enter_context(TemporaryDirectory(dir=own_folder(), prefix="listing-"))
+                file = Path(folder) / "listing"
+                written = write_listing(listing, namespace, options, file, progress)
             if not written and not allow_empty:  # the server, which does not see its name, would refuse it too
                 raise EmptySourceError([(listing_name(listing, options), options.destination)])
             address = self._transfers.send(branch, _LISTING, file, force=force)

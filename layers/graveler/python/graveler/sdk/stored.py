@@ -3,7 +3,6 @@
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Literal, TypeAlias, overload
 
 from graveler.errors import AlreadyExistsError, ObjectNotFoundError
@@ -11,7 +10,7 @@ from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.sdk.access import RepositoryAccess
 from graveler.sdk.reader import READ_AHEAD, check_mode, open_reader
 from graveler.sdk.writer import ObjectWriter, TextObjectWriter
-from graveler.temporary import own_folder
+from graveler.storage.spooled import SpooledFile
 
 ReadMode: TypeAlias = Literal["r", "rt", "rb"]
 WriteMode: TypeAlias = Literal["w", "wt", "wb", "x", "xt", "xb"]
@@ -164,7 +163,8 @@ class WriteableObject(StoredObject):
 
         What is written goes to a temporary file. Closing uploads it and stages the object, as :meth:`upload`; a ``with`` block
         that is left by an exception leaves the branch as it was. Cost: one table read now (those of :meth:`stat` too, for
-        ``"x"``), the rest when it is closed. :class:`InvalidError` for other modes; :class:`AlreadyExistsError` now or then.
+        ``"x"``), the rest when it is closed. :class:`InvalidError` for other modes; :class:`AlreadyExistsError` now or then;
+        :class:`UnavailableError` if the temporary folder is full.
         """
         binary = check_mode(mode, "wx", encoding=encoding, errors=errors, newline=newline)
         self._repository.verbs.branch(self._ref)  # before anybody writes gigabytes for a branch that is not there
@@ -172,7 +172,7 @@ class WriteableObject(StoredObject):
             raise AlreadyExistsError("object", self._path)
         writer = ObjectWriter(
             self._path,
-            NamedTemporaryFile(dir=own_folder(), prefix="object-"),  # noqa: SIM115 - the writer closes it
+            SpooledFile(f"writing object {self._path!r}", "object-"),
             lambda file: self._upload(file, mode, content_type, metadata),
         )
         return writer if binary else TextObjectWriter(writer, encoding or "utf-8", errors, newline)

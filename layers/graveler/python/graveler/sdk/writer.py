@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 from warnings import warn
 
-if TYPE_CHECKING:
-    from tempfile import _TemporaryFileWrapper
+from graveler.storage.spooled import SpooledFile
 
+if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 Upload = Callable[[Path], None]
@@ -18,13 +18,14 @@ Upload = Callable[[Path], None]
 
 class ObjectWriter(io.BufferedIOBase):
     """The bytes of an object that is to be. Closing uploads and stages it; leaving a ``with`` block by an exception,
-    :meth:`discard`, or forgetting the writer does not. Cost: nothing until then.
+    :meth:`discard`, or forgetting the writer does not. Cost: nothing until then. :class:`UnavailableError` from any verb if the
+    temporary folder is full.
 
     ``file`` is the writer's own from now on. If the upload fails, :meth:`close` raises its error and the writer is closed;
     what was written is gone.
     """
 
-    def __init__(self, path: str, file: "_TemporaryFileWrapper[bytes]", upload: Upload) -> None:
+    def __init__(self, path: str, file: SpooledFile, upload: Upload) -> None:
         super().__init__()
         self._path = path
         self._file = file
@@ -67,7 +68,7 @@ class ObjectWriter(io.BufferedIOBase):
             return
         try:
             self._file.flush()
-            self._upload(Path(self._file.name))
+            self._upload(self._file.path)
         finally:
             self.discard()
 

@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,10 +17,7 @@ from graveler.server.answers import RequestError
 from graveler.server.requests import Message, Receive, Request
 from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
-from graveler.temporary import own_folder
-
-if TYPE_CHECKING:
-    from tempfile import _TemporaryFileWrapper
+from graveler.storage.spooled import SpooledFile
 
 PIECE: Final = 256 << 10
 """Bytes that are collected before a thread writes them."""
@@ -130,16 +126,13 @@ def _limit(request: Request, settings: ServerSettings) -> int:
     return settings.max_json_bytes if kind == "application/json" else settings.max_upload_bytes
 
 
-def _new_file() -> "_TemporaryFileWrapper[bytes]":
-    return NamedTemporaryFile(dir=own_folder(), prefix="body-")
-
-
 @asynccontextmanager
 async def read_body(
     request: Request, receive: Receive, settings: ServerSettings, disk: Threads, before_file: Callable[[], None]
 ) -> AsyncIterator[Body]:
     """The whole body. What is larger than ``settings.spool_bytes`` is written to a file by ``disk``; ``before_file`` runs there
-    first and may refuse. :class:`RequestError` as :func:`pieces`."""
+    first and may refuse. :class:`RequestError` as :func:`pieces`; :class:`graveler.errors.UnavailableError` if the temporary
+    folder is full."""
     arriving = pieces(request, receive, _limit(request, settings))
     begun: list[bytes] = []
     size = 0
@@ -152,7 +145,7 @@ async def read_body(
         yield Body(b"".join(begun))
         return
     await disk.run(before_file)
-    file = await disk.run(_new_file)
+    file = await disk.run(SpooledFile, "keeping the body of a request", "body-")
 
     def write(piece: bytes) -> None:
         file.write(piece)
@@ -163,6 +156,6 @@ async def read_body(
         begun.clear()
         async for piece in arriving:
             await disk.run(write, piece)
-        yield Body(file=Path(file.name))
+        yield Body(file=file.path)
     finally:
         await disk.run(file.close)

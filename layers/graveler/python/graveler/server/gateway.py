@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import Any, Final, Protocol
 
+from graveler.errors import UnavailableError
 from graveler.server.answers import Answer, Pieces, RequestError, json_error
 from graveler.server.bodies import Body, read_body, read_small_body
 from graveler.server.data_plane import DataPlane
@@ -103,10 +104,8 @@ class Gateway:
             return json_error(error.status, error.message)
         except _RefusedError as error:
             return error.answer
-        except OSError as error:
-            return json_error(
-                503, f"the server cannot keep the body while it arrives: {error.strerror}; try again later"
-            )
+        except UnavailableError as error:  # the temporary folder is full
+            return json_error(503, str(error))
 
     def _handle(self, request: Request, body: Body, request_id: str) -> Answer:
         return answer_of(self._application(event_of(request, body, request_id)), request.method)
