@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 from graveler.errors import GravelerError
@@ -58,6 +59,10 @@ class FakeClock:
         if self.on_sleep is not None:
             self.on_sleep()
 
+    def wait(self, event: Event, seconds: float) -> bool:
+        """Real time is not this clock's: nothing happens because a machine is slow."""
+        return event.wait()
+
 
 class OwnClock:
     """The clock of one machine: its wall clock is ``ahead`` of the shared time by so many seconds, or behind; its monotonic clock
@@ -76,6 +81,9 @@ class OwnClock:
 
     def sleep(self, seconds: float) -> None:
         self._shared.sleep(seconds)
+
+    def wait(self, event: Event, seconds: float) -> bool:
+        return self._shared.wait(event, seconds)
 
 
 class Died(BaseException):

@@ -2,6 +2,7 @@
 
 import random
 import time
+from threading import Event
 from typing import Final, Protocol
 
 GRACE: Final = 86_400.0
@@ -25,6 +26,10 @@ class Clock(Protocol):
         """Wait."""
         ...
 
+    def wait(self, event: Event, seconds: float) -> bool:
+        """Wait until the event is set, for at most so many seconds; whether it is set."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -37,6 +42,9 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def wait(self, event: Event, seconds: float) -> bool:
+        return event.wait(seconds)
 
 
 class Backoff:

@@ -158,7 +158,7 @@ class Sealer:
         stop = Event()
 
         def renew() -> None:
-            while not stop.wait(LEASE / RENEWALS):
+            while not self._clock.wait(stop, LEASE / RENEWALS):
                 try:
                     self._renew(own, operation, max(leave, LEASE), request)
                 except ConditionFailedError:
