@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graveler
+from graveler.errors import PreconditionError, UnavailableError
 from graveler.lake.checked import OpenedObject
 from graveler.model import ObjectEntry
 from graveler.sdk.branch import Branch
@@ -102,6 +103,42 @@ def test_text_is_read_as_of_a_file_in_memory(text: str, encoding: str, size: int
     assert list(reader) == list(model)
     reader.seek(0)
     assert reader.read(size) == text[:size]
+
+
+@pytest.mark.parametrize("amount", [100, 1000, 2500, -1])
+@pytest.mark.parametrize("failing", [0, 1, 3])
+def test_after_a_read_that_failed_nobody_misses_bytes(amount: int, failing: int) -> None:
+    data = bytes(n * n % 251 for n in range(5000))
+    asked = 0
+
+    def read(start: int, length: int | None) -> Iterator[bytes]:
+        nonlocal asked
+        assert length is not None
+        asked += 1
+        fails = asked == failing + 1
+        for at in range(start, start + length, 300):
+            if fails and at > start:
+                raise UnavailableError("the network is down")
+            yield data[at : min(at + 300, start + length)]
+
+    whole = OpenedObject("main", opened(data, 1).entry, read, vouch=lambda: False)
+    reader = open_reader(whole, "rb", encoding=None, errors=None, newline=None, buffer_size=1000)
+    got = b""
+    while True:
+        began = reader.tell()
+        assert began == len(got)
+        try:
+            more = reader.read(amount)
+        except UnavailableError:
+            for _ in range(2):
+                with pytest.raises(PreconditionError, match="seek to where the next one is to begin"):
+                    reader.read(1000)
+            assert reader.seek(began) == began
+            continue
+        if not more:
+            break
+        got += more
+    assert got == data
 
 
 def test_the_raw_reader_refuses_what_makes_no_sense() -> None:

@@ -2,14 +2,18 @@
 
 When somebody reads it from the first byte to the last, its MD5 is compared with what the lake noted before the last read returns.
 A seek to elsewhere than the beginning turns that off. The number of bytes is compared by each read.
+
+After a read that failed, Python's own buffer has forgotten some bytes, so reading on would leave a gap that nobody sees. Every
+further read is refused until somebody seeks to where it is to go on.
 """
 
 import codecs
 import io
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from graveler.errors import InvalidError
+from graveler.errors import DamagedObjectError, InvalidError, PreconditionError
 from graveler.lake.checked import Comparison, OpenedObject, damaged
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ class ObjectReader(io.RawIOBase):
         self._position = 0
         self._compared: Comparison | None = Comparison(self.entry)
         """Of all bytes until here; None once some were skipped."""
+        self._failed: BaseException | None = None
 
     @property
     def name(self) -> str:
@@ -60,24 +65,28 @@ class ObjectReader(io.RawIOBase):
         if position < 0:
             raise ValueError(f"position {position} is before the beginning of {self.name!r}")
         if position != self._position:
-            self._compared = None if position else Comparison(self.entry)
-            self._position = position
+            self._go_to(position)
+        self._failed = None
         return position
 
+    def forgive(self) -> None:
+        """Let reads begin again after one that failed, where :meth:`tell` says."""
+        self._failed = None
+
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        self._check_open()
         view = memoryview(buffer).cast("B")
         wanted = min(len(view), self._left())
         done = 0
-        for piece in self._pieces(wanted):
-            view[done : done + len(piece)] = piece
-            done += len(piece)
+        with self._reading():
+            for piece in self._pieces(wanted):
+                view[done : done + len(piece)] = piece
+                done += len(piece)
         return done
 
     def readall(self) -> bytes:
         """Everything from here to the end, in one object read."""
-        self._check_open()
-        return b"".join(self._pieces(self._left()))
+        with self._reading():
+            return b"".join(self._pieces(self._left()))
 
     def _left(self) -> int:
         return max(0, self.entry.size - self._position)
@@ -92,13 +101,48 @@ class ObjectReader(io.RawIOBase):
                 yield piece
         if self._compared is not None and self._compared.size == self.entry.size:
             found = self._compared.found(self._opened.vouch)
-            if found is not None:  # who reads on is told again
+            if found is not None:
                 raise damaged(self.entry, self._opened.ref, found)
             self._compared = None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Around a read. After one that failed no other begins, and :meth:`tell` says where that one began."""
+        self._check_open()
+        if isinstance(self._failed, DamagedObjectError):
+            raise self._failed
+        if self._failed is not None:
+            raise PreconditionError(
+                f"an earlier read of {self.name!r} failed, and part of what it had read is lost; seek to where the next one is to "
+                "begin, or open the object again"
+            )
+        began = self._position
+        try:
+            yield
+        except BaseException as error:
+            self._go_to(began)
+            self._failed = error
+            raise
+
+    def _go_to(self, position: int) -> None:
+        self._position = position
+        self._compared = None if position else Comparison(self.entry)
 
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError(f"the reader of {self.name!r} is closed")
+
+
+class _BufferedObject(io.BufferedReader):
+    """As its base, but every seek reaches the object: Python's own goes no further than the buffer where that is enough."""
+
+    def __init__(self, reader: ObjectReader, buffer_size: int) -> None:
+        super().__init__(reader, buffer_size)
+        self._reader = reader
+
+    def seek(self, target: int, whence: int = io.SEEK_SET, /) -> int:
+        self._reader.forgive()
+        return super().seek(target, whence)
 
 
 def open_reader(
@@ -112,7 +156,7 @@ def open_reader(
 ) -> io.BufferedReader | io.TextIOWrapper:
     """A file over an object, binary or text. :class:`InvalidError` for modes that are none of reading."""
     binary = check_mode(mode, "r", encoding=encoding, errors=errors, newline=newline)
-    buffered: io.BufferedReader = io.BufferedReader(ObjectReader(opened), max(1, min(buffer_size, opened.entry.size)))
+    buffered = _BufferedObject(ObjectReader(opened), max(1, min(buffer_size, opened.entry.size)))
     if binary:
         return buffered
     return io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline)
