@@ -113,8 +113,8 @@ class ObjectReader(io.RawIOBase):
             raise self._failed
         if self._failed is not None:
             raise PreconditionError(
-                f"an earlier read of {self.name!r} failed, and part of what it had read is lost; seek to where the next one is to "
-                "begin, or open the object again"
+                f"an earlier read of {self.name!r} failed, and part of what it had read is lost; seek to where the next one is "
+                "to begin, or open the object again"
             )
         began = self._position
         try:
