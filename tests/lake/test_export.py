@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from hashlib import md5
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -535,6 +536,36 @@ def test_a_checksum_that_is_no_md5_is_compared_by_size(tmp_path: Path) -> None:
     write_files(tmp_path / "x", {"a": "other"[:4]})
     with pytest.raises(ModifiedExportError):
         export(world.main, "main", tmp_path / "x", verify=True)
+
+
+def test_a_checksum_that_only_looks_like_an_md5_is_no_modification(tmp_path: Path) -> None:
+    """ETags of S3 with keys of KMS are not the MD5 of the bytes, and nobody sees that in them."""
+    world = World()
+    out = tmp_path / "out"
+    store = world.objects()
+
+    def linked(path: str, text: str) -> None:
+        address = world.main.new_address("main", path)
+        stored = store.put(address.removeprefix(NAMESPACE + "/"), text.encode())
+        etag = md5(b"encrypted " + text.encode()).hexdigest()
+        store._objects[stored.key] = text.encode(), msgspec.structs.replace(stored, etag=etag, encrypted=True)
+        world.main.link("main", ObjectEntry(path, address, len(text), etag, 1))
+
+    linked("a", "12345")
+    linked("b", "123")
+    put(world.main, {"c": "ours"})
+    first = world.main.commit("main", "m").id
+    assert export(world.main, "main", out).written == 3
+    assert export(world.main, "main", out, verify=True).written == 0
+    linked("a", "67890")
+    world.main.commit("main", "n")
+    assert export(world.main, "main", out, verify=True).written == 1
+    assert export(world.main, first, out, verify=True).written == 1
+    assert held(out) == {"a": "12345", "b": "123", "c": "ours"}
+    write_files(out, {"a": "54321", "c": "mine"})
+    with pytest.raises(ModifiedExportError) as caught:
+        export(world.main, "main", out, verify=True)
+    assert caught.value.paths == ("a", "c")
 
 
 def test_what_is_in_the_way_is_left_alone(tmp_path: Path) -> None:

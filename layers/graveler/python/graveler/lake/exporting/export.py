@@ -9,7 +9,8 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
+from hashlib import md5
 from itertools import count, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -21,7 +22,9 @@ import msgspec
 from graveler.errors import (
     BusyError,
     ConflictError,
+    DamagedObjectError,
     InvalidError,
+    NotFoundError,
     ObjectNotFoundError,
     PreconditionError,
     RefNotFoundError,
@@ -38,8 +41,8 @@ _KNOWN_FOLDERS: Final = 4096
 _SHOWN: Final = 10
 _IS_FOLDER: Final = "is also a folder of another object"
 
-_Change = tuple[str, bool, ObjectEntry | None, ObjectEntry | None]
-"""Path, whether the goal is what changes it, and how: before and after."""
+_Change = tuple[str, CommitID, ObjectEntry | None, ObjectEntry | None]
+"""Path, the commit that changes it, and how: before and after."""
 
 
 class ExportedRepository(Protocol):
@@ -58,6 +61,9 @@ class ExportedRepository(Protocol):
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[Change]: ...
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]: ...
+    def bytes_in(
+        self, ref: str, entry: ObjectEntry, start: int = 0, length: int | None = None, *, verify: bool = True
+    ) -> Iterator[bytes]: ...
 
 
 class ModifiedExportError(ConflictError):
@@ -100,14 +106,16 @@ def export(
     differs is written again or removed. An export that did not come to its end is finished by the next one, to whatever commit.
     Other files in the folder stay, unless an object has their name. Uncommitted changes are not exported.
 
-    With ``verify``, each exported file is read and compared first, and what is missing is written again; without it, changes
-    that somebody made in the folder are neither seen nor kept. ``dry_run`` only counts. ``threads`` write files at the same
-    time. Each object's bytes are compared with what the lake noted, before their file appears. Files are not synced: after a
-    power cut, use ``verify``.
+    With ``verify``, each exported file is read and compared first, and what is missing is written again; a file whose MD5 is
+    not the lake's checksum is compared with the object's bytes, since an ETag may be no MD5. Without it, changes that somebody
+    made in the folder are neither seen nor kept. ``dry_run`` only counts. ``threads`` write files at the same time. Each object's
+    bytes are compared with what the lake noted, before their file appears. Files are not synced: after a power cut, use
+    ``verify``.
 
     Cost: three times :meth:`~graveler.lake.repository.OpenRepository.diff` (of a new folder: a listing of all), for each object
     that is new :meth:`~graveler.lake.repository.OpenRepository.stat` of it and of the folders above, and a read of each that
-    differs. Memory for some thousand entries.
+    differs. With ``verify``, also a read of each object whose checksum is not the MD5 of its file. Memory for some thousand
+    entries.
 
     :class:`UnwritableKeysError` lists all objects that cannot be files, before anything is changed; :class:`ExportFolderError`,
     :class:`ModifiedExportError`, :class:`graveler.errors.BusyError`, :class:`graveler.errors.DamagedObjectError`,
@@ -144,14 +152,14 @@ def export(
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """A file that may have to change: into ``wanted``, from one of the states ``possible`` (None is "absent"). ``before`` is what
-    it was when an export was last complete."""
+    """A file that may have to change: into ``wanted``, from being absent or one of the objects ``possible``, each of a commit.
+    ``before`` is what it was when an export was last complete."""
 
     name: str
     path: str
     before: ObjectEntry | None
     wanted: ObjectEntry | None
-    possible: tuple[ObjectEntry | None, ...]
+    possible: tuple[tuple[CommitID, ObjectEntry], ...]
 
 
 class _Run:
@@ -247,29 +255,30 @@ class _Run:
 
     def _steps(self) -> Iterator[_Step]:
         """The files that may have to change, in the order of their names."""
-        goal = self._changes(self._base, self._goal, is_goal=True)
+        goal = self._changes(self._base, self._goal)
         others: list[Iterator[_Change]] = [self._changes(self._base, other) for other in self._others]
         if self._verify and self._base is not None:
-            others.append((path, False, entry, entry) for path, _, _, entry in self._changes(None, self._base))
+            others.append((path, base, entry, entry) for path, base, _, entry in self._changes(None, self._base))
         merged = heapq.merge(goal, *others, key=itemgetter(0))
         for path, group in groupby(merged, key=itemgetter(0)):
             changes = list(group)
             before = changes[0][2]
-            wanted = next((after for _, is_goal, _, after in changes if is_goal), before)
-            possible = (before, *(after for _, _, _, after in changes))
+            wanted = next((after for _, commit, _, after in changes if commit == self._goal), before)
+            states = [(self._base, before), *((commit, after) for _, commit, _, after in changes)]
+            possible = tuple((commit, entry) for commit, entry in states if commit is not None and entry is not None)
             yield _Step(path[len(self._prefix) :], path, before, wanted, possible)
 
-    def _changes(self, left: CommitID | None, right: CommitID, *, is_goal: bool = False) -> Iterator[_Change]:
+    def _changes(self, left: CommitID | None, right: CommitID) -> Iterator[_Change]:
         """What turns one commit, or nothing, into another, in the order of the paths."""
         if left is None:
             for entry in self._repository.objects(right, self._prefix):
-                yield entry.path, is_goal, None, entry
+                yield entry.path, right, None, entry
             return
         after: str | None = ""
         while after is not None:
             page = self._repository.diff(left, right, prefix=self._prefix, after=after, amount=_PAGE)
             for change in page.results:
-                yield change.path, is_goal, change.before, change.after
+                yield change.path, right, change.before, change.after
             after = page.next_after
 
     def _known(self, commit_id: str) -> CommitID:
@@ -315,8 +324,21 @@ class _Run:
     # Files
 
     def _is_ours(self, step: _Step) -> bool:
-        states = {(entry.size, entry.checksum): entry for entry in step.possible if entry is not None}
-        return any(self._place.holds(step.name, entry) is not False for entry in states.values())
+        states = {(entry.size, entry.checksum): (commit, entry) for commit, entry in step.possible}
+        return any(
+            self._place.holds(step.name, entry, partial(self._md5_stored, commit, entry)) is not False
+            for commit, entry in states.values()
+        )
+
+    def _md5_stored(self, commit: CommitID, entry: ObjectEntry) -> str:
+        """The MD5 of an object's bytes as the store has them; empty if it has none of this size."""
+        digest = md5(usedforsecurity=False)
+        try:
+            for piece in self._repository.bytes_in(commit, entry, verify=False):
+                digest.update(piece)
+        except (NotFoundError, DamagedObjectError):
+            return ""
+        return digest.hexdigest()
 
     def _is_there(self, step: _Step, wanted: ObjectEntry) -> bool:
         if self._interrupted:

@@ -19,6 +19,7 @@ from typing import Final, Literal
 import msgspec
 
 from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, InvalidError
+from graveler.lake.checked import md5_of
 from graveler.model import ObjectEntry, RepositoryUID
 from graveler.storage.folders import make_folder, unavailable
 
@@ -28,7 +29,6 @@ _NEW_MARKER: Final = ".graveler-export.json.new"
 _UNFINISHED: Final = ".graveler-export-unfinished"
 OWN_NAMES: Final = frozenset((MARKER, _NEW_MARKER, _UNFINISHED))
 _PIECE: Final = 1 << 20
-_MD5_DIGITS: Final = 32
 
 
 class ExportFolderError(ConflictError):
@@ -117,19 +117,25 @@ class ExportFolder:
         finally:
             rmtree(folder, ignore_errors=True)
 
-    def holds(self, name: str, entry: ObjectEntry) -> bool | None:
-        """Does the file have the bytes of ``entry``, judged by size and MD5? None where the checksum is no MD5 and the size is
-        right, so that nobody knows. Reads the file if its size is right."""
+    def holds(self, name: str, entry: ObjectEntry, md5_stored: Callable[[], str] | None = None) -> bool | None:
+        """Does the file have the bytes of ``entry``, judged by size and MD5? None where the checksum has not the form of an MD5
+        and the size is right, so that nobody knows. Reads the file if its size is right.
+
+        A checksum in that form may be an ETag and no MD5 (:mod:`graveler.lake.checked`). So where it differs, ``md5_stored`` is
+        asked, if given, for the MD5 of the bytes that the store has.
+        """
         path = self.root / name
         if self._size(name) != entry.size:
             return False
-        if len(entry.checksum) != _MD5_DIGITS:
+        noted = md5_of(entry)
+        if not noted:
             return None
         digest = md5(usedforsecurity=False)
         with self._errors(name), path.open("rb") as file:
             while piece := file.read(_PIECE):
                 digest.update(piece)
-        return digest.hexdigest() == entry.checksum
+        found = digest.hexdigest()
+        return found == noted or (md5_stored is not None and found == md5_stored())
 
     def exists(self, name: str) -> bool:
         """Is there anything but a folder under this name?"""
