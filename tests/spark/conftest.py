@@ -20,7 +20,16 @@ from tests.support.servers import REGION, dynamodb_local, s3proxy
 SPARK_4 = not pyspark.__version__.startswith("3.")
 """Else it is 3.5, which has no data sources in Python, and other jars of s3a than the tests'."""
 collect_ignore = (
-    [] if SPARK_4 else ["test_demo.py", "test_job_flow.py", "test_page.py", "test_served.py", "test_served_datasets.py"]
+    []
+    if SPARK_4
+    else [
+        "test_demo.py",
+        "test_job_flow.py",
+        "test_page.py",
+        "test_served.py",
+        "test_served_datasets.py",
+        "test_steps.py",
+    ]
 )
 """What needs data sources, or a server, or the deployment's tools, which are not in the environment of 3.5."""
 

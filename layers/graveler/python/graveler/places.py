@@ -82,7 +82,8 @@ class ServedLake:
 class Named:
     """What somebody said about where the lake is, by options or arguments; None: nothing. ``lake`` is a folder,
     ``dynamodb://table`` or a server's URL, ``tables`` and ``endpoint`` only the latter two, and the others are of a lake on AWS.
-    Without a ``region`` and endpoint URLs, AWS's own configuration says them."""
+    Without a ``region`` and endpoint URLs, AWS's own configuration says them. ``key`` is the access key to ask a server with, its
+    ID and its secret; without it the environment says."""
 
     lake: str | None = None
     tables: str | None = None
@@ -92,6 +93,7 @@ class Named:
     s3_endpoint_url: str | None = None
     dynamodb_endpoint_url: str | None = None
     cache: Path | None = None
+    key: tuple[str, str] | None = field(default=None, repr=False)
 
 
 def find_lake(named: Named | None = None) -> LakePlace | ServedLake:
@@ -105,7 +107,7 @@ def find_lake(named: Named | None = None) -> LakePlace | ServedLake:
     found = _named(named)
     if found is not None and _is_served(*found):
         _refuse_for_aws(named, found)
-        return _served(*found)
+        return _served(*found, named.key)
     return _own(named, found)
 
 
@@ -149,9 +151,9 @@ def _is_served(by: str, value: str) -> bool:
     return by in ("--endpoint", ENDPOINT) or value.startswith(("http://", "https://"))
 
 
-def _served(by: str, url: str) -> ServedLake:
+def _served(by: str, url: str, key: tuple[str, str] | None) -> ServedLake:
     host = os.environ.get(HOST) or None
-    for key_id, secret in _access_keys(url):
+    for key_id, secret in [key] if key else _access_keys(url):
         if key_id and secret:
             return ServedLake(url=url, key_id=key_id, secret=secret, host=host, network=_network())
     raise ForbiddenError(

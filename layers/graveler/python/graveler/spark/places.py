@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from graveler.errors import InvalidError
 from graveler.lake.place import LakePlace
 from graveler.places import Named, ServedLake, find_lake, find_place
 from graveler.storage.files import ImmutableFiles
@@ -33,6 +34,7 @@ S3_OPTIONS: Final = ("region", "s3_endpoint_url")
 """What :func:`s3_settings` reads."""
 
 ENDPOINT: Final = "endpoint"
+KEY_SECRET: Final = "access_key_secret"
 """What :func:`served_place_of` reads besides."""
 
 
@@ -75,16 +77,31 @@ def is_served(lake: str) -> bool:
 
 def served_place_of(options: Mapping[str, object]) -> LakePlace | ServedLake:
     """As :func:`place_of`, for jobs that a server will do for: also the one that ``endpoint`` names, or the environment.
-    :class:`graveler.errors.ForbiddenError` for a server without an access key."""
+    ``access_key_secret`` names the secret in AWS Secrets Manager that holds the access key; cost and errors are then those of
+    :func:`graveler.spark.secrets.access_key`, too. :class:`graveler.errors.ForbiddenError` for a server without an access key;
+    :class:`graveler.errors.InvalidError` for a secret without a server."""
     endpoint = str(options.get(ENDPOINT) or "")
     named = str(options.get("lake") or "")
+    kept = str(options.get(KEY_SECRET) or "")
+    key = None
+    if kept:
+        from graveler.spark.secrets import access_key  # boto3: not for keys in the environment
+
+        key = access_key(kept, str(options.get("region") or "") or None)
+    found: LakePlace | ServedLake
     if endpoint or is_served(named):
-        found = find_lake(Named(endpoint=endpoint or named))
+        found = find_lake(Named(endpoint=endpoint or named, key=key))
     elif any(options.get(name) for name in PLACE_OPTIONS[:3]):
-        return place_of(options)
+        found = place_of(options)
     else:
-        found = find_lake()
-    return found if isinstance(found, ServedLake) else place_of(options)
+        found = find_lake(Named(key=key))
+    if isinstance(found, ServedLake):
+        return found
+    if kept:
+        raise InvalidError(
+            f"--access-key-secret {kept!r} is for a server; name it with --endpoint, or leave the secret out"
+        )
+    return place_of(options)
 
 
 def task_store(repository: Files) -> TreeStore:

@@ -99,27 +99,36 @@ def run_job(job: Job, argv: Sequence[str] | None = None, spark: "SparkSession | 
     """Run a job to its end; the exit code. Without ``spark``, the session is the one that there is, or that spark-submit asks
     for."""
     arguments = parser_of(job).parse_args(argv)
-    began = time.monotonic()
+    return reported(job.name, lambda: _run(job, arguments, spark))
+
+
+def reported(name: str, work: Callable[[], int]) -> int:
+    """The exit code of ``work``; an error is one line on stderr, with the job's ``name``, and the code of its kind."""
     try:
-        place = served_place_of(vars(arguments)) if job.served else place_of(vars(arguments))
-        with _reached(place, arguments) as repository:  # before Spark is waited for
-            session = spark or _session(job)
-            session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
-            said, figures = job.run(Given(session, place, repository, arguments))
+        return work()
     except GravelerError as error:
-        _tell(f"error: {job.name}: {error}")
+        _tell(f"error: {name}: {error}")
         return exit_code(error)
     except KeyboardInterrupt:
-        _tell(f"{job.name}: interrupted")
+        _tell(f"{name}: interrupted")
         return 130
     except Exception as error:  # noqa: BLE001 - whatever it is, the driver's log is where it is looked for
         if os.environ.get("GRAVELER_DEBUG") == "1":
             traceback.print_exc()
         _tell(
-            f"error: {job.name}: this is a bug in graveler: {type(error).__name__}: {str(error)[:1000]} "
+            f"error: {name}: this is a bug in graveler: {type(error).__name__}: {str(error)[:1000]} "
             "(set GRAVELER_DEBUG=1 to see where)"
         )
         return _UNEXPECTED
+
+
+def _run(job: Job, arguments: argparse.Namespace, spark: "SparkSession | None") -> int:
+    began = time.monotonic()
+    place = served_place_of(vars(arguments)) if job.served else place_of(vars(arguments))
+    with _reached(place, arguments) as repository:  # before Spark is waited for
+        session = spark or session_of(job.name)
+        session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
+        said, figures = job.run(Given(session, place, repository, arguments))
     seconds = round(time.monotonic() - began, 1)
     _tell(f"{job.name}: {said} ({seconds:,} s)")
     sys.stdout.write(json.dumps({"job": job.name, "seconds": seconds, **figures}) + "\n")
@@ -147,20 +156,30 @@ def parser_of(job: Job) -> argparse.ArgumentParser:
         epilog=_COMMON,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    place_arguments(parser, served=job.served)
+    parser.add_argument("--repository", required=True, metavar="NAME", help="the repository")
+    job.arguments(parser)
+    return parser
+
+
+def place_arguments(parser: argparse.ArgumentParser, *, served: bool) -> None:
+    """Add the arguments that say where the lake is. ``served``: a server will do for the lake."""
     where = parser.add_argument_group("where the lake is")
     where.add_argument("--lake", metavar="FOLDER", help="a lake in a folder [default: $GRAVELER_LAKE]")
     where.add_argument("--tables", metavar="URL", help="the table of a lake on AWS, dynamodb://TABLE")
     where.add_argument("--objects", metavar="URL", help="where it keeps repositories, s3://BUCKET/PREFIX")
-    if job.served:
+    if served:
         where.add_argument(
             "--endpoint", metavar="URL", help="a server, which is asked with GRAVELER_ACCESS_KEY_ID and its secret"
+        )
+        where.add_argument(
+            "--access-key-secret",
+            metavar="ARN",
+            help="take that access key from this secret of AWS Secrets Manager, instead of the environment",
         )
     where.add_argument("--region", help="its region [default: as AWS's configuration says]")
     where.add_argument("--s3-endpoint-url", metavar="URL", help="another server that speaks S3")
     where.add_argument("--dynamodb-endpoint-url", metavar="URL", help="another server that speaks DynamoDB")
-    parser.add_argument("--repository", required=True, metavar="NAME", help="the repository")
-    job.arguments(parser)
-    return parser
 
 
 def _tell(line: str) -> None:
@@ -173,11 +192,12 @@ def exit_code(error: GravelerError) -> int:
     return next((code for group, code in EXIT_CODES.items() if isinstance(error, group)), _UNEXPECTED)
 
 
-def _session(job: Job) -> "SparkSession":
+def session_of(name: str) -> "SparkSession":
+    """The session that there is, or that spark-submit asks for; else one on this machine. ``name`` is the job's."""
     from pyspark.sql import SparkSession  # not for --help
 
     if os.environ.get("SPARK_ENV_LOADED") or "PYSPARK_GATEWAY_PORT" in os.environ or SparkSession.getActiveSession():
-        return SparkSession.builder.appName(f"graveler {job.name}").getOrCreate()
+        return SparkSession.builder.appName(f"graveler {name}").getOrCreate()
     from graveler.spark.session import local_session
 
-    return local_session(f"graveler {job.name}", cores=os.cpu_count() or 2)
+    return local_session(f"graveler {name}", cores=os.cpu_count() or 2)

@@ -1,0 +1,81 @@
+"""The job that runs one command of ``graveler``: ``python -m graveler.spark.jobs.command --help``."""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from graveler.errors import InvalidError
+from graveler.places import KEY_ID, SECRET, ServedLake
+from graveler.spark.jobs.frame import place_arguments, reported, session_of
+from graveler.spark.places import PLACE_OPTIONS, served_place_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NAME: Final = "command"
+_ABOUT: Final = """\
+Run one command of `graveler` as a step of a pipeline: commit, merge, tag, or any other. The options of this job stand before the
+command, the command's own behind it.
+
+examples:
+  spark-submit … command.py --endpoint https://lake.example.com --access-key-secret arn:aws:secretsmanager:… \\
+      merge lakefs://sales/feed lakefs://sales/main -m "Nightly"
+  spark-submit … command.py --objects s3://lake/repos --tables dynamodb://lake tag create lakefs://sales/2026-01-31 main
+
+With --endpoint, the server judges by the access key who may do what; with --objects and --tables, the job's role has the rights
+that the command needs in the bucket and the table.
+"""
+_EPILOG: Final = """\
+output:
+  that of the command. A command that was refused, such as a merge with conflicts, says why in a line on stderr that begins
+  with "error:", and its exit code, which is not 0, is the job's: the step has failed.
+
+`graveler --help` lists the commands and exit codes.
+"""
+
+
+def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
+    """Run the command; its exit code. Without ``spark``, the session is the one that there is, or that spark-submit asks for."""
+    said = parser().parse_args(argv)
+    return reported(_NAME, lambda: _run(said, spark))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the job's arguments; ``command`` is a list of words."""
+    made = argparse.ArgumentParser(
+        prog=f"python -m graveler.spark.jobs.{_NAME}",
+        description=_ABOUT,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    place_arguments(made, served=True)
+    made.add_argument("command", nargs="...", metavar="COMMAND …", help="the command and its arguments")
+    return made
+
+
+def _run(said: argparse.Namespace, spark: "SparkSession | None") -> int:
+    if not said.command:
+        raise InvalidError(
+            "no command is named, such as `merge lakefs://REPOSITORY/SOURCE lakefs://REPOSITORY/DESTINATION`"
+        )
+    place = served_place_of(vars(said))  # before Spark is waited for
+    if spark is None:
+        # YARN holds an application that makes no SparkContext for a failed one; made first, so that nothing fails behind a merge.
+        session_of(_NAME)
+    environment = dict(os.environ)
+    if isinstance(place, ServedLake):
+        options = ["--endpoint", place.url]
+        environment |= {KEY_ID: place.key_id, SECRET: place.secret}
+    else:
+        given = ((name, getattr(said, name)) for name in PLACE_OPTIONS)
+        options = [word for name, value in given if value for word in (f"--{name.replace('_', '-')}", value)]
+    # A process of its own: the command line owns its standard streams, and no room below it may import it.
+    command = [sys.executable, "-m", "graveler.cli", *options, *said.command]
+    return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
