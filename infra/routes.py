@@ -47,7 +47,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation setReadOnly renameBranch "
             "createIngestRule setIngestRule deleteIngestRule startReconciliation "
             "createAccessKey revokeAccessKey restoreGarbage createHold deleteHold purgeRepository startCheck "
-            "startSpaceMeasurement importListing renewLease releaseLease"
+            "startSpaceMeasurement importListing importDryRun importListingDryRun renewLease releaseLease"
         ),
     ),
     ("commit", "commit restoreSubmit replayIngest"),

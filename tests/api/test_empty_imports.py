@@ -84,3 +84,25 @@ def test_the_status_says_what_was_changed_or_would_be(client: Client, tmp_path: 
 def test_a_dry_run_alone_is_no_import_that_clients_look_for(client: Client, tmp_path: Path) -> None:
     ended(client, {tmp_path / "raw": "raw/"}, dry_run=True)
     assert ".lakefs.last.import.timestamp" not in client("GET", f"{REPO}/metadata").json()
+
+
+def test_a_dry_run_has_a_path_of_its_own_and_never_passes_for_the_import(client: Client, tmp_path: Path) -> None:
+    source = {"type": "common_prefix", "path": f"{(tmp_path / 'raw').as_uri()}/", "destination": "raw/"}
+    head = client("GET", BRANCH).json()
+    key = {"Idempotency-Key": "k"}
+
+    def completed(*more: str) -> dict[str, Any]:
+        begun = client("POST", "/".join((BRANCH, "import", *more)), (), {"paths": [source]}, key)
+        assert begun.status == 202, begun
+        while True:
+            status: dict[str, Any] = client("GET", f"{BRANCH}/import", {"id": begun.json()["id"]}).json()
+            if status["completed"]:
+                return status
+            assert "error" not in status
+            time.sleep(0.01)
+
+    planned = completed("dry-run")
+    assert (planned["changes"]["added"], client("GET", BRANCH).json()) == (1, head)
+    made = completed()
+    assert (made["changes"], paths(client)) == (planned["changes"], ["raw/a"])
+    assert completed("dry-run") == planned

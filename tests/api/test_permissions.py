@@ -107,6 +107,7 @@ BODIES: dict[str, object] = {
     "createAccessKey": {"name": "somebody"},
     "createHold": {"ref": "main"},
     "importListing": {"path": "x", "physical_address": "x"},
+    "importListingDryRun": {"path": "x", "physical_address": "x"},
     "restoreSubmit": {"commits_meta_range_id": "x", "tags_meta_range_id": "x", "branches_meta_range_id": "x"},
     "replayIngest": {"messages": []},
     "startReconciliation": {"rule": "r"},

@@ -123,6 +123,7 @@ def test_after_a_read_that_failed_nobody_misses_bytes(amount: int, failing: int)
 
     whole = OpenedObject("main", opened(data, 1).entry, read, vouch=lambda: False)
     reader = open_reader(whole, "rb", encoding=None, errors=None, newline=None, buffer_size=1000)
+    assert isinstance(reader, io.BufferedReader)
     got = b""
     while True:
         began = reader.tell()

@@ -56,6 +56,7 @@ _READ_ONLY: Final = re.compile(rf"repository {_NAME} is read-only, ")
 _UNEXPECTED: Final = "unexpected error"
 _UNKNOWN: Final = "error authenticating request"
 UNKNOWN_OUTCOME: Final = "the outcome is unknown"
+UNKNOWN_ROUTE: Final = "invalid API endpoint"
 
 _WORDS: Final[Mapping[int, tuple[str, ...]]] = {
     400: ("commit: no changes", "no changes", "uncommitted changes (dirty branch)", "invalid ref"),

@@ -14,6 +14,7 @@ from graveler.errors import (
     InvalidError,
     MergeConflictError,
     NotFoundError,
+    PreconditionError,
     UnavailableError,
 )
 from graveler.model import (
@@ -30,7 +31,7 @@ from graveler.model import (
     Tag,
 )
 from graveler.remote import answers
-from graveler.remote.errors import refusal
+from graveler.remote.errors import UNKNOWN_ROUTE, refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import RemoteSettings
@@ -448,10 +449,9 @@ class RemoteRepository(RemoteSettings):
             "commit": {"message": message, "metadata": dict(metadata or {})},
             "force": force,
             "allow_empty": allow_empty,
-            "dry_run": dry_run,
         }
         path = (*self._base, "branches", branch, "import", "listing")
-        begun = self._connection.call("POST", path, None, document, key=request_id).read(answers.ImportStarted)
+        begun = self._begin_import(path, document, request_id, dry_run=dry_run)
         operations = RemoteOperations(self._connection, self._name)
         try:
             ended = operations.wait(begun.id)
@@ -484,10 +484,9 @@ class RemoteRepository(RemoteSettings):
             "commit": {"message": message, "metadata": dict(metadata or {})},
             "force": force,
             "allow_empty": allow_empty,
-            "dry_run": dry_run,
         }
         path = (*self._base, "branches", branch, "import")
-        begun = self._connection.call("POST", path, None, document, key=request_id).read(answers.ImportStarted)
+        begun = self._begin_import(path, document, request_id, dry_run=dry_run)
         try:
             status = self._wait_for_import(path, begun.id, progress)
         except KeyboardInterrupt:
@@ -497,6 +496,22 @@ class RemoteRepository(RemoteSettings):
         imported = self._imported(branch, commit, status.changes, message, metadata)
         progress(0, imported.changes.bytes)
         return imported
+
+    def _begin_import(
+        self, path: Sequence[str], document: object, request_id: str, *, dry_run: bool
+    ) -> answers.ImportStarted:
+        """A dry run has a path of its own, since a server that knows none would pass over a field and import."""
+        if not dry_run:
+            return self._connection.call("POST", path, None, document, key=request_id).read(answers.ImportStarted)
+        answer = self._connection.call("POST", (*path, "dry-run"), None, document, key=request_id, passing=(404,))
+        if answer.status != 404:
+            return answer.read(answers.ImportStarted)
+        said = answer.read(answers.Said)
+        if said.message == UNKNOWN_ROUTE:
+            raise PreconditionError(
+                "the server knows no dry run of an import, since it is older than this client; nothing was changed. Update it"
+            )
+        raise refusal(404, said, f"a dry run of an import into {path[3]!r}")
 
     def _wait_for_import(self, path: Sequence[str], import_id: str, progress: Progress) -> answers.ImportStatus:
         pause, done = _FIRST_LOOK, 0

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from graveler.api.call import Call
 from graveler.api.documents import Commit, Error, commit_document
@@ -29,6 +30,8 @@ from graveler.operations.store import Operation, OperationState
 routes = Routes("import")
 
 _IMPORT: Final = "/repositories/{repository}/branches/{branch}/import"
+_DRY_RUN: Final = "dry-run"
+"""A path of its own: a server that does not know it refuses, where it would pass over a field and import."""
 
 
 class ImportLocation(Struct, frozen=True):
@@ -46,18 +49,23 @@ class CommitCreation(Struct, frozen=True):
     metadata: Mapping[str, str] | None = None
 
 
-class ImportCreation(Struct, frozen=True):
-    """What to import. What comes replaces all that lies under its destination. A source without any object is an error
-    (``EmptySourceError``), unless ``allow_empty``. With ``dry_run`` nothing is changed, and the status says what would be."""
+class ImportTerms(Struct, frozen=True, kw_only=True):
+    """What an import may do."""
 
-    paths: list[ImportLocation]
     commit: CommitCreation = CommitCreation()
     force: bool = False
     allow_empty: bool = False
     dry_run: bool = False
 
 
-class ListingImportCreation(Struct, frozen=True):
+class ImportCreation(ImportTerms, frozen=True):
+    """What to import. What comes replaces all that lies under its destination. A source without any object is an error
+    (``EmptySourceError``), unless ``allow_empty``. With ``dry_run`` nothing is changed, and the status says what would be."""
+
+    paths: list[ImportLocation]
+
+
+class ListingImportCreation(ImportTerms, frozen=True):
     """What to import: a listing that lies at ``physical_address``, which was handed out for ``path`` on this branch. It is a CSV
     inside gzip with the columns ``path,physical_address,size,etag,mtime,content_type,metadata``, paths ascending and without
     ``destination``, which is empty or ends with a slash; all that lies there is replaced. ``allow_empty`` and ``dry_run`` as of
@@ -66,10 +74,6 @@ class ListingImportCreation(Struct, frozen=True):
     path: str
     physical_address: str
     destination: str = ""
-    commit: CommitCreation = CommitCreation()
-    force: bool = False
-    allow_empty: bool = False
-    dry_run: bool = False
 
 
 class ImportCreationResponse(Struct, frozen=True):
@@ -106,6 +110,22 @@ class ImportQuery(Query, frozen=True, kw_only=True):
 )
 def start_import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
     """Begin to import. With an Idempotency-Key, a repeated request finds the import that the first one began."""
+    return _import(call, repository, branch, body)
+
+
+@routes.post(
+    f"{_IMPORT}/{_DRY_RUN}",
+    "importDryRun",
+    Permission.WRITE,
+    answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+)
+def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
+    """Begin to find out what an import would change, as one with ``dry_run``. A server that knows no dry runs has no such
+    path."""
+    return _import(call, repository, branch, replace(body, dry_run=True))
+
+
+def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
     found = call.lake.repository(repository)
     found.expect_changes(branch, force=body.force)
     sources = tuple(ImportAddress(path.type, path.path, path.destination) for path in body.paths)
@@ -114,21 +134,7 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
         if source.address.startswith(f"{namespace}/") or f"{namespace}/".startswith(source.address):
             raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
         require_source(call, found, source.address)
-    request = ImportAsk(
-        branch,
-        sources,
-        body.commit.message,
-        call.committer,
-        body.commit.metadata or {},
-        body.force,
-        body.allow_empty,
-        body.dry_run,
-    )
-    key = request_id(call)
-    operation = call.runner.start(
-        found, IMPORT, msgspec.json.encode(request), sha256(key.encode()).hexdigest()[:32] if key else "", branch=branch
-    )
-    return json_response(ImportCreationResponse(operation.id), 202)
+    return _begin(call, found, IMPORT, ImportAsk(branch, sources, *_terms(call, body)))
 
 
 @routes.post(
@@ -139,31 +145,42 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
 )
 def import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
     """Begin to import what an uploaded listing names, an operation. Its ID, to ask after it among the operations."""
+    return _import_listing(call, repository, branch, body)
+
+
+@routes.post(
+    f"{_IMPORT}/listing/{_DRY_RUN}",
+    "importListingDryRun",
+    Permission.WRITE,
+    answers={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+)
+def start_listing_dry_run(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
+    """Begin to find out what the import of an uploaded listing would change, as one with ``dry_run``. A server that knows no dry
+    runs has no such path."""
+    return _import_listing(call, repository, branch, replace(body, dry_run=True))
+
+
+def _import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
     found = call.lake.repository(repository)
     found.expect_changes(branch, force=body.force)
     found.expect_handed_out(branch, body.path, body.physical_address)
     sources, own = call.settings.import_sources, found.repository.settings.import_sources
     allowed = sources if own is None else sources.narrowed(own)
-    request = ImportListingRequest(
-        branch,
-        body.physical_address,
-        body.destination,
-        allowed.folders,
-        body.commit.message,
-        call.committer,
-        body.commit.metadata or {},
-        body.force,
-        body.allow_empty,
-        body.dry_run,
-    )
+    asked = ImportListingRequest(branch, body.physical_address, body.destination, allowed.folders, *_terms(call, body))
+    return _begin(call, found, IMPORT_LISTING, asked)
+
+
+def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], bool, bool, bool]:
+    """What is asked for besides sources, in the order in which operations have it."""
+    said = body.commit.message, call.committer, body.commit.metadata or {}
+    return *said, body.force, body.allow_empty, body.dry_run
+
+
+def _begin(call: Call, found: OpenRepository, kind: str, asked: ImportAsk | ImportListingRequest) -> Response:
+    """Begin the operation, or find the one that this request began. A dry run is another request, whatever its key."""
     key = request_id(call)
-    operation = call.runner.start(
-        found,
-        IMPORT_LISTING,
-        msgspec.json.encode(request),
-        sha256(key.encode()).hexdigest()[:32] if key else "",
-        branch=branch,
-    )
+    name = sha256(f"{_DRY_RUN if asked.dry_run else ''}{key}".encode()).hexdigest()[:32] if key else ""
+    operation = call.runner.start(found, kind, msgspec.json.encode(asked), name, branch=asked.branch)
     return json_response(ImportCreationResponse(operation.id), 202)
 
 
