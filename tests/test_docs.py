@@ -21,6 +21,8 @@ DOCUMENTS = sorted(
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     if re.search(r"^```(console|python)$", path.read_text(), re.MULTILINE)
 )
+LONG = ("docs/cli.md",)
+"""Pages with more commands than `make test` has time for; they are run in `make test-all`."""
 
 FORMS = [
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
@@ -63,7 +65,9 @@ def matches(shown: list[str], printed: list[str]) -> bool:
     return bool(printed) and shown[0] == printed[0] and matches(shown[1:], printed[1:])
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize(
+    "document", [pytest.param(name, marks=pytest.mark.ci) if name in LONG else name for name in DOCUMENTS]
+)
 def test_the_commands_shown_print_what_is_shown(document: str, tmp_path: Path) -> None:
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()

@@ -42,6 +42,7 @@ def test_it_tells_each_step_with_what_it_cost(files: Path) -> None:
     assert last["lake"] == str(Path("demo-lake").absolute())
 
 
+@pytest.mark.ci
 def test_its_command_lines_work_when_typed(files: Path, working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     *steps, last = done("demo", "--from", files, "--json").lines
     commands = [command for step in steps for command in step["commands"]]

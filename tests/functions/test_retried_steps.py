@@ -209,6 +209,7 @@ def test_whatever_may_pass_is_tried_again_by_its_own_rule(lake: Lake, monkeypatc
     assert (done.state, done.result) == (OperationState.COMPLETED, lake.repository(NAME).branch("main").commit_id)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("step", ["plan", "part", "publish"])
 @pytest.mark.parametrize(
     ("act", "rule", "times"),
