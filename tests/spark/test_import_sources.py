@@ -10,8 +10,6 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
@@ -19,8 +17,7 @@ from graveler.errors import InvalidError, NotFoundError, RepositoryNotFoundError
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.spark.importing import import_listing
 from graveler.spark.listing import MALFORMED
-from graveler.spark.listing_sources import cut_points, list_prefix, read_inventory, read_tables
-from graveler.storage.memory_objects import MemoryObjects
+from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
 from tests.spark.listings import Row, latest, make_repository, rows_of
 
 SCHEMA = "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag"
@@ -143,27 +140,6 @@ def test_tables_are_told_from_each_other(spark: SparkSession, tmp_path: Path) ->
     assert one.version == again.version != other.version
     with pytest.raises(InvalidError, match="no listing to import"):
         read_tables(spark, [])
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    names=st.sets(st.text("ab/\U0010ffff", min_size=1, max_size=6).filter(lambda name: "//" not in name), max_size=30),
-    wanted=st.integers(1, 12),
-)
-def test_listings_are_cut_anywhere_and_lose_nothing(names: set[str], wanted: int) -> None:
-    objects = MemoryObjects("mem://outside")
-    kept = [name for name in names if not name.startswith("/") and not name.endswith("/")]
-    for name in kept:
-        objects.put(f"p/{name}", b"")
-    cuts = cut_points(objects, "p/", wanted)
-    assert cuts == sorted(cuts, key=str.encode)
-    found: list[str] = []
-    for after, upto in zip(["", *cuts], [*cuts, None], strict=True):
-        for stored in objects.list("p/", after):
-            if upto is not None and stored.key.encode() > upto.encode():
-                break
-            found.append(stored.key)
-    assert found == sorted((f"p/{name}" for name in kept), key=str.encode)
 
 
 def test_folders_of_this_machine_are_for_the_library(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,7 +17,14 @@ from graveler.errors import InvalidError, NotFoundError, PreconditionError
 from graveler.storage import s3_objects
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.objects import ObjectConditionError, ObjectMissingError, Objects, StoredObject, UploadMissingError
+from graveler.storage.objects import (
+    ObjectConditionError,
+    ObjectMissingError,
+    Objects,
+    Page,
+    StoredObject,
+    UploadMissingError,
+)
 from graveler.storage.s3_objects import S3Objects
 from tests.storage.adapters import EXAMPLES, LENIENT, OBJECTS, ONE_AT_A_TIME, PAGE, WITHOUT_NESTED_KEYS
 
@@ -294,6 +301,25 @@ def test_listing_is_in_the_order_of_the_keys_bytes(objects: Objects, request: py
             assert [s.key for s in objects.list(prefix, after)] == [
                 k for k in listed if k.startswith(prefix) and k > after
             ]
+
+
+def test_the_first_names_of_a_listing(objects: Objects, request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params["objects"] == "moto":
+        pytest.skip("moto fails where nothing is left to list")
+    for key in ("a-b", "a/b", "a/c/d", "a/c/e", "b/x", "c"):
+        objects.put(key, b"")
+    assert objects.page("") == Page(["a-b", "a/b", "a/c/d", "a/c/e", "b/x", "c"], False)
+    assert objects.page("", folders=True) == Page(["a-b", "a/", "b/", "c"], False)
+    assert objects.page("a", folders=True) == Page(["a-b", "a/"], False)
+    assert objects.page("a/", folders=True) == Page(["a/b", "a/c/"], False)
+    assert objects.page("a/", "a/b").names == ["a/c/d", "a/c/e"]
+    assert objects.page("", "b", folders=True).names == ["b/", "c"]
+    assert objects.page("x") == objects.page("\0") == Page([], False)
+    for number in range(pages(objects, 1500)):
+        objects.put(f"m/{number:04}/x", b"")
+    first = objects.page("m/", folders=True)
+    assert first.more
+    assert first.names == [f"m/{number:04}/" for number in range(len(first.names))]
 
 
 def test_listing_more_than_a_page(objects: Objects) -> None:

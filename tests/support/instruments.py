@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
-from graveler.storage.objects import Noted, Objects, StoredObject, UnfinishedUpload
+from graveler.storage.objects import Noted, Objects, Page, StoredObject, UnfinishedUpload
 from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, query_in_turn
 
 LIST_PAGE: Final = 1000
@@ -110,6 +110,10 @@ class CountingObjects:
             if number and number % LIST_PAGE == 0:
                 self._note("list", prefix)
             yield stored
+
+    def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
+        self._note("page", prefix)
+        return self._inner.page(prefix, after, folders=folders)
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
         self._note("presign", key)
@@ -323,6 +327,9 @@ class FaultyObjects:
 
     def _page(self, prefix: str, after: str) -> tuple[StoredObject, ...]:
         return tuple(islice(self._inner.list(prefix, after), LIST_PAGE))
+
+    def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
+        return self._faults.request("page", lambda: self._inner.page(prefix, after, folders=folders))
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
         return self._inner.presign(key, method, expires_in, noted)

@@ -16,16 +16,26 @@ from pyspark.sql.types import StringType, StructField, StructType
 from graveler.errors import UNREADABLE, InvalidError
 from graveler.lake.importing.listing_files import find_near
 from graveler.places import ServedLake
+from graveler.spark.cutting import Look, Piece, cut_points, groups, look
 from graveler.spark.failures import spark_errors
+from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.listing import MALFORMED
-from graveler.spark.workers import forget_archives
 from graveler.storage.objects import Objects
 
 FORMATS: Final = ("parquet", "orc", "csv")
-LISTED: Final = "key string, physical_address string, size long, etag string, mtime long"
+LISTED: Final = arrow.schema(
+    [
+        arrow.field("key", arrow.string()),
+        arrow.field("physical_address", arrow.string()),
+        arrow.field("size", arrow.int64()),
+        arrow.field("etag", arrow.string()),
+        arrow.field("mtime", arrow.int64()),
+    ]
+)
 """Columns of :func:`list_prefix`."""
 
+_LOOKS: Final = arrow.schema([arrow.field("number", arrow.int64()), arrow.field("look", arrow.binary())])
 _NO_ROWS: Final = "Bucket string, Key string, Size long, ETag string"
 """Columns of an inventory without files."""
 
@@ -34,7 +44,6 @@ SYMLINK: Final = "symlink.txt"
 """What the file is called that names an inventory's files in its Hive layout."""
 _BUCKET: Final = "arn:aws:s3:::"
 _ROWS: Final = 10_000
-_LAST: Final = "\U0010ffff"
 
 
 class Source(Struct, frozen=True):
@@ -198,10 +207,11 @@ def list_prefix(
     """The objects whose address begins with ``address`` (``s3://bucket/folder/``), in the columns :data:`LISTED`; keys begin
     behind its last slash, as of an import in one process.
 
-    Tasks list intervals of keys, which are cut at folders that are found first. Cost: up to some requests for each of the
-    ``tasks`` on the driver, and one for each 1,000 objects by them. If nothing is there, there are no rows, which no import takes
-    unless it is told to. :class:`graveler.errors.ForbiddenError` for the lake's own place, :class:`InvalidError` for folders of
-    this machine.
+    Tasks list intervals of keys, which :func:`graveler.spark.cutting.cut_points` makes about equally large beforehand, by looks
+    into the bucket that tasks take as well. Cost: one request for up to 1,000 objects; else some rounds of small jobs, with
+    about seven requests for each of the ``tasks`` (four for each core), or up to thirty where objects lie in small folders;
+    and then one for each 1,000 objects. If nothing is there, there are no rows, which no import takes unless it is told to.
+    :class:`graveler.errors.ForbiddenError` for the lake's own place, :class:`InvalidError` for folders of this machine.
     """
     if address.startswith("file://"):
         raise InvalidError(
@@ -214,49 +224,27 @@ def list_prefix(
         objects, probe = found.store_at(f"{above}/_")
     folder = probe[:-1]
     prefix = folder + address[len(above) + 1 :]
-    tasks = tasks or 4 * spark.sparkContext.defaultParallelism
-    cuts = ["", *cut_points(objects, prefix, tasks), ""]
-    intervals = spark.createDataFrame(list(pairwise(cuts)), "after string, upto string").repartition(len(cuts) - 1)
+    cores = tasks or spark.sparkContext.defaultParallelism
+    cuts = cut_points(objects, prefix, tasks or 4 * cores, lambda pieces: _looks(spark, objects, pieces, cores))
+    intervals = list(pairwise(["", *cuts, ""]))
 
-    def run(batches: Iterable[arrow.RecordBatch]) -> Iterator[arrow.RecordBatch]:
-        forget_archives()
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield from _listed(objects, prefix, folder, above, row["after"], row["upto"])
+    def run(interval: tuple[str, str]) -> Iterator[arrow.RecordBatch]:
+        return _listed(objects, prefix, folder, above, *interval)
 
-    return intervals.mapInArrow(run, LISTED)
+    return in_tasks(spark, intervals, run, LISTED)
 
 
-def cut_points(objects: Objects, prefix: str, wanted: int) -> list[str]:
-    """Some names that begin with ``prefix``, ascending, at which a listing can be cut into about ``wanted`` parts: folders, from
-    the top down. Any would be right; these are likely to be of use. At most some requests for each."""
-    cuts: list[str] = []
-    level = [prefix]
-    left = 4 * wanted
-    while level and len(cuts) < wanted and left > 0:
-        below: list[str] = []
-        for top in level:
-            for folder in _folders(objects, top, left):
-                left -= 1
-                if folder:
-                    below.append(folder)
-        cuts += below
-        level = below
-    return sorted(set(cuts), key=str.encode)
+def _looks(spark: SparkSession, objects: Objects, pieces: Sequence[Piece], tasks: int) -> list[Look]:
+    """What pieces look like, to tasks."""
 
+    def run(numbered: list[tuple[int, Piece]]) -> Iterator[arrow.RecordBatch]:
+        found = [(number, msgspec.msgpack.encode(look(objects, piece))) for number, piece in numbered]
+        yield arrow.RecordBatch.from_pylist([{"number": number, "look": seen} for number, seen in found], schema=_LOOKS)
 
-def _folders(objects: Objects, top: str, limit: int) -> Iterator[str]:
-    """The folders directly below a name, one request each; an empty text for each object that is there instead of one."""
-    after = ""
-    for _ in range(limit):
-        found = next(objects.list(top, after), None)
-        if found is None:
-            return
-        name, separator, _ = found.key[len(top) :].partition("/")
-        yield top + name + separator if separator else ""
-        after = top + name + separator + _LAST if separator else found.key
-        if found.key > after:
-            after = found.key
+    with spark_errors("cutting a listing"):
+        rows = in_tasks(spark, groups(list(enumerate(pieces)), tasks), run, _LOOKS).collect()
+    found = {row.number: msgspec.msgpack.decode(row.look, type=Look) for row in rows}
+    return [found[number] for number in range(len(pieces))]
 
 
 def _listed(
@@ -277,7 +265,6 @@ def _listed(
 
 
 def _batch(rows: Sequence[tuple[str, str, int, str, int]]) -> arrow.RecordBatch:
-    types = (arrow.string(), arrow.string(), arrow.int64(), arrow.string(), arrow.int64())
-    columns = zip(*rows, strict=True) if rows else [()] * len(types)
-    arrays = [arrow.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    return arrow.RecordBatch.from_arrays(arrays, names=["key", "physical_address", "size", "etag", "mtime"])
+    columns = zip(*rows, strict=True) if rows else [()] * len(LISTED)
+    arrays = [arrow.array(column, field.type) for column, field in zip(columns, LISTED, strict=True)]
+    return arrow.RecordBatch.from_arrays(arrays, schema=LISTED)

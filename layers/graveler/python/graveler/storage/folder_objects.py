@@ -35,10 +35,12 @@ from graveler.storage.objects import (
     Noted,
     ObjectConditionError,
     ObjectMissingError,
+    Page,
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
     delete_each,
+    page_of,
 )
 from graveler.storage.presigned import Grant, UrlSigner, no_urls
 
@@ -136,6 +138,10 @@ class FolderObjects:
         ):
             return  # no key begins like this
         yield from self._walk(self._root.joinpath(*components), folder + "/" if folder else "", begin, after, ())
+
+    def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
+        """The first names of a listing."""
+        return page_of(self, prefix, after, folders=folders)
 
     # Writing
 

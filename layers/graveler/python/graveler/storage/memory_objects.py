@@ -15,10 +15,12 @@ from graveler.storage.objects import (
     Noted,
     ObjectConditionError,
     ObjectMissingError,
+    Page,
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
     delete_each,
+    page_of,
 )
 from graveler.storage.presigned import Grant, UrlSigner
 
@@ -111,6 +113,10 @@ class MemoryObjects:
             if len(page) < _PAGE:
                 return
             after = page[-1].key
+
+    def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
+        """The first names of a listing."""
+        return page_of(self, prefix, after, folders=folders)
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
         """A URL that no server answers."""

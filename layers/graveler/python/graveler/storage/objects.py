@@ -10,7 +10,7 @@ unless its docstring says otherwise; tests count them per method. Errors: :class
 import builtins
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -78,6 +78,13 @@ class UnfinishedUpload(Struct, frozen=True):
     began: float
 
 
+class Page(Struct, frozen=True):
+    """The first names of a listing, in the order of their UTF-8 bytes; ``more``: others follow."""
+
+    names: list[str]
+    more: bool
+
+
 class Objects(Protocol):
     """Named immutable byte strings. Adapters are cheap to create, picklable, and safe to share between threads."""
 
@@ -129,6 +136,11 @@ class Objects(Protocol):
         One request for each 1,000."""
         ...
 
+    def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
+        """The first names of :meth:`list`, up to 1,000. With ``folders``, keys that have a slash behind the prefix are one name,
+        which ends with that slash; a folder that has ``after`` in it may be among them or not. One request."""
+        ...
+
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
         """A URL with which anybody may ``GET`` or ``PUT`` this key for ``expires_in`` seconds. A server of our own that answers
         the URL compares the bytes with ``noted``; S3 does not. No request."""
@@ -173,3 +185,27 @@ def delete_each(objects: Objects, keys: Sequence[tuple[str, str]]) -> list[Grave
         except GravelerError as error:
             found.append(error)
     return found
+
+
+PAGE: Final = 1000
+"""Names in a :class:`Page`, at most."""
+_LAST: Final = "\U0010ffff"
+"""Sorts behind whatever a key can have in its place."""
+
+
+def page_of(objects: Objects, prefix: str, after: str, *, folders: bool) -> Page:
+    """:meth:`Objects.page` of a store whose listings cost nothing to begin."""
+    names: list[str] = []
+    found = objects.list(prefix, after)
+    while (stored := next(found, None)) is not None:
+        name, slash, _ = stored.key[len(prefix) :].partition("/")
+        folder = prefix + name + slash if folders and slash else ""
+        if folder and names and names[-1] == folder:  # a key behind what sorts last
+            found = objects.list(prefix, stored.key)
+            continue
+        if len(names) == PAGE:
+            return Page(names, True)
+        names.append(folder or stored.key)
+        if folder:
+            found = objects.list(prefix, max(stored.key, folder + _LAST))
+    return Page(names, False)

@@ -49,6 +49,7 @@ from graveler.storage.objects import (
     Noted,
     ObjectConditionError,
     ObjectMissingError,
+    Page,
     StoredObject,
     UnfinishedUpload,
     UploadMissingError,
@@ -294,6 +295,18 @@ class S3Objects:
                 )
             token = following
 
+    def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
+        """The first names of a listing. Cost: one request."""
+        if "\0" in prefix:
+            return Page([], False)
+        after = after.partition("\0")[0]
+        answer = self._page(self._base + prefix, self._base + after if after else "", "", "/" if folders else "")
+        names = [each["Key"] for each in answer.get("Contents", ())]
+        names += [each["Prefix"] for each in answer.get("CommonPrefixes", ())]
+        return Page(
+            sorted(name.removeprefix(self._base) for name in names if name != self._base), answer["IsTruncated"]
+        )
+
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
         """A URL of S3 itself, in which nothing but the host is signed besides the query. It ends no later than the credentials
         that signed it; ``X-Amz-Expires`` in it says when. No request."""
@@ -432,8 +445,10 @@ class S3Objects:
 
         return self._send("get", key, open_, condition="it was replaced while it was read", empty=(None, etag))
 
-    def _page(self, prefix: str, after: str, token: str) -> Mapping[str, Any]:
+    def _page(self, prefix: str, after: str, token: str, delimiter: str = "") -> Mapping[str, Any]:
         wanted: Any = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
+        if delimiter:
+            wanted["Delimiter"] = delimiter
         what = f"{self.namespace}: list"
         try:
             s3 = self._client()
