@@ -37,7 +37,7 @@ from graveler.remote.repository import RemoteRepository
 from graveler.sdk.lake import Lake as LakeHandle
 from graveler.spark.jobs.export import JOB
 from graveler.spark.jobs.frame import run_job
-from graveler.spark.transactions import Mode
+from graveler.spark.linking import Mode
 from tests.server.support import running, started
 from tests.support.proxy import FaultyProxy, Reply
 

@@ -33,7 +33,8 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode as Collecting
 from graveler.sdk.lake import Lake as LakeHandle
 from graveler.spark.inside import WrittenFile, _Engine, write_files
-from graveler.spark.transactions import Mode, Written
+from graveler.spark.linking import Mode
+from graveler.spark.transactions import Written
 from tests.lake.support import FakeClock
 from tests.spark.listings import TINY
 

@@ -32,17 +32,25 @@ class BranchVerbs(Protocol):
     def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None: ...
 
 
+def hidden_name() -> str:
+    """A name for a hidden branch that nobody has used."""
+    return f"{HIDDEN}{uuid4()}"
+
+
 @contextmanager
-def hidden_branch(verbs: BranchVerbs, source: str, by: str, *, keep_on_error: bool = False) -> Iterator[str]:
+def hidden_branch(
+    verbs: BranchVerbs, source: str, by: str, *, keep_on_error: bool = False, name: str = "", at: str = ""
+) -> Iterator[str]:
     """A hidden branch of ``source`` for a ``with`` block: its name. It is deleted when the block ends; with ``keep_on_error``, a
     block that ends by an exception leaves it to the user, and so does an error that says that it is :attr:`GravelerError.kept`.
+    ``name`` is one that :func:`hidden_name` gave before; ``at`` is the commit to begin with, instead of the head of ``source``.
 
     Cost: creating and deleting a branch, and a table write (a request to a server) every :data:`RENEWAL` seconds.
     :class:`TransactionGoneError` if the branch was deleted during the block; errors of creating it.
     """
-    name, owner, process = f"{HIDDEN}{uuid4()}", token_hex(16), os.getpid()
+    name, owner, process = name or hidden_name(), token_hex(16), os.getpid()
     try:
-        verbs.create_branch(name, source, by=by, hidden=True, owner=owner)
+        verbs.create_branch(name, at or source, by=by, hidden=True, owner=owner)
         with lease_kept(verbs, name, owner), _told_if_gone(verbs, name, source):
             yield name
     except BaseException as error:

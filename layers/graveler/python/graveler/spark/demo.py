@@ -17,8 +17,8 @@ import graveler.spark
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
+from graveler.spark.linking import Mode
 from graveler.spark.session import local_session
-from graveler.spark.transactions import Mode
 
 FOLDER: Final = Path("demo-lake-spark")
 EVENTS: Final = "tables/events"

@@ -21,10 +21,11 @@ from msgspec import Struct, msgpack
 from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError, UnavailableError
 from graveler.spark.failures import spark_errors
+from graveler.spark.schemas import check_columns
 from graveler.temporary import own_folder
 
 _FILES: Final = "org.apache.spark.sql.execution.datasources"
@@ -74,7 +75,7 @@ def write_files(
     """
     engine = _Engine(frame.sparkSession)
     said = _texts(options)
-    _check_columns(frame.schema, case_matters=engine.session.sessionState().conf().caseSensitiveAnalysis())
+    check_columns(frame.schema, case_matters=engine.session.sessionState().conf().caseSensitiveAnalysis())
     with TemporaryDirectory(dir=own_folder(), prefix="manifest-") as manifest, spark_errors(f"writing {file_format}"):
         writer = engine.file_format(file_format, said)
         query = frame._jdf.queryExecution()
@@ -109,31 +110,6 @@ def write_files(
             raise UnavailableError(f"Spark wrote {entry['path']!r}, which is not below {folder!r}; nothing was linked")
         written.append(WrittenFile(name, int(entry["size"])))
     return written
-
-
-def _check_columns(kind: DataType, *, case_matters: bool, within: str = "") -> None:
-    """:class:`InvalidError` for columns, or fields of a column, that Spark writes and cannot read again, or cannot write."""
-    if isinstance(kind, ArrayType):
-        _check_columns(kind.elementType, case_matters=case_matters, within=within)
-    elif isinstance(kind, MapType):
-        _check_columns(kind.keyType, case_matters=case_matters, within=within)
-        _check_columns(kind.valueType, case_matters=case_matters, within=within)
-    elif isinstance(kind, StructType):
-        place = f"column {within!r} of the frame" if within else "the frame"
-        if not kind.fields:
-            raise InvalidError(f"{place} has no columns, and files need some; nothing was written")
-        seen: dict[str, str] = {}
-        for field in kind.fields:
-            folded = field.name if case_matters else field.name.lower()
-            if folded in seen:
-                names = " and ".join(map(repr, dict.fromkeys((seen[folded], field.name))))
-                raise InvalidError(
-                    f"{place} has two columns of one name ({names}), which could not be read again; rename one. Whether upper "
-                    "and lower case differ, spark.sql.caseSensitive says; nothing was written"
-                )
-            seen[folded] = field.name
-            inside = f"{within}.{field.name}" if within else field.name
-            _check_columns(field.dataType, case_matters=case_matters, within=inside)
 
 
 def read_files(

@@ -12,16 +12,22 @@ from contextlib import suppress
 from enum import Enum
 from secrets import token_hex
 from typing import Final
-from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from graveler.errors import UNREADABLE, AlreadyExistsError, InvalidError, NoChangesError, RefNotFoundError
+from graveler.errors import (
+    UNREADABLE,
+    AlreadyExistsError,
+    GravelerError,
+    InvalidError,
+    NoChangesError,
+    RefNotFoundError,
+)
 from graveler.history.names import check_tag
-from graveler.lake.hidden_branch import HIDDEN
+from graveler.lake.hidden_branch import HIDDEN, hidden_name
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, CommitID
 from graveler.places import ServedLake, user_name
@@ -50,6 +56,19 @@ class Terms(Struct, frozen=True):
     application: Application | None = None
     tag: str | None = None
     kind: Kind = Kind.WHOLE
+
+
+class Work(Struct, frozen=True):
+    """What a transaction has done on its hidden branch: the prefixes of which it replaced all, and the ``folders`` that it
+    wrote; and what the commit is to say."""
+
+    branch: str
+    replaced: tuple[str, ...]
+    folders: tuple[str, ...]
+    message: str = ""
+    metadata: Mapping[str, str] = {}
+    application: Application | None = None
+    tag: str | None = None
 
 
 def begin(
@@ -86,7 +105,7 @@ def begin(
             found.expect_permitted(branch)
         if tag is not None:
             expect_free(found, tag)
-        hidden = f"{HIDDEN}{uuid4()}"
+        hidden = hidden_name()
         owner = token_hex(
             16
         )  # until the branch has its terms: who dies before has told nobody of it, and a collector ends it
@@ -132,6 +151,29 @@ def land(
         return merged
 
 
+def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty: bool, keep: bool) -> Commit | None:
+    """Commit the hidden branch, with all that :func:`land` has to know, and merge it; None if ``allow_empty`` and nothing was
+    done. With ``keep``, an error of the merge says that the hidden branch is :attr:`GravelerError.kept`. Cost: a commit and a
+    merge, with a tag one table read. Errors of both."""
+    said = work.message or _said(work.folders)
+    terms = Terms(work.branch, replaced_of(work.replaced, work.folders), work.application, work.tag)
+    try:
+        commit = repository.commit(hidden, said, committer=by, metadata={**work.metadata, TERMS: encode_terms(terms)})
+    except NoChangesError:
+        if allow_empty:
+            return None
+        raise
+    try:
+        if work.tag is not None:
+            expect_free(repository, work.tag)  # behind the merge there is no way back
+        exact = replace(terms, replaced=tuple(dict.fromkeys(work.replaced)))
+        return merge_hidden(repository, hidden, commit.id, exact, said, by, work.metadata)
+    except GravelerError as error:
+        if keep and not isinstance(error, NoChangesError):
+            error.kept = hidden
+        raise
+
+
 def merge_hidden(
     repository: Reached, hidden: str, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
 ) -> Commit:
@@ -158,15 +200,6 @@ def encode_terms(terms: Terms) -> str:
     return msgspec.json.encode(terms).decode()
 
 
-def replaced_of(prefixes: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
-    """The prefixes; those of very many partitions as the datasets' folders, since metadata holds only so much."""
-    distinct = tuple(dict.fromkeys(prefixes))
-    if len(distinct) <= _MANY:
-        return distinct
-    whole = [f"{folder}/" for folder in folders]
-    return tuple(dict.fromkeys(_around(prefix, whole) for prefix in distinct))
-
-
 def expect_free(repository: Reached, tag: str) -> None:
     """:class:`AlreadyExistsError` for a tag that is there. One request."""
     with suppress(RefNotFoundError):
@@ -181,6 +214,21 @@ def give_tag(repository: Reached, tag: str, commit: Commit, by: str) -> None:
     except AlreadyExistsError:
         if repository.tag(tag).commit_id != commit.id:
             raise
+
+
+def replaced_of(prefixes: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
+    """The prefixes; those of very many partitions as the datasets' folders, since metadata holds only so much."""
+    distinct = tuple(dict.fromkeys(prefixes))
+    if len(distinct) <= _MANY:
+        return distinct
+    whole = [f"{folder}/" for folder in folders]
+    return tuple(dict.fromkeys(_around(prefix, whole) for prefix in distinct))
+
+
+def _said(folders: Sequence[str]) -> str:
+    """A message for who gave none."""
+    paths = list(dict.fromkeys(folders))
+    return f"Write {', '.join(paths[:3])}{', …' if len(paths) > 3 else ''}" if paths else "Transaction"
 
 
 def _around(prefix: str, folders: Sequence[str]) -> str:

@@ -16,10 +16,7 @@ def register(spark: SparkSession) -> None:
     try:
         from pyspark.sql.datasource import DataSourceReader
 
-        from graveler.spark.source import (
-            FilteredObjectsSource,
-            ObjectsSource,
-        )  # there is nothing to derive it from on Spark 3.5
+        from graveler.spark.source import FilteredSource, Source  # there is nothing to derive it from on Spark 3.5
     except ModuleNotFoundError as error:
         if error.name != "pyspark.sql.datasource":
             raise
@@ -28,6 +25,6 @@ def register(spark: SparkSession) -> None:
         ) from None
     if hasattr(DataSourceReader, "pushFilters") and spark.conf.get(_PUSHDOWN, None) != "false":
         spark.conf.set(_PUSHDOWN, "true")
-        spark.dataSource.register(FilteredObjectsSource)
+        spark.dataSource.register(FilteredSource)
     else:
-        spark.dataSource.register(ObjectsSource)
+        spark.dataSource.register(Source)

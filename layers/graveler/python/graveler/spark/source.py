@@ -1,35 +1,50 @@
-"""Spark's data source ``graveler``: the objects of a ref as rows.
+"""Spark's data source ``graveler``: the objects of a ref as rows, a branch's changes as a stream, and writes to a branch.
 
 ::
 
     graveler.spark.register(spark)
     spark.read.format("graveler").option("lake", "/srv/lake").option("repository", "sales").option("ref", "main").load()
 
-Spark runs the code of a data source in processes of its own, so options say where the lake is. They are those of
-:func:`graveler.spark.places.place_of`, ``repository`` and ``ref``, with ``timestampAsOf`` or ``versionAsOf`` as for
+Spark runs the code of a data source in processes of its own, so options say where the lake is: those of
+:func:`graveler.spark.places.place_of`. They also say what the source is: Spark asks it for its columns without saying whether it
+is going to be read at once or as a stream. Options of :mod:`graveler.spark.change_feed` make it a stream; without any, it has
+the rows of the objects of a commit. Writes (:mod:`graveler.spark.sink`) name a ``branch``, and no ``ref``.
+
+Objects are those of ``repository`` and ``ref``, with ``timestampAsOf`` or ``versionAsOf`` as for
 :func:`graveler.spark.read`, and of these what is wanted: ``prefix``; ``from`` (inclusive)
 and ``to`` (exclusive), which bound the path; ``columns``, separated by commas; ``rows_per_task``. Ranges without such keys are
 not opened. From Spark 4.1 on, filters on ``path`` bound it as well; Python data sources of Spark 4.0 are not told of filters
 (:func:`graveler.spark.objects` takes a condition).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from difflib import get_close_matches
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NoReturn, Protocol
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError
 from graveler.lake.place import LakePlace, open_at
 from graveler.spark.as_of import AS_OF, ref_as_of
+from graveler.spark.change_feed import STREAM_OPTIONS, CommitStream, FeedOptions
 from graveler.spark.columns import OBJECT
 from graveler.spark.conditions import keys_of
+from graveler.spark.feed_objects import ObjectsFeed
+from graveler.spark.feed_rows import RowsFeed
 from graveler.spark.frames import object_schema, plan_objects, read_objects
 from graveler.spark.places import PLACE_OPTIONS, place_of
+from graveler.spark.sink import writer_of
 from graveler.spark.slices import TASK_ROWS, KeyRange, KeyRanges, Slice, both, either
+from graveler.spark.source_options import expect_known, lower, needed, number, words
 from graveler.spark.workers import forget_archives
 
 NAME: Final = "graveler"
@@ -37,29 +52,23 @@ NAME: Final = "graveler"
 _OPTIONS: Final = (*PLACE_OPTIONS, "repository", "ref", *AS_OF, "prefix", "from", "to", "columns", "rows_per_task")
 
 
-class ObjectsSource(DataSource):
-    """The data source. The ref is resolved once, when the frame is made, and what is read of it later is that commit."""
+class _Meaning(Protocol):
+    """What the options of a source say that it is."""
+
+    def schema(self) -> StructType: ...
+    def reader(self, schema: StructType, *, filtered: bool) -> DataSourceReader: ...
+    def stream_reader(self, schema: StructType) -> DataSourceStreamReader: ...
+
+
+class Source(DataSource):
+    """The data source. What its options say is settled when the frame is made."""
+
+    _filtered = False
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        _expect_known(options)
-        given = {name.lower(): value for name, value in options.items()}
-        self._place = place_of(given)
-        self._repository = _needed(given, "repository")
-        self._ref, _ = ref_as_of(_needed(given, "ref"), given)
-        self._columns = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
-        self._columns = self._columns or tuple(OBJECT.names)
-        end = given.get("to")
-        bounds = KeyRange(given.get("from", "").encode(), None if end is None else end.encode())
-        self._keys = either(KeyRange.of_prefix(given.get("prefix", "").encode()) & bounds)
-        self._rows = _number(given, "rows_per_task", TASK_ROWS)
-        self._schema = object_schema(self._columns)
-        with open_at(self._place) as lake:
-            self._commit = lake.repository(self._repository).commit_of(self._ref).id
-
-    @property
-    def _reader(self) -> "type[_Reader]":
-        return _Reader
+        self._given = lower(options)
+        self._meaning = _meaning(self._given) if "ref" in self._given else None
 
     @classmethod
     def name(cls) -> str:
@@ -68,16 +77,96 @@ class ObjectsSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns."""
-        return from_arrow_schema(self._schema)
+        return self._read().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads it. :class:`graveler.errors.InvalidError` for a schema of the user's own."""
+        """What reads it at once. :class:`graveler.errors.InvalidError` for a schema of the user's own, and for a stream."""
+        return self._read().reader(schema, filtered=self._filtered)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """What reads it as a stream. :class:`graveler.errors.InvalidError` for options that do not make it one."""
+        return self._read().stream_reader(schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """What writes a frame. Errors as of :func:`graveler.spark.sink.writer_of`."""
+        return writer_of(self._given, schema, overwrite=overwrite)
+
+    def streamWriter(self, *_: object, **__: object) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        """:class:`graveler.errors.InvalidError`."""
+        raise InvalidError(
+            "Spark does not tell a data source in Python of which stream a batch is, so its batches could be written twice; "
+            "write a stream by foreachBatch(graveler.spark.each_batch(…))"
+        )
+
+    def _read(self) -> _Meaning:
+        return self._meaning or _meaning(self._given)
+
+
+class FilteredSource(Source):
+    """The same for sessions that tell data sources of filters: those of Spark 4.1 that set
+    ``spark.sql.python.filterPushdown.enabled``. In others, Spark refuses a reader that would listen."""
+
+    _filtered = True
+
+
+def _meaning(given: Mapping[str, str]) -> _Meaning:
+    is_stream = "path" in given or any(name.lower() in given for name in STREAM_OPTIONS)
+    return _Changes(given) if is_stream else _Objects(given)
+
+
+class _Objects:
+    """The objects of a ref. It is resolved once, when the frame is made, and what is read of it later is that commit."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        expect_known(given, _OPTIONS, STREAM_OPTIONS)
+        self._place = place_of(given)
+        self._repository = needed(given, "repository")
+        self._ref, _ = ref_as_of(needed(given, "ref"), given)
+        self._columns = words(given, "columns") or tuple(OBJECT.names)
+        end = given.get("to")
+        bounds = KeyRange(given.get("from", "").encode(), None if end is None else end.encode())
+        self._keys = either(KeyRange.of_prefix(given.get("prefix", "").encode()) & bounds)
+        self._rows = number(given, "rows_per_task", TASK_ROWS)
+        self._schema = object_schema(self._columns)
+        with open_at(self._place) as lake:
+            self._commit = lake.repository(self._repository).commit_of(self._ref).id
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(self._schema)
+
+    def reader(self, schema: StructType, *, filtered: bool) -> DataSourceReader:
         if [field.name for field in schema.fields] != list(self._columns):
             raise InvalidError(
                 "the data source graveler has a schema of its own; choose columns by its option 'columns'"
             )
-        kind = self._reader
+        kind = _FilteredReader if filtered else _Reader
         return kind(self._place, self._repository, self._commit, self._keys, self._columns, self._rows)
+
+    def stream_reader(self, _: StructType) -> NoReturn:
+        raise InvalidError(
+            "Spark does not tell a data source in Python that it is read as a stream; say so by an option: readChangeFeed=true, "
+            "or startingRef="
+        )
+
+
+class _Changes:
+    """What the commits of a branch change."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._options = FeedOptions(given)
+        self._feed = RowsFeed(given, self._options) if given.get("path") else ObjectsFeed(given)
+
+    def schema(self) -> StructType:
+        return self._feed.schema()
+
+    def reader(self, *_: object, **__: object) -> NoReturn:
+        raise InvalidError(
+            f"options path, {', '.join(STREAM_OPTIONS)} make a stream of changes, for spark.readStream. To read a dataset at "
+            "once, take graveler.spark.read; the changes between two refs are graveler.spark.diff"
+        )
+
+    def stream_reader(self, schema: StructType) -> CommitStream:
+        return CommitStream(self._options, self._feed, schema)
 
 
 class _Part(InputPartition):
@@ -113,36 +202,3 @@ class _FilteredReader(_Reader):
         for pushed in filters:
             self._keys = both(self._keys, keys_of(pushed))
             yield pushed
-
-
-class FilteredObjectsSource(ObjectsSource):
-    """The same for sessions that tell data sources of filters: those of Spark 4.1 that set
-    ``spark.sql.python.filterPushdown.enabled``. In others, Spark refuses a reader that would listen."""
-
-    @property
-    def _reader(self) -> type[_Reader]:
-        return _FilteredReader
-
-
-def _expect_known(options: Collection[str]) -> None:
-    unknown = next((name for name in options if name.lower() not in _OPTIONS), None)
-    if unknown is not None:
-        like = get_close_matches(unknown.lower(), _OPTIONS, 1)
-        meant = f"; is {like[0]!r} meant?" if like else "."
-        raise InvalidError(f"the data source graveler has no option {unknown!r}{meant} It has {', '.join(_OPTIONS)}")
-
-
-def _needed(options: dict[str, str], name: str) -> str:
-    value = options.get(name, "")
-    if not value:
-        raise InvalidError(f"the data source graveler needs the option {name!r}")
-    return value
-
-
-def _number(options: dict[str, str], name: str, default: int) -> int:
-    text = options.get(name, "")
-    if not text:
-        return default
-    if not text.isdecimal() or int(text) < 1:
-        raise InvalidError(f"option {name!r} is {text!r}; give a number from 1 on")
-    return int(text)

@@ -6,22 +6,14 @@ transaction that failed has written is garbage that nobody names.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from graveler.errors import (
-    DirtyBranchError,
-    GravelerError,
-    InvalidError,
-    NoChangesError,
-    UnavailableError,
-)
+from graveler.errors import InvalidError, NoChangesError, UnavailableError
 from graveler.history.names import check_tag
 from graveler.lake.applications import check_application
 from graveler.lake.hidden_branch import hidden_branch
@@ -32,24 +24,9 @@ from graveler.spark.beginnings import Beginning
 from graveler.spark.datasets import FORMAT, dataset_path, read_at
 from graveler.spark.handles import LakeLike, Reachable, Reached
 from graveler.spark.inside import Value, WrittenFile, write_files
-from graveler.spark.landing import (
-    TERMS,
-    Terms,
-    encode_terms,
-    expect_free,
-    give_tag,
-    merge_hidden,
-    replaced_of,
-)
+from graveler.spark.landing import Work, expect_free, finish, give_tag
+from graveler.spark.linking import MODES, Mode, expect_clean, link_files, remove_below
 from graveler.spark.urls import hadoop_url, stored_below
-
-Mode = Literal["append", "overwrite", "dynamic"]
-MODES: Final = ("append", "overwrite", "dynamic")
-
-T = TypeVar("T")
-
-_MANY: Final = 5000
-"""Objects that are linked or deleted at a time."""
 
 
 class Written(Struct, frozen=True):
@@ -140,7 +117,7 @@ class Transaction:
         if begun.done is not None:
             return Written(folder, 0, 0, 0, 0.0, 0.0)
         if mode == "overwrite":
-            self._expect_clean(begun, folder)
+            expect_clean(begun.repository, self.branch, folder)
         inside = f"{begun.repository.repository.namespace}/"
         key = begun.repository.new_address(begun.hidden, f"{folder}/").removeprefix(inside)
         place = hadoop_url(begun.repository.namespace, key)
@@ -148,9 +125,7 @@ class Transaction:
         files = write_files(frame, place, format, columns, options)
         done = time.monotonic()
         entries = _entries(begun.repository, key, folder, files)
-        removed = self._replace(begun, folder, mode, files)
-        for some in _by_many(entries):
-            begun.repository.link_many(begun.hidden, some)
+        removed = link_files(begun.repository, begun.hidden, folder, mode, entries, self.replaced)
         size = sum(file.size for file in files)
         report = Written(folder, len(files), size, removed, done - began, time.monotonic() - done)
         self.written.append(report)
@@ -180,30 +155,8 @@ class Transaction:
         begun = self._beginning.known()
         if begun.done is not None:
             return 0
-        self._expect_clean(begun, folder)
-        return self._remove(begun, f"{folder}/")
-
-    def _expect_clean(self, begun: Begun, folder: str) -> None:
-        """Refuse now what the merge would refuse after all the work: replacing what has uncommitted changes. One request."""
-        found = begun.repository.uncommitted(self.branch, prefix=f"{folder}/", amount=1).results
-        if found:
-            raise DirtyBranchError(self.branch, f"replacing {folder!r}", found[0].path)
-
-    def _replace(self, begun: Begun, folder: str, mode: Mode, files: Iterable[WrittenFile]) -> int:
-        """Remove what the mode says; number of objects."""
-        if mode == "append":
-            return 0
-        if mode == "overwrite":
-            return self._remove(begun, f"{folder}/")
-        partitions = sorted({file.name.rpartition("/")[0] for file in files})
-        return sum(self._remove(begun, f"{folder}/{partition}/") for partition in partitions if partition)
-
-    def _remove(self, begun: Begun, prefix: str) -> int:
-        self.replaced.append(prefix)
-        paths = [entry.path for entry in begun.repository.objects(begun.hidden, prefix)]
-        for some in _by_many(paths):
-            begun.repository.delete(begun.hidden, some)
-        return len(paths)
+        expect_clean(begun.repository, self.branch, folder)
+        return remove_below(begun.repository, begun.hidden, f"{folder}/", self.replaced)
 
 
 @contextmanager
@@ -259,7 +212,7 @@ def transaction(
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
-    application = _application(app_id, version)
+    application = application_of(app_id, version)
 
     def begin(block: ExitStack, found: Reached) -> Begun:
         if not isinstance(found, OpenRepository):
@@ -278,8 +231,12 @@ def transaction(
             yield work
             begun = beginning.begun
             if begun is not None:
-                work.merged = begun.done or _finish(
-                    begun, work, by, application, allow_empty=allow_empty, keep=keep_unlanded
+                folders = tuple(one.path for one in work.written)
+                what = Work(
+                    work.branch, tuple(work.replaced), folders, work.message, work.metadata, application, work.tag
+                )
+                work.merged = begun.done or finish(
+                    begun.repository, begun.hidden, what, by, allow_empty=allow_empty, keep=keep_unlanded
                 )
             elif not allow_empty:
                 raise NoChangesError(f"nothing to commit: no frame was written in the transaction on {branch!r}")
@@ -304,7 +261,9 @@ def _entries(repository: Reached, key: str, folder: str, files: Sequence[Written
     return entries
 
 
-def _application(app_id: str | None, version: int | None) -> Application | None:
+def application_of(app_id: str | None, version: int | None) -> Application | None:
+    """The numbered write that is meant; None if it has no number. :class:`InvalidError` for half of one, or for one that
+    cannot be."""
     if (app_id is None) != (version is None):
         raise InvalidError("app_id and version go together: who writes, and the number of this write")
     if app_id is None or version is None:
@@ -312,47 +271,3 @@ def _application(app_id: str | None, version: int | None) -> Application | None:
     application = Application(app_id, version)
     check_application(application)
     return application
-
-
-def _finish(
-    begun: Begun, work: Transaction, by: str, application: Application | None, *, allow_empty: bool, keep: bool
-) -> Commit | None:
-    """Commit the hidden branch, with all that :func:`graveler.spark.landing.land` has to know, and merge it."""
-    repository = begun.repository
-    said = work.message or _said(work.written)
-    terms = Terms(work.branch, replaced_of(work.replaced, [one.path for one in work.written]), application, work.tag)
-    try:
-        commit = repository.commit(
-            begun.hidden, said, committer=by, metadata={**work.metadata, TERMS: encode_terms(terms)}
-        )
-    except NoChangesError:
-        if allow_empty:
-            return None
-        raise
-    try:
-        if work.tag is not None:
-            expect_free(repository, work.tag)  # behind the merge there is no way back
-        return merge_hidden(
-            repository,
-            begun.hidden,
-            commit.id,
-            replace(terms, replaced=tuple(dict.fromkeys(work.replaced))),
-            said,
-            by,
-            work.metadata,
-        )
-    except GravelerError as error:
-        if keep and not isinstance(error, NoChangesError):
-            error.kept = begun.hidden
-        raise
-
-
-def _said(written: Sequence[Written]) -> str:
-    """A message for who gave none."""
-    paths = list(dict.fromkeys(one.path for one in written))
-    return f"Write {', '.join(paths[:3])}{', …' if len(paths) > 3 else ''}" if paths else "Transaction"
-
-
-def _by_many(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for at in range(0, len(items), _MANY):
-        yield items[at : at + _MANY]

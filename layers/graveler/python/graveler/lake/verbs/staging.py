@@ -85,6 +85,11 @@ class StagingVerbs(VerbsBase):
         self._branches.state(branch, Intent(direct=True, force=force))
         return f"{self.repository.namespace}/{self._names.new(branch, path, self._clock.now())}"
 
+    def address_ahead(self, branch: str, path: str) -> str:
+        """The same for a branch of this name that somebody is going to create. No request."""
+        encode_key(path)
+        return f"{self.repository.namespace}/{self._names.new(branch, path, self._clock.now())}"
+
     def expect_handed_out(self, branch: str, path: str, address: str) -> None:
         """:class:`InvalidError` unless an address is one of :meth:`new_address` for this path and branch, and not too old. No
         request."""

@@ -1,0 +1,157 @@
+"""``spark.readStream.format("graveler")``: the commits of a branch as a stream of what they changed.
+
+An offset is a commit. A micro batch has the changes of each commit that the branch got since the last one, along first parents
+(:mod:`graveler.spark.feed_line`): without ``path`` a row for each object that a commit added, removed or changed
+(:mod:`graveler.spark.feed_objects`), with ``path`` the rows of a dataset's files that came and went
+(:mod:`graveler.spark.feed_rows`).
+
+Spark does not say to a data source in Python whether it is read at once or as a stream, and asks for columns before it is either.
+So an option has to say it: any of those that only a stream has.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+from msgspec import Struct
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from graveler.errors import InvalidError
+from graveler.lake.place import open_at
+from graveler.lake.repository import OpenRepository
+from graveler.model import Commit, CommitID
+from graveler.spark.feed_line import BEGINNING, LATEST, Line, Position
+from graveler.spark.places import PLACE_OPTIONS, place_of
+from graveler.spark.source_options import expect_known, flag, needed, number
+from graveler.spark.workers import forget_archives
+
+STREAM_OPTIONS: Final = ("readChangeFeed", "startingRef", "maxCommitsPerTrigger")
+"""What only a stream has."""
+
+_OPTIONS: Final = (*PLACE_OPTIONS, "repository", "ref", "path", "prefix", "rows_per_task", *STREAM_OPTIONS)
+_COMMIT: Final = "commit"
+_FROM: Final = "from"
+
+
+class Step(Struct, frozen=True):
+    """One commit of a batch, and the one before it on the line, of which it is the difference; none for the first commit."""
+
+    commit: Commit
+    before: CommitID | None
+
+
+class Feed(Protocol):
+    """What a stream is of. Picklable."""
+
+    def check(self, schema: StructType) -> None:
+        """:class:`InvalidError` for columns that this feed cannot fill."""
+        ...
+
+    def parts(self, repository: OpenRepository, steps: Sequence[Step]) -> list[Any]:
+        """What tasks read to read those commits: picklable, in their order."""
+        ...
+
+    def read(self, part: Any, schema: StructType) -> Iterator[pa.RecordBatch]:
+        """The rows of a part. Runs in a task."""
+        ...
+
+
+class FeedOptions:
+    """The options of a stream, read once. Picklable."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        expect_known(options, _OPTIONS)
+        self.place = place_of(options)
+        self.repository = needed(options, "repository")
+        self.branch = needed(options, "ref")
+        self.starting = options.get("startingref", "") or LATEST
+        self.limit = number(options, "maxCommitsPerTrigger", 0) or None
+        if not flag(options, "readChangeFeed", default=True):
+            raise InvalidError(
+                "readChangeFeed is false beside options that only a stream has; leave it out, or leave them out"
+            )
+
+
+class _Part(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, part: Any) -> None:
+        super().__init__(part)
+
+
+class CommitStream(DataSourceStreamReader):
+    """Reads a branch commit by commit.
+
+    One instance, in a process of its own beside the driver, plans a query's batches for as long as it runs; others, of which
+    nothing but :meth:`read` is called, are sent to the tasks.
+
+    Spark asks for the first offset anew whenever a query begins again that has never completed a batch, and would skip what was
+    committed in between. So the offset before the first batch says nothing, and each offset carries along where the stream began.
+    """
+
+    def __init__(self, options: FeedOptions, feed: Feed, schema: StructType) -> None:
+        feed.check(schema)
+        self._options, self._feed, self._schema = options, feed, schema
+        self._open: tuple[ExitStack, OpenRepository, Line] | None = None
+        self._from: Position | None = None
+        self._at: Position | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """No request."""
+        return {_COMMIT: None, _FROM: None}
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """The end of the next batch. Costs and errors as of :meth:`graveler.spark.feed_line.Line.upto`; the first time of a
+        stream also as of :meth:`~graveler.spark.feed_line.Line.start`."""
+        _, _, line = self._opened()
+        if self._at is None or self._from is None:
+            self._from = self._at = line.start(self._options.starting)
+        return {_COMMIT: line.upto(self._at, self._options.limit), _FROM: self._from}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """What tasks read of the commits after ``start`` up to ``end``. Spark also tells by this where a checkpoint ends."""
+        self._from, self._at = _position(end, _FROM), _position(end, _COMMIT)
+        first = _position(start, _COMMIT)
+        begin = self._from if first is None else first
+        if begin is None or self._at is None or begin == self._at:
+            return []
+        _, repository, line = self._opened()
+        before = None if begin == BEGINNING else begin
+        steps = []
+        for commit in line.between(begin, self._at):
+            steps.append(Step(commit, before))
+            before = commit.id
+        return [_Part(part) for part in self._feed.parts(repository, steps)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one part, in a task."""
+        forget_archives()
+        yield from self._feed.read(partition.value, self._schema)
+
+    def stop(self) -> None:
+        """Close the lake."""
+        if self._open is not None:
+            stack, _, _ = self._open
+            self._open = None
+            stack.close()
+
+    def _opened(self) -> tuple[ExitStack, OpenRepository, Line]:
+        if self._open is None:
+            stack = ExitStack()
+            repository = stack.enter_context(open_at(self._options.place)).repository(self._options.repository)
+            self._open = stack, repository, Line(repository, self._options.branch)
+        return self._open
+
+
+def _position(offset: object, key: str) -> Position | None:
+    found = offset.get(key, 0) if isinstance(offset, dict) else 0
+    if found is None:
+        return None
+    if not isinstance(found, str):
+        raise InvalidError(
+            f"offset {offset!r} is none of the data source graveler: the checkpoint is another source's; give another "
+            "checkpointLocation"
+        )
+    return CommitID(found)

@@ -1,0 +1,108 @@
+"""The feed of paths: a row for each object that a commit added, removed or changed, as :func:`graveler.spark.diff` has it, with
+the commit and its time."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from graveler.errors import InvalidError
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID
+from graveler.spark.change_feed import Step
+from graveler.spark.differences import CHANGE, read_differences
+from graveler.spark.places import task_store
+from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
+from graveler.spark.source_options import number
+from graveler.tree.tree import Tree
+
+TIME: Final = pa.timestamp("us", "UTC")
+COMMITTED: Final = pa.schema([*CHANGE, ("commit_id", pa.string()), ("commit_timestamp", TIME)])
+"""A row of the feed."""
+_MICROSECONDS: Final = 1_000_000
+
+
+class _Compared(Struct, frozen=True):
+    """Parts of two trees whose difference is of one commit, made at a time (Unix seconds)."""
+
+    commit_id: CommitID
+    created: int
+    both: TwoSlices
+
+
+class _Part(Struct, frozen=True):
+    compared: tuple[_Compared, ...]
+    namespace: str
+
+
+class ObjectsFeed:
+    """The changes of all objects, or of those whose paths begin with ``prefix``."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._keys = KeyRange.of_prefix(options.get("prefix", "").encode())
+        self._rows = number(options, "rows_per_task", TASK_ROWS)
+
+    def schema(self) -> StructType:
+        """The columns."""
+        return from_arrow_schema(COMMITTED)
+
+    def check(self, schema: StructType) -> None:
+        """:class:`InvalidError` for other columns."""
+        if schema.fieldNames() != COMMITTED.names:
+            raise InvalidError(
+                f"the feed of paths has a schema of its own ({', '.join(COMMITTED.names)}); leave schema() out, or name a "
+                "dataset by the option path for a feed of its rows"
+            )
+
+    def parts(self, repository: OpenRepository, steps: Sequence[Step]) -> list[_Part]:
+        """Parts of about so many records to compare; small commits share one. One metarange for each commit, and one more."""
+        compared = (
+            _Compared(step.commit.id, step.commit.created, both)
+            for step, left, right in trees(repository, steps)
+            for both in pairs(repository, left, right, self._keys, self._rows)
+        )
+        namespace = repository.repository.namespace
+        return [_Part(some, namespace) for some in _gathered(compared, self._rows)]
+
+    def read(self, part: _Part, _: StructType) -> Iterator[pa.RecordBatch]:
+        """One object read for each range that differs."""
+        for one in part.compared:
+            for batch in read_differences(one.both, part.namespace):
+                yield pa.RecordBatch.from_arrays(
+                    [*batch.columns, *commit_columns(one.commit_id, one.created, batch.num_rows)], schema=COMMITTED
+                )
+
+
+def trees(repository: OpenRepository, steps: Sequence[Step]) -> Iterator[tuple[Step, Tree, Tree]]:
+    """The trees before and after each commit. One metarange for each, and one more. :class:`ExpiredCommitError` if the first one,
+    which is the oldest, has expired."""
+    left: Tree | None = None
+    for step in steps:
+        if left is None:
+            repository.expect_kept(step.before or step.commit.id)
+            left = Tree(task_store(repository), [], []) if step.before is None else repository.tree(step.before)
+        right = repository.tree(step.commit.id)
+        yield step, left, right
+        left = right
+
+
+def commit_columns(commit_id: CommitID, created: int, rows: int) -> list[pa.Array]:
+    """The commit's ID and time, for so many rows."""
+    time = pa.scalar(created * _MICROSECONDS, pa.int64()).cast(TIME)
+    return [pa.repeat(pa.scalar(commit_id, pa.string()), rows), pa.repeat(time, rows)]
+
+
+def _gathered(compared: Iterable[_Compared], rows: int) -> Iterator[tuple[_Compared, ...]]:
+    some: list[_Compared] = []
+    size = 0
+    for one in compared:
+        some.append(one)
+        size += sum(tree.info(at).count for tree in (one.both.left, one.both.right) for at in range(len(tree)))
+        if size >= rows:
+            yield tuple(some)
+            some, size = [], 0
+    if some:
+        yield tuple(some)

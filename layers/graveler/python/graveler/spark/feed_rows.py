@@ -1,0 +1,330 @@
+"""The feed of rows: the rows of a dataset's files that a commit added (``insert``) or removed (``delete``).
+
+A file is the unit: who replaces a file deletes all of its rows and inserts those of the new one, also the rows that both have.
+Rows are read by the tasks, from Parquet files alone.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import date
+from io import RawIOBase
+from math import isfinite
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from graveler.errors import BytesGoneError, InvalidError, NotFoundError, UnavailableError
+from graveler.lake.place import open_at
+from graveler.lake.repository import OpenRepository
+from graveler.model import CommitID, ObjectEntry
+from graveler.spark.change_feed import FeedOptions, Step
+from graveler.spark.datasets import data_files, dataset_path
+from graveler.spark.feed_objects import commit_columns, trees
+from graveler.spark.partition_names import values_of
+from graveler.spark.schemas import nullable
+from graveler.spark.slices import KeyRange
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.tree.diff import diff
+from graveler.tree.record import RecordCodec
+
+KIND: Final = "_change_type"
+COMMIT_ID: Final = "_commit_id"
+COMMITTED_AT: Final = "_commit_timestamp"
+_OURS: Final = (KIND, COMMIT_ID, COMMITTED_AT)
+INSERT: Final = "insert"
+DELETE: Final = "delete"
+
+_SPARKS_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+"""Where Spark notes the columns of a file that it writes."""
+_TASK_BYTES: Final = 128 << 20
+"""Bytes of files that a task reads, or one file more."""
+_WHOLE_BYTES: Final = 16 << 20
+"""Bytes of a file that is read by one request."""
+_ROWS: Final = 10_000
+_INT: Final = 1 << 31
+_LONG: Final = 1 << 63
+
+
+class _File(Struct, frozen=True):
+    """A file that came or went with a commit, made at a time (Unix seconds)."""
+
+    kind: str
+    commit_id: CommitID
+    created: int
+    store: Objects
+    key: str
+    entry: ObjectEntry
+
+
+class RowsFeed:
+    """The rows of the dataset at ``path``."""
+
+    def __init__(self, options: Mapping[str, str], given: FeedOptions) -> None:
+        if options.get("prefix"):
+            raise InvalidError(
+                "path and prefix name two feeds: path one of a dataset's rows, prefix one of paths; give one"
+            )
+        self._given = given
+        self._base = dataset_path(options["path"])
+        if not self._base:
+            raise InvalidError("a feed of rows needs the folder of a dataset, such as 'tables/events'")
+
+    def schema(self) -> StructType:
+        """The columns of the dataset as the branch has it now, and those of the feed. Reads the footer of one file, and lists
+        all of them for the types of partition columns. :class:`NotFoundError` if there is no file."""
+        with open_at(self._given.place) as lake:
+            repository = lake.repository(self._given.repository)
+            head = repository.branch(self._given.branch).commit_id
+            entries = list(data_files(repository.objects(head, f"{self._base}/"), self._base))
+            if not entries:
+                raise NotFoundError(
+                    f"{self._base!r} has no files on branch {self._given.branch!r} yet, so nothing says what its columns are; "
+                    f"give them by schema(), with {KIND} string"
+                )
+            store, key = repository.store_at(entries[0].address)
+            with ExitStack() as stack:
+                file = _opened(stack, store, key, entries[0])
+                columns = _schema_of(file)
+        partitions = _partition_columns(values_of(_folder(entry, self._base)) for entry in entries)
+        names = {field.name.lower() for field in partitions}
+        fields = [field for field in columns.fields if field.name.lower() not in names]
+        taken = next((field.name for field in [*fields, *partitions] if field.name.lower() in _OURS), None)
+        if taken is not None:
+            raise InvalidError(f"dataset {self._base!r} has a column {taken!r}, which is a column of the feed")
+        ours = [
+            StructField(KIND, StringType()),
+            StructField(COMMIT_ID, StringType()),
+            StructField(COMMITTED_AT, TimestampType()),
+        ]
+        return StructType([*fields, *partitions, *ours])
+
+    def check(self, schema: StructType) -> None:
+        """:class:`InvalidError` for columns that do not say what became of a row."""
+        if KIND not in schema.fieldNames():
+            raise InvalidError(
+                f"the schema has no column {KIND}, without which rows that were deleted look like rows that were inserted; add "
+                f"'{KIND} string'"
+            )
+        for field in schema.fields:
+            wanted = TimestampType() if field.name == COMMITTED_AT else StringType()
+            if field.name in _OURS and field.dataType != wanted:
+                raise InvalidError(
+                    f"column {field.name} is a {wanted.simpleString()}, not a {field.dataType.simpleString()}"
+                )
+
+    def parts(self, repository: OpenRepository, steps: Sequence[Step]) -> list[tuple[str, tuple[_File, ...]]]:
+        """Files of about so many bytes, in the order of the commits, deletes before inserts. By the driver: one metarange for
+        each commit, and each range of the dataset that differs."""
+        return [(self._base, some) for some in _gathered(self._files(repository, steps))]
+
+    def read(self, part: tuple[str, tuple[_File, ...]], schema: StructType) -> Iterator[pa.RecordBatch]:
+        """One object read for each file, or a few for each column of a large one."""
+        base, files = part
+        for file in files:
+            yield from _rows(file, base, schema)
+
+    def _files(self, repository: OpenRepository, steps: Sequence[Step]) -> Iterator[_File]:
+        codec = RecordCodec(repository.repository.namespace)
+        keys = KeyRange.of_prefix(f"{self._base}/".encode())
+        for step, left, right in trees(repository, steps):
+            gone: list[ObjectEntry] = []
+            came: list[ObjectEntry] = []
+            for key, before, after in diff(left, right, keys.start, keys.end):
+                old = None if before is None else codec.decode(key, before)
+                new = None if after is None else codec.decode(key, after)
+                if (
+                    old is not None
+                    and new is not None
+                    and old.checksum
+                    and (old.checksum, old.size) == (new.checksum, new.size)
+                ):
+                    continue  # the same bytes, and so the same rows
+                gone += [old] if old is not None else []
+                came += [new] if new is not None else []
+            for kind, entries in ((DELETE, gone), (INSERT, came)):
+                for entry in data_files(entries, self._base):
+                    store, name = repository.store_at(entry.address)
+                    yield _File(kind, step.commit.id, step.commit.created, store, name, entry)
+
+
+class _RangedFile(RawIOBase):
+    """An object as a file that is read where somebody looks, a request each time."""
+
+    def __init__(self, store: Objects, key: str, size: int) -> None:
+        super().__init__()
+        self._store, self._key, self._size, self._at = store, key, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        rest = max(self._size - self._at, 0)
+        length = rest if size < 0 else min(size, rest)
+        data = self._store.get_range(self._key, self._at, length) if length else b""
+        self._at += len(data)
+        return data
+
+
+def _rows(file: _File, base: str, schema: StructType) -> Iterator[pa.RecordBatch]:
+    wanted = to_arrow_schema(schema)
+    partition = values_of(_folder(file.entry, base))
+    with ExitStack() as stack:
+        parquet = _opened(stack, file.store, file.key, file.entry)
+        there = parquet.schema_arrow.names
+        names = {field.name: _same(field.name, there) for field in wanted if field.name not in _OURS}
+        fixed = {name: _same(name, list(partition)) for name in names}
+        columns = [name for field, name in names.items() if name is not None and fixed[field] is None]
+        for batch in parquet.iter_batches(_ROWS, columns=columns):
+            commit_id, time = commit_columns(file.commit_id, file.created, batch.num_rows)
+            kind = pa.repeat(pa.scalar(file.kind, pa.string()), batch.num_rows)
+            ours = dict(zip(_OURS, (kind, commit_id, time), strict=True))
+            arrays = []
+            for field in wanted:
+                if field.name in ours:
+                    arrays.append(ours[field.name])
+                    continue
+                column, found = fixed[field.name], names[field.name]
+                if column is not None:
+                    values: Any = pa.repeat(pa.scalar(partition[column], pa.string()), batch.num_rows)
+                else:
+                    values = pa.nulls(batch.num_rows, field.type) if found is None else batch.column(found)
+                arrays.append(_cast(values, field, file.entry.path))
+            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _cast(values: pa.Array, field: pa.Field, path: str) -> pa.Array:
+    """The values as the stream's column has them."""
+    if values.type == field.type:
+        return values
+    try:
+        return values.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidError(
+            f"column {field.name!r} of {path!r} is {values.type}, and does not fit the stream's {field.type}: {error}. Begin a "
+            "stream with another schema()"
+        ) from None
+
+
+def _same(name: str, names: Sequence[str]) -> str | None:
+    """The one of the names that is this one, as Spark compares them: upper and lower case do not differ, unless they have to."""
+    if name in names:
+        return name
+    alike = [one for one in names if one.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _opened(stack: ExitStack, store: Objects, key: str, entry: ObjectEntry) -> pq.ParquetFile:
+    """The file. :class:`InvalidError` if it is none of Parquet, :class:`BytesGoneError` if there is none."""
+    try:
+        source: Any
+        if entry.size <= _WHOLE_BYTES:
+            data = store.get(key)
+            if len(data) != entry.size:
+                raise UnavailableError(
+                    f"{entry.address} has {len(data)} bytes, and {entry.path!r} should have {entry.size}; was it changed?"
+                )
+            source = pa.BufferReader(data)
+        else:
+            source = pa.PythonFile(_RangedFile(store, key, entry.size), mode="r")
+        return stack.enter_context(pq.ParquetFile(source, coerce_int96_timestamp_unit="us"))
+    except ObjectMissingError:
+        raise BytesGoneError(entry.path, "a commit of the stream", entry.address) from None
+    except pa.ArrowInvalid as error:
+        raise InvalidError(
+            f"{entry.path!r} is no Parquet file ({error}). A feed of rows reads Parquet alone: for other formats take the feed "
+            "of paths, without path and with prefix, and read the files in foreachBatch"
+        ) from None
+
+
+def _schema_of(file: pq.ParquetFile) -> StructType:
+    """The columns as Spark has noted them, else as Arrow reads them."""
+    noted = (file.schema_arrow.metadata or {}).get(_SPARKS_SCHEMA) or (file.metadata.metadata or {}).get(_SPARKS_SCHEMA)
+    if noted is not None:
+        return nullable(StructType.fromJson(_json(noted)))
+    return nullable(from_arrow_schema(file.schema_arrow, prefer_timestamp_ntz=True))
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    import json
+
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _partition_columns(folders: Iterable[Mapping[str, str | None]]) -> list[StructField]:
+    """The partition columns, with the types that Spark would infer of whole numbers, fractions, dates and other text."""
+    found: dict[str, list[str]] = {}
+    names: list[str] | None = None
+    for values in folders:
+        if names is None:
+            names = list(values)
+            found = {name: [] for name in names}
+        elif list(values) != names:
+            raise InvalidError(
+                f"files of the dataset lie in partitions by {names} and by {list(values)}; give a schema()"
+            )
+        for name, value in values.items():
+            if value is not None:
+                found[name].append(value)
+    return [StructField(name, _type_of(set(values))) for name, values in found.items()]
+
+
+def _type_of(values: set[str]) -> DataType:
+    kinds: tuple[tuple[Any, DataType], ...] = (
+        (lambda text: -_INT <= int(text) < _INT, IntegerType()),
+        (lambda text: -_LONG <= int(text) < _LONG, LongType()),
+        (lambda text: isfinite(float(text)), DoubleType()),
+        (lambda text: date.fromisoformat(text).isoformat() == text, DateType()),
+    )
+    for fits, kind in kinds:
+        if values and all(_meets(fits, text) for text in values):
+            return kind
+    return StringType()
+
+
+def _meets(fits: Any, text: str) -> bool:
+    try:
+        return bool(fits(text)) and "_" not in text and text == text.strip()
+    except ValueError:
+        return False
+
+
+def _folder(entry: ObjectEntry, base: str) -> str:
+    return entry.path[len(base) + 1 :].rpartition("/")[0]
+
+
+def _gathered(files: Iterable[_File]) -> Iterator[tuple[_File, ...]]:
+    some: list[_File] = []
+    size = 0
+    for file in files:
+        some.append(file)
+        size += file.entry.size
+        if size >= _TASK_BYTES:
+            yield tuple(some)
+            some, size = [], 0
+    if some:
+        yield tuple(some)

@@ -1,0 +1,48 @@
+"""Folders ``column=value``, as Spark and Hive name the partitions of a dataset: from values to names and back.
+
+The characters that are written as ``%`` and two digits are those of Spark's ``ExternalCatalogUtils``.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Final
+from urllib.parse import unquote
+
+NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The name of no value, and of an empty text, which Spark reads as none."""
+
+_ODD: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+
+
+def folder_of(columns: Sequence[str], values: Sequence[object]) -> str:
+    """The folder of these values, with a slash at its end; empty without columns."""
+    return "".join(
+        f"{_escaped(column)}={_escaped(_text(value))}/" for column, value in zip(columns, values, strict=True)
+    )
+
+
+def values_of(folder: str) -> dict[str, str | None]:
+    """The columns that a folder's path names, and their values as text, the outermost first."""
+    found: dict[str, str | None] = {}
+    for part in folder.split("/"):
+        column, separator, value = part.partition("=")
+        if separator and column:
+            found[unquote(column)] = None if value == NULL else unquote(value)
+    return found
+
+
+def _escaped(text: str) -> str:
+    return _ODD.sub(lambda found: f"%{ord(found.group()):02X}", text)
+
+
+def _text(value: object) -> str:
+    """A value as Spark casts it to text."""
+    if value is None or value == "":
+        return NULL
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return value.isoformat() if isinstance(value, date) else str(value)

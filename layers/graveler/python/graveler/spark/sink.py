@@ -1,0 +1,261 @@
+"""``df.write.format("graveler")``: a frame becomes a dataset on a branch by one commit, as a plan of Spark's own.
+
+Spark runs the write, so it stands in the SQL tab, and query listeners are told of it. The tasks put Parquet files to their
+final places (:mod:`graveler.spark.parquet_files`); when all of them are done, the driver links the files of those attempts that
+count to a hidden branch, commits, and merges, as a transaction does (:mod:`graveler.spark.landing`).
+
+The hidden branch begins at the commit that the branch had when the write was planned, so whoever replaces a dataset that somebody
+else has changed since is refused. It is made when the tasks are done: its name alone is known before, since addresses prove for
+which branch they were made. So nobody has to keep it alive while the tasks run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from graveler.errors import AlreadyExistsError, GravelerError, InvalidError
+from graveler.history.names import check_tag
+from graveler.lake.hidden_branch import hidden_branch, hidden_name
+from graveler.lake.place import LakePlace, open_at
+from graveler.lake.repository import OpenRepository
+from graveler.model import Application, CommitID, ObjectEntry
+from graveler.places import user_name
+from graveler.spark.datasets import dataset_path
+from graveler.spark.landing import Work, expect_free, finish, give_tag
+from graveler.spark.linking import Mode, expect_clean, link_files
+from graveler.spark.parquet_files import CODECS, ParquetFolder, PutFile
+from graveler.spark.places import PLACE_OPTIONS, place_of
+from graveler.spark.schemas import check_columns, leaves
+from graveler.spark.source_options import expect_known, flag, needed, number, one_of, words
+from graveler.spark.transactions import application_of
+from graveler.spark.workers import forget_archives
+
+WRITE_OPTIONS: Final = (
+    *PLACE_OPTIONS,
+    "repository",
+    "branch",
+    "path",
+    "partitionBy",
+    "partitionOverwriteMode",
+    "ifExists",
+    "message",
+    "metadata",
+    "committer",
+    "tag",
+    "txnAppId",
+    "txnVersion",
+    "allowEmpty",
+    "compression",
+)
+_WHOLE_NUMBERS: Final = (ByteType, ShortType, IntegerType, LongType)
+_IN_FOLDERS: Final = (StringType, BooleanType, DateType, DecimalType, *_WHOLE_NUMBERS)
+"""Types whose values have one text, so that they can be names of folders."""
+_IN_FILES: Final = (*_IN_FOLDERS, FloatType, DoubleType, BinaryType, TimestampType, TimestampNTZType)
+
+
+class _Plan(Struct, frozen=True):
+    """What is decided before the tasks begin. ``done``: the application wrote this version before, and nothing is to be done."""
+
+    place: LakePlace
+    repository: str
+    branch: str
+    folder: str
+    mode: Mode
+    hidden: str
+    base: CommitID
+    by: str
+    message: str
+    metadata: dict[str, str]
+    tag: str | None
+    application: Application | None
+    allow_empty: bool
+    untouched: bool
+    """Whether the folder has to be as it was, though nothing in it is replaced."""
+    done: bool
+
+
+class _Wrote(WriterCommitMessage):
+    """What an attempt of a task has put."""
+
+    def __init__(self, files: list[PutFile]) -> None:
+        self.files = files
+
+
+class DatasetWriter(DataSourceArrowWriter):
+    """One write. Made by the driver, which sends copies to the tasks, and to the process that commits in the end."""
+
+    def __init__(self, plan: _Plan, files: ParquetFolder) -> None:
+        self._plan, self._files = plan, files
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """What a task does. One object write for each partition that it has rows of."""
+        forget_archives()
+        if self._plan.done:
+            return _Wrote([])
+        context = TaskContext.get()
+        return _Wrote(self._files.write(iterator, 0 if context is None else context.partitionId()))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Link what the tasks have put, commit, and merge. Costs and errors as of the end of a
+        :func:`graveler.spark.transaction`."""
+        plan = self._plan
+        if plan.done:
+            return
+        put = [file for message in messages if isinstance(message, _Wrote) for file in message.files]
+        with open_at(plan.place) as lake:
+            repository = lake.repository(plan.repository)
+            address = f"{repository.repository.namespace}/{self._files.key}"
+            entries = [
+                ObjectEntry(
+                    f"{plan.folder}/{file.name}", f"{address}/{file.name}", file.size, file.checksum, file.mtime
+                )
+                for file in put
+            ]
+            replaced = [f"{plan.folder}/"] if plan.untouched else []
+            with hidden_branch(repository, plan.branch, plan.by, name=plan.hidden, at=plan.base) as hidden:
+                link_files(repository, hidden, plan.folder, plan.mode, entries, replaced)
+                work = Work(
+                    plan.branch,
+                    tuple(replaced),
+                    (plan.folder,),
+                    plan.message,
+                    plan.metadata,
+                    plan.application,
+                    plan.tag,
+                )
+                merged = finish(repository, hidden, work, plan.by, allow_empty=plan.allow_empty, keep=True)
+            if merged is not None and plan.tag is not None:
+                give_tag(repository, plan.tag, merged, plan.by)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks have put, if one of them failed. Spark also calls this after a commit that failed: then all of
+        them have a message, and the files stay, since they may be committed, or kept with the hidden branch; what nobody names
+        is the collector's. One listing for each thousand files, and their deletion."""
+        if self._plan.done or all(message is not None for message in messages):
+            return
+        objects = self._files.objects
+        with suppress(GravelerError):  # the collector's, as what tasks put that are still at work
+            objects.delete_many([(one.key, one.etag) for one in objects.list(f"{self._files.key}/")])
+
+
+def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DatasetWriter:
+    """The writer for these options. Looks at the branch before there is any work: a few table reads. :class:`InvalidError` for
+    options and columns that cannot be, :class:`AlreadyExistsError` for ``ifExists=error``, and errors as of the beginning of a
+    :func:`graveler.spark.transaction`."""
+    expect_known(given, WRITE_OPTIONS)
+    place, name, branch = place_of(given), needed(given, "repository"), needed(given, "branch")
+    folder = dataset_path(needed(given, "path"))
+    if not folder:
+        raise InvalidError("a dataset needs a folder of its own; name one, such as 'tables/events'")
+    columns = words(given, "partitionBy")
+    _check_schema(schema, columns)
+    dynamic = one_of(given, "partitionOverwriteMode", ("static", "dynamic"), "static") == "dynamic" and overwrite
+    if dynamic and not columns:
+        raise InvalidError("partitionOverwriteMode dynamic replaces partitions, and there are none without partitionBy")
+    exists = one_of(given, "ifExists", ("append", "error", "ignore"), "append")
+    if overwrite and exists != "append":
+        raise InvalidError(f"ifExists={exists} and mode('overwrite') contradict each other; take mode('append')")
+    mode: Mode = "dynamic" if dynamic else "overwrite" if overwrite else "append"
+    tag = given.get("tag") or None
+    if tag is not None:
+        check_tag(tag)
+    version = number(given, "txnVersion", -1, least=0)
+    application = application_of(given.get("txnappid") or None, None if version < 0 else version)
+    with open_at(place) as lake:
+        repository = lake.repository(name)
+        base = repository.branch(branch).commit_id
+        done = application is not None and repository.written_by(branch, application) is not None
+        if not done:
+            if tag is not None:
+                expect_free(repository, tag)
+            if overwrite and not dynamic:
+                expect_clean(repository, branch, folder)
+            if exists != "append" and _has_files(repository, base, folder):
+                if exists == "error":
+                    raise AlreadyExistsError("dataset", folder, "append to it, overwrite it, or choose another path")
+                done = True
+        hidden = hidden_name()
+        inside = f"{repository.repository.namespace}/"
+        key = repository.address_ahead(hidden, f"{folder}/").removeprefix(inside)
+        plan = _Plan(
+            place=place,
+            repository=name,
+            branch=branch,
+            folder=folder,
+            mode=mode,
+            hidden=hidden,
+            base=base,
+            by=given.get("committer") or user_name(),
+            message=given.get("message", ""),
+            metadata=_metadata(given.get("metadata", "")),
+            tag=tag,
+            application=application,
+            allow_empty=flag(given, "allowEmpty"),
+            untouched=exists != "append",
+            done=done,
+        )
+        codec = one_of(given, "compression", CODECS, "snappy")
+        return DatasetWriter(plan, ParquetFolder(repository.namespace, key, schema.json(), columns, codec))
+
+
+def _has_files(repository: OpenRepository, commit: CommitID, folder: str) -> bool:
+    return bool(repository.list_objects(commit, prefix=f"{folder}/", amount=1).results)
+
+
+def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:
+    # Whether upper and lower case differ, the session knows, and nobody tells a data source: what most could not read is refused.
+    check_columns(schema, case_matters=False)
+    for name, kind in leaves(schema):
+        if not isinstance(kind, _IN_FILES):
+            raise InvalidError(
+                f"column {name!r} is of type {kind.simpleString()}, which the data source graveler does not write; cast it, or "
+                "write by graveler.spark.transaction, which takes all that Spark's own writers take"
+            )
+    there: dict[str, DataType] = {field.name: field.dataType for field in schema.fields}
+    if len(set(partition_by)) < len(partition_by):
+        raise InvalidError(f"partitionBy names a column twice: {', '.join(partition_by)}")
+    for name in partition_by:
+        if name not in there:
+            raise InvalidError(f"the frame has no column {name!r} to partition by; it has {', '.join(there)}")
+        if not isinstance(there[name], _IN_FOLDERS):
+            raise InvalidError(
+                f"column {name!r} is of type {there[name].simpleString()}, and cannot name folders; partition by text, whole "
+                "numbers, decimals, booleans or dates"
+            )
+    if partition_by and len(partition_by) == len(there):
+        raise InvalidError("a frame cannot be partitioned by all of its columns; nothing would be left for the files")
+
+
+def _metadata(text: str) -> dict[str, str]:
+    """Of the commit. :class:`InvalidError` for what is no object of texts."""
+    if not text:
+        return {}
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.DecodeError:
+        raise InvalidError(
+            f"option 'metadata' is {text!r}; give a JSON object of texts, such as " + '{"job": "nightly"}'
+        ) from None

@@ -1,0 +1,403 @@
+"""A branch as a stream of its commits: each change once, whatever is killed, reset or begun again in between."""
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sql
+
+import graveler.spark
+from graveler.errors import PreconditionError, RefNotFoundError
+from graveler.lake.folder import create_folder_lake
+from graveler.lake.repository import OpenRepository
+from graveler.model import ChangeType, Commit, CommitID
+from graveler.spark.feed_line import BEGINNING, Line
+from tests.spark.conftest import SPARK_4
+
+data_source = pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no data sources in Python")
+
+
+@pytest.fixture(autouse=True)
+def quiet(spark: SparkSession) -> Iterator[None]:
+    """Without Spark's words on queries that fail, as many here do."""
+    spark.sparkContext.setLogLevel("OFF")
+    yield
+    spark.sparkContext.setLogLevel("ERROR")
+
+
+class Place:
+    """A lake in a folder, and its repository ``repo``."""
+
+    def __init__(self, folder: Path, repository: OpenRepository) -> None:
+        self.folder, self.repository = folder, repository
+
+    def commit(self, *put: str, delete: tuple[str, ...] = (), branch: str = "main", text: str = "") -> Commit:
+        for path in put:
+            self.repository.upload(branch, path, (text or path).encode())
+        self.repository.delete(branch, delete)
+        return self.repository.commit(branch, "a change")
+
+    def stream(self, spark: SparkSession, **options: str) -> DataFrame:
+        given = {"lake": str(self.folder), "repository": "repo", "ref": "main", "readChangeFeed": "true", **options}
+        return spark.readStream.format("graveler").options(**given).load()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        yield Place(tmp_path / "lake", lake.create_repository("repo", "local://repo"))
+
+
+class Query:
+    """A stream whose batches are collected, each as a list of rows."""
+
+    def __init__(self, frame: DataFrame, checkpoint: Path) -> None:
+        self.frame, self.checkpoint = frame, checkpoint
+        self.batches: list[list[Row]] = []
+        self.fail = False
+
+    def run(self, *, available_now: bool = True) -> list[list[Row]]:
+        """The batches of one run."""
+        self.batches = []
+        patiently(lambda: self._run(available_now=available_now))
+        return self.batches
+
+    def failing(self, match: str) -> None:
+        """A run that fails with these words."""
+        with pytest.raises(StreamingQueryException, match=match):
+            self.run()
+
+    def _run(self, *, available_now: bool) -> None:
+        writer = self.frame.writeStream.option("checkpointLocation", str(self.checkpoint)).foreachBatch(self._each)
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        query = writer.start()
+        try:
+            if available_now:
+                query.awaitTermination()
+            else:
+                query.processAllAvailable()
+        finally:
+            query.stop()
+
+    def _each(self, frame: DataFrame, _: int) -> None:
+        self.batches.append(frame.collect())
+        if self.fail:
+            raise RuntimeError("behind the batch")
+
+
+def patiently(run: Callable[[], None]) -> None:
+    """Again, if the machine was too busy for Spark, which gives a stream's Python process ten seconds to start."""
+    for _ in range(10):
+        try:
+            run()
+        except StreamingQueryException as error:
+            if "failed to connect back" not in str(error):
+                raise
+        else:
+            return
+    run()
+
+
+def line_of(repository: OpenRepository, ref: str = "main") -> list[CommitID]:
+    """The first parents, the oldest first."""
+    found: list[CommitID] = []
+    at: CommitID | None = repository.commit_of(ref).id
+    while at is not None:
+        found.append(at)
+        at = next(iter(repository.commit_of(at).parents), None)
+    return found[::-1]
+
+
+def expected(repository: OpenRepository, after: CommitID, upto: str = "main") -> list[tuple[str, str, str]]:
+    """Commit, kind and path of each change after a commit, in order."""
+    line = line_of(repository, upto)
+    found: list[tuple[str, str, str]] = []
+    for before, commit in pairwise(line):
+        if line.index(commit) > line.index(after):
+            found += [
+                (commit, change.type.value, change.path)
+                for change in repository.diff(before, commit, amount=1000).results
+            ]
+    return found
+
+
+def seen(batches: list[list[Row]]) -> list[tuple[str, str, str]]:
+    return [(row.commit_id, row.type, row.path) for batch in batches for row in batch]
+
+
+# The line of commits
+
+
+def test_the_line_is_that_of_first_parents(place: Place) -> None:
+    repository, random = place.repository, Random(5)
+    for number in range(40):
+        if number % 7 == 3:
+            repository.create_branch(f"side{number}", "main")
+            for step in range(random.randrange(1, 4)):
+                place.commit(f"side/{number}/{step}", branch=f"side{number}")
+        place.commit(f"file{number}")
+        if number % 7 == 3:
+            repository.merge(f"side{number}", "main", message="merge")
+    line = line_of(repository)
+    assert len(line) > 41, "some of them merges"
+    reader = Line(repository, "main")
+    for _ in range(20):
+        first = random.randrange(len(line))
+        last = random.randrange(first, len(line))
+        found = [commit.id for commit in reader.between(line[first], line[last])]
+        assert found == line[first + 1 : last + 1]
+    assert [commit.id for commit in reader.between(BEGINNING, line[-1])] == line
+    at, taken = BEGINNING, 0
+    while (end := reader.upto(at, 7)) != at:
+        taken = min(taken + 7, len(line))
+        assert end == line[taken - 1]
+        at = end
+    assert taken == len(line)
+    assert reader.start("latest") == line[-1]
+    assert reader.start("earliest") == BEGINNING
+    assert reader.start("main~3") == line[-4]
+    with pytest.raises(PreconditionError, match="not on the line of first parents of branch 'main'"):
+        reader.start("side3")
+    with pytest.raises(RefNotFoundError):
+        reader.start("nothing")
+
+
+def test_a_branch_that_was_moved_is_told_only_where_it_matters(place: Place) -> None:
+    repository = place.repository
+    read = place.commit("a").id
+    reader = Line(repository, "main")
+    assert reader.upto(read, None) == read
+    for name in "bcd":
+        place.commit(name)
+    ahead = line_of(repository)
+    assert reader.upto(read, 2) == ahead[-2]
+    repository.hard_reset("main", ahead[-3])
+    other = place.commit("e")
+    assert reader.upto(read, None) == other.id, "what was not read yet may go"
+    assert [commit.id for commit in reader.between(read, other.id)] == [ahead[-3], other.id]
+    repository.hard_reset("main", ahead[0])
+    with pytest.raises(
+        PreconditionError, match=r"was reset or moved.*the last commit that both have is.*checkpointLocation"
+    ):
+        reader.upto(read, None)
+    aside = place.commit("f")
+    with pytest.raises(PreconditionError, match=f"commit {read[:16]}.*both have is {ahead[0][:16]}"):
+        reader.upto(read, None)
+    with pytest.raises(PreconditionError, match="not on the line"):
+        reader.between(CommitID("0" * 64), aside.id)
+
+
+# The feed of paths
+
+
+@data_source
+def test_a_stream_has_each_commit_once(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    graveler.spark.register(spark)
+    repository = place.repository
+    start = place.commit("a", "b", "kept/x").id
+    query = Query(place.stream(spark, startingRef=start), tmp_path / "checkpoint")
+    place.commit("c", delete=("a",))
+    place.commit("b", text="another")
+    repository.upload("main", "uncommitted", b"not seen")
+    query.fail = True
+    query.failing("behind the batch")
+    first = seen(query.batches)
+    assert first == expected(repository, start)
+    query.fail = False
+    repository.reset("main")
+    later = repository.commit_of("main").id
+    repository.create_branch("side", "main")
+    place.commit("side1", branch="side")
+    place.commit("side2", branch="side")
+    place.commit("d")
+    merged = repository.merge("side", "main", message="merge")
+    assert seen(query.run()) == first, "the batch is the same, whatever was committed meanwhile"
+    rows = query.run()
+    assert seen(rows) == expected(repository, later)
+    assert [row.path for batch in rows for row in batch if row.commit_id == merged.id] == ["side1", "side2"]
+    assert query.run() == []
+    for row in (row for batch in rows for row in batch):
+        assert row.type == ChangeType.ADDED.value
+        assert row.before is None
+        assert row.after.address == repository.stat(row.commit_id, row.path).address
+        moment = repository.commit_of(row.commit_id).created
+        assert row.commit_timestamp.timestamp() == moment
+    # In parts, from the first commit on, below a prefix; by a query that waits for more.
+    parts = Query(place.stream(spark, startingRef="earliest", maxCommitsPerTrigger="2", prefix="k"), tmp_path / "parts")
+    assert [row.path for batch in parts.run(available_now=False) for row in batch] == ["kept/x"]
+    assert len(parts.batches) >= 3, "some of them without rows"
+    # Begun again behind a reset.
+    repository.hard_reset("main", start)
+    query.failing(
+        "(?s)PreconditionError: commit .* is not on the line of first parents of branch 'main'.*begin a new stream"
+    )
+
+
+@data_source
+def test_what_is_wrong_with_the_options_of_a_stream_is_told(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    graveler.spark.register(spark)
+    given = {"lake": str(place.folder), "repository": "repo", "ref": "main"}
+
+    def start(*, schema: str = "", **options: str) -> None:
+        reader = spark.readStream.format("graveler").options(**{**given, **options})
+        frame = (reader.schema(schema) if schema else reader).load()
+        writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+        writer.foreachBatch(lambda *_: None).start().awaitTermination()
+
+    cases: list[tuple[dict[str, str], str]] = [
+        ({"startingReff": "main"}, "no option 'startingreff'; is 'startingRef' meant"),
+        ({"startingRef": "earliest", "columns": "path"}, "no option 'columns'"),
+        ({"maxCommitsPerTrigger": "0"}, "'maxCommitsPerTrigger' is '0'"),
+        ({"readChangeFeed": "perhaps"}, "give one of true, false"),
+        ({"readChangeFeed": "false"}, "leave it out"),
+        ({"path": "events"}, "has no files on branch 'main' yet.*schema"),
+        ({"path": "../events"}, "no path of a dataset"),
+        ({"path": "events", "schema": "id long"}, "no column _change_type"),
+        ({"path": "events", "schema": "id long, _change_type int"}, "_change_type is a string"),
+        ({"path": "events", "prefix": "x"}, "two feeds"),
+        ({}, "say so by an option: readChangeFeed=true"),
+        ({"readChangeFeed": "true", "schema": "id long"}, "has a schema of its own"),
+        ({"startingRef": "nothing"}, "RefNotFoundError"),
+        ({"ref": "main~0", "startingRef": "latest"}, "main~0"),
+    ]
+    for options, message in cases:
+        with pytest.raises(PySparkException, match=f"(?s){message}"):
+            patiently(partial(start, **options))
+    with pytest.raises(AnalysisException, match="make a stream of changes"):
+        spark.read.format("graveler").options(**given, startingRef="main").load().collect()
+
+
+# The feed of rows
+
+
+@data_source
+def test_the_rows_that_came_less_those_that_went_are_the_dataset(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    graveler.spark.register(spark)
+    repository = place.repository
+    every = (
+        "id, cast(id % 3 as int) part, if(id % 5 = 0, null, concat('n:', id)) name, cast(id as decimal(20, 3)) amount, "
+        "timestamp_micros(id * 1000001) at, cast('2026-01-01 00:00:00' as timestamp_ntz) local, date_add(date'1500-01-01', "
+        "cast(id as int)) day, array(id, null) many, named_struct('x', id, 'y', map('k', id)) one, id / 7 fraction, "
+        "cast(cast(id as string) as binary) raw"
+    )
+
+    def write(low: int, high: int, mode: Any) -> str:
+        with graveler.spark.transaction(repository, "main") as tx:
+            tx.write(spark.range(low, high).selectExpr(*_split(every)), "events", partition_by="part", mode=mode)
+        return repository.commit_of("main").id
+
+    write(0, 9, "append")
+    frame = place.stream(spark, path="events", startingRef="earliest", maxCommitsPerTrigger="1")
+    table = graveler.spark.read(spark, "lakefs://repo/main/events", lake=repository)
+    data = [name for name in frame.columns if not name.startswith("_")]
+    assert {field.name: field.dataType for field in frame.schema if field.name in data} == {
+        field.name: field.dataType for field in table.schema
+    }
+    assert frame.columns[-3:] == ["_change_type", "_commit_id", "_commit_timestamp"]
+    commits = [write(9, 12, "append"), write(100, 106, "dynamic"), write(30, 40, "overwrite")]
+    place.commit("events/_SUCCESS", "other/file")
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(spark.range(500, 501).selectExpr("id", "'2' part", "id as extra"), "events", partition_by="part")
+    query = Query(frame, tmp_path / "checkpoint")
+    query.run(available_now=False)
+    now: Counter[str] = Counter()
+    for batch in query.batches:
+        for row in batch:
+            values = repr([row[name] for name in data])
+            now[values] += 1 if row["_change_type"] == "insert" else -1
+        assert min(now.values(), default=1) >= 0, "nothing goes that was not there"
+    read = graveler.spark.read(spark, "lakefs://repo/main/events", lake=repository, schema=table.schema)
+    assert now.total() == 11
+    assert +now == Counter(repr([row[name] for name in data]) for row in read.collect())
+    by_commit = Counter((row["_commit_id"], row["_change_type"]) for batch in query.batches for row in batch)
+    assert by_commit[commits[0], "insert"] == 3
+    assert by_commit[commits[0], "delete"] == 0
+    assert by_commit[commits[1], "delete"] == 12
+    assert by_commit[commits[2], "delete"] == 6
+
+
+def _split(columns: str) -> list[str]:
+    """At commas that are in no brackets."""
+    found, depth = [""], 0
+    for char in columns:
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        if char == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += char
+    return found
+
+
+@data_source
+def test_files_that_are_no_tables_of_the_stream_are_told(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    graveler.spark.register(spark)
+    schema = "id long, more string, Day date, _change_type string"
+    given = {"lake": str(place.folder), "repository": "repo", "ref": "main", "path": "t", "startingRef": "main"}
+    frame = spark.readStream.format("graveler").schema(schema).options(**given).load()
+    query = Query(frame, tmp_path / "checkpoint")
+    with graveler.spark.transaction(place.repository, "main") as tx:
+        rows = spark.createDataFrame([(1, datetime.date(2026, 1, 1)), (2, None)], "ID int, day date")
+        tx.write(rows, "t", partition_by="day")
+    query.run()
+    with graveler.spark.transaction(place.repository, "main") as tx:
+        tx.write(spark.range(2).select((sql.col("id") + sql.lit(Decimal("0.5"))).alias("id")), "t", mode="overwrite")
+    query.failing("column 'id' of 't/.*' is decimal.* does not fit the stream's int64")
+    query = Query(frame, tmp_path / "another")
+    query.run()
+    place.commit("t/readme.txt")
+    query.failing("'t/readme.txt' is no Parquet file.*feed of paths")
+
+
+@data_source
+@pytest.mark.ci
+def test_a_driver_killed_at_any_moment_copies_each_commit_once(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    """SIGKILL to driver, JVM and workers of a stream that notes each commit of ``main`` in a dataset of ``log``.
+    ``GRAVELER_FEED_KILLS=n`` for n kills."""
+    kills, moments = int(os.environ.get("GRAVELER_FEED_KILLS", "2")), 40
+    place.repository.create_branch("log", "main")
+    start = place.repository.commit_of("main").id
+    for number in range(kills + 4):
+        place.commit(f"file{number}")
+
+    def run(moment: int) -> int:
+        command = [
+            sys.executable,
+            "-m",
+            "tests.spark.feed_driver",
+            str(place.folder),
+            str(tmp_path / "c"),
+            start,
+            str(moment),
+        ]
+        return subprocess.run(command, start_new_session=True, stderr=subprocess.DEVNULL, check=False).returncode
+
+    died = []
+    for number in range(kills):
+        died.append(run(1 + number * moments // kills))
+        place.commit(f"later{number}")
+    assert died.count(-signal.SIGKILL) == kills
+    while run(0) == 0:
+        noted = graveler.spark.read(spark, "lakefs://repo/log/noted", lake=place.repository).collect()
+        if len(noted) >= 2 * kills + 4:
+            break
+    assert Counter((row.commit_id, row.path) for row in noted) == Counter(
+        (commit, path) for commit, _, path in expected(place.repository, start)
+    )
