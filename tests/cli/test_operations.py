@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from graveler.lake.folder import open_folder_lake
+from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.work import Sizes
-from graveler.operations.parted import COMMIT, Steps
+from graveler.operations.parted import COMMIT, IMPORT, Steps
 from graveler.operations.store import Operation, Operations, OperationState
 from tests.cli.support import done, put, run
 
@@ -57,3 +58,17 @@ def test_an_operation_is_cancelled_once_it_has_not_ended(waiting: str) -> None:
     unknown = run("operations", "show", "lake", "none")
     assert unknown.code != 0
     assert "'none' not found" in unknown.err
+
+
+def test_a_dry_run_of_an_import_is_shown_as_one(lake: Path) -> None:
+    with open_folder_lake(lake) as opened:
+        repository = opened.repository("lake")
+        operations = Operations(opened.tables, repository.repository.uid)
+        now = repository.clock.now()
+        changes = ImportChanges(added=2, added_bytes=9)
+        for name, result in (("dry", ""), ("real", repository.branch("main").commit_id)):
+            operations.add(
+                Operation(name, IMPORT, b"", OperationState.COMPLETED, now, now, result=result, changes=changes)
+            )
+    assert "  + 2 objects would be added, 9 B\n" in done("operations", "show", "lake", "dry").out
+    assert "  + 2 objects added, 9 B\n" in done("operations", "show", "lake", "real").out

@@ -1,9 +1,19 @@
 """Imports through a server: what is asked of one that is older than this client."""
 
+import msgspec
 import pytest
 
-from graveler.errors import PreconditionError, RefNotFoundError
+from graveler.errors import (
+    AnswerLostError,
+    EmptySourceError,
+    GravelerError,
+    NotFoundError,
+    PreconditionError,
+    RefNotFoundError,
+    UnavailableError,
+)
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.operations.work import CANCELLED, CancelledError
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository
 from tests.remote.scripted import Reply, Scripted
@@ -28,3 +38,25 @@ def test_what_is_not_there_is_told_of_a_dry_run_too(script: Scripted, repository
     script.will(Reply(404, b'{"message": "branch not found", "detail": "ref \'main\' not found: no branch"}'))
     with pytest.raises(RefNotFoundError):
         repository.import_addresses("main", ADDRESSES, dry_run=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "error", "said"),
+    [
+        ("EmptySourceError", "nothing to import", EmptySourceError, "nothing to import"),
+        ("NotFoundError", "object 's3://given/a' does not exist", NotFoundError, "does not exist"),
+        ("AnswerLostError", "it may be there", AnswerLostError, "it may be there"),
+        ("", CANCELLED, CancelledError, "the import was cancelled; nothing was changed"),
+        ("", "internal error; the log has it", UnavailableError, "the server could not import: internal error"),
+        ("OfAnotherVersionError", "who knows", UnavailableError, "the server could not import: who knows"),
+    ],
+)
+def test_an_import_that_failed_is_told_as_what_it_was(
+    script: Scripted, repository: RemoteRepository, kind: str, message: str, error: type[GravelerError], said: str
+) -> None:
+    status = {"completed": False, "update_time": "", "ingested_objects": 0, "error": {"message": message}}
+    script.will(Reply(202, b'{"id": "i"}'), Reply(200, msgspec.json.encode({**status, "error_kind": kind})))
+    with pytest.raises(error) as failed:
+        repository.import_addresses("main", ADDRESSES)
+    assert type(failed.value) is error
+    assert said in str(failed.value)

@@ -37,6 +37,7 @@ from graveler.lake.importing.changes import ImportChanges, Imported
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.operations.failures import kind_of
 from graveler.operations.parted import Steps, give_up
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, CancelledError, Report
@@ -232,9 +233,7 @@ class Machine:
         if isinstance(error, _LATER):
             raise error
         if not isinstance(error, CancelledError):
-            self._finish(
-                repository, operation, OperationState.FAILED, error=str(error), error_kind=type(error).__name__
-            )
+            self._finish(repository, operation, OperationState.FAILED, error=str(error), error_kind=kind_of(error))
         self._let_go(repository, operation)
 
     def _let_go(self, repository: OpenRepository, operation: Operation) -> None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from graveler.errors import GravelerError
 from graveler.lake.clock import Clock
 from graveler.lake.repository import OpenRepository
+from graveler.operations.failures import kind_of
 from graveler.operations.operator import Operator
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, CancelledError, GivenUpError, Report, Work
@@ -109,7 +110,7 @@ class Runner(Operator):
             except CancelledError:
                 error, state = CANCELLED, OperationState.CANCELLED
             except GravelerError as failure:
-                error, kind, state = str(failure), type(failure).__name__, OperationState.FAILED
+                error, kind, state = str(failure), kind_of(failure), OperationState.FAILED
             except GivenUpError:
                 raise
             except Exception:  # noqa: BLE001 - the last one who can tell the user that it ended

@@ -13,7 +13,6 @@ from graveler.errors import (
     GravelerError,
     InvalidError,
     MergeConflictError,
-    NotFoundError,
     PreconditionError,
     UnavailableError,
 )
@@ -560,15 +559,13 @@ def _overrides(message: str, metadata: Mapping[str, str] | None) -> dict[str, ob
 
 def _import_failure(status: answers.ImportStatus) -> GravelerError:
     from graveler.operations.failures import of_kind  # few programs import, and fewer fail
+    from graveler.operations.work import CANCELLED, CancelledError
 
     assert status.error is not None
     message = status.error.detail or status.error.message
-    known = of_kind(status.error_kind, message)
-    if known is not None:
-        return known
-    if "does not exist" in message:
-        return NotFoundError(message)
-    return InvalidError(f"the import failed, and nothing was changed: {message}")
+    if message == CANCELLED:
+        return CancelledError("the import was cancelled; nothing was changed")
+    return of_kind(status.error_kind, message) or UnavailableError(f"the server could not import: {message}")
 
 
 def _expect_apart(same: bool, source: str, destination: str) -> None:

@@ -142,7 +142,7 @@ def _show(screen: Screen, operation: "Operation", done: "Progress", *, as_json: 
     }
     screen.fields({name: value for name, value in fields.items() if value})
     if operation.changes is not None:
-        show_import(screen, operation.changes)
+        show_import(screen, operation.changes, would=not operation.result)  # a dry run made no commit
 
 
 def _json(operation: "Operation") -> Json:
