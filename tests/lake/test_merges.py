@@ -99,8 +99,7 @@ def test_random_merges_agree_with_the_oracle(chunk: int) -> None:
             world.main.create_branch(f"x{number}", "main~0")
             change(world.main, f"x{number}", {}, expected)
             assert world.main.commit_of(f"x{number}").metarange_id == merged.metarange_id
-    assert wanted["clean"] >= 5
-    assert wanted["conflicts"] >= 5
+    assert min(wanted.values()) >= 2, wanted
 
 
 @pytest.mark.parametrize("seed", range(25))
