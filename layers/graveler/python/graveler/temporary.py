@@ -42,6 +42,15 @@ class _Mine:
         self.lock = Lock()
         self.folders: dict[str, _Own] = {}
         self.swept: set[str] = set()
+        self.beside: set[Path] = set()
+        """Files that are being written; a thread that hangs leaves them to the end of the process."""
+        self.registered = False
+
+    def remove_at_exit(self) -> None:
+        """To be called with the lock."""
+        if not self.registered:
+            atexit.register(_remove_all)
+            self.registered = True
 
 
 _mine: Final = _Mine()
@@ -69,8 +78,7 @@ def own_folder(parent: Path | None = None) -> Path:
             os.close(own.descriptor)
         else:
             _sweep(place, f"graveler-{os.geteuid()}-", _remove_folder)
-        if not _mine.folders:
-            atexit.register(_remove_all)
+        _mine.remove_at_exit()
         own = _mine.folders[place] = _made(place)
         return own.path
 
@@ -105,10 +113,15 @@ def file_beside(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
             try:
                 if not _is_locked_by_us(descriptor, path):
                     continue
+                with _mine.lock:
+                    _mine.remove_at_exit()
+                    _mine.beside.add(path.absolute())
                 try:
                     yield file, path
                 finally:
                     path.unlink(missing_ok=True)
+                    with _mine.lock:
+                        _mine.beside.discard(path.absolute())
                 return
             finally:
                 os.close(descriptor)
@@ -191,6 +204,9 @@ def _remove_all() -> None:
             rmtree(own.path, ignore_errors=True)
             os.close(own.descriptor)
         _mine.folders.clear()
+        for path in _mine.beside:
+            with suppress(OSError):
+                path.unlink()
 
 
 def _begin_anew() -> None:
@@ -200,6 +216,7 @@ def _begin_anew() -> None:
         os.close(own.descriptor)
     _mine.folders.clear()
     _mine.swept.clear()
+    _mine.beside.clear()
 
 
 os.register_at_fork(after_in_child=_begin_anew)

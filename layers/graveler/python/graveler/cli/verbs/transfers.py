@@ -3,7 +3,7 @@
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
@@ -21,6 +21,7 @@ from graveler.cli.progress import counting
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size
+from graveler.crew import Crew
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
@@ -207,16 +208,18 @@ def _until(stop: Event, pieces: Iterable[bytes]) -> Iterator[bytes]:
         if stop.is_set():
             raise UnavailableError("stopped, since another transfer failed")
         yield piece
+    if stop.is_set():  # nobody may be waiting any more, so no file may appear
+        raise UnavailableError("stopped, since another transfer failed")
 
 
 def _in_threads(work: Callable[[One], Done], todo: Iterable[One], stop: Event | None = None) -> Iterator[Done]:
     """``work`` on each of ``todo`` by a few threads, results in the order of ``todo``; the first error ends it, and sets
     ``stop`` for those that are under way."""
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="graveler-transfer") as pool:
+    with Crew(_THREADS, "graveler-transfer") as crew:
         waiting: deque[Future[Done]] = deque()
         try:
             for one in todo:
-                waiting.append(pool.submit(work, one))
+                waiting.append(crew.submit(work, one))
                 if len(waiting) >= _IN_FLIGHT:
                     yield waiting.popleft().result()
             while waiting:
@@ -224,5 +227,4 @@ def _in_threads(work: Callable[[One], Done], todo: Iterable[One], stop: Event | 
         except BaseException:
             if stop is not None:
                 stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
             raise

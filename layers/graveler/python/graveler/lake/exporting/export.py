@@ -8,7 +8,7 @@ those, and finishes.
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import lru_cache, partial
 from hashlib import md5
 from itertools import count, groupby
@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from graveler.crew import Crew
 from graveler.errors import (
     BusyError,
     ConflictError,
@@ -229,7 +230,7 @@ class _Run:
     def write(self) -> tuple[int, int]:
         """Write what the goal has in another way. Numbers of files and bytes."""
         written = size = 0
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="graveler-export") as pool:
+        with Crew(self._threads, "graveler-export") as crew:
             waiting: deque[Future[int | None]] = deque()
             numbers = count()
             try:
@@ -237,7 +238,7 @@ class _Run:
                 while True:
                     step = next(steps, None)
                     if step is not None and step.wanted is not None:
-                        waiting.append(pool.submit(self._bring, step, step.wanted, next(numbers)))
+                        waiting.append(crew.submit(self._bring, step, step.wanted, next(numbers)))
                     if step is None and not waiting:
                         return written, size
                     if waiting and (step is None or len(waiting) >= _IN_FLIGHT):
@@ -248,7 +249,6 @@ class _Run:
                             self._progress(1, done)
             except BaseException:  # Ctrl-C too: no thread goes on, and what is half done is not in place
                 self._stopped.set()
-                pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
     # Steps
@@ -360,6 +360,8 @@ class _Run:
             if self._stopped.is_set():
                 raise _StoppedError
             yield piece
+        if self._stopped.is_set():  # nobody may be waiting any more, so no file may appear
+            raise _StoppedError
 
 
 class _StoppedError(Exception):

@@ -1,0 +1,76 @@
+"""Threads for work that may hang: in a transfer, for minutes, when the network or a store says nothing any more.
+
+As :class:`concurrent.futures.ThreadPoolExecutor`, with one difference: whoever leaves by an exception, Ctrl-C for instance,
+waits for the threads no longer than :data:`GRACE`, and the end of the process does not wait for them either. Their work must
+stop by itself when it goes on, and must leave nothing half done wherever it ends.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
+from types import TracebackType
+from typing import Final, ParamSpec, Self, TypeVar
+
+GRACE: Final = 3.0
+"""Seconds that threads have to stop, after an exception."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Crew:
+    """Up to ``amount`` threads, begun when they are needed, for as long as a ``with`` block. Work beyond waits in a queue."""
+
+    def __init__(self, amount: int, name: str) -> None:
+        self._amount = amount
+        self._name = name
+        self._todo: SimpleQueue[tuple[Future[object], Callable[[], object]] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+
+    def submit(self, work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> Future[R]:
+        """What ``work`` returns or raises, from one of the threads."""
+        future: Future[R] = Future()
+        self._todo.put((future, lambda: work(*arguments, **named)))  # type: ignore[arg-type]
+        if len(self._threads) < self._amount:
+            thread = Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return future
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._cancel()
+        for _ in self._threads:
+            self._todo.put(None)
+        until = monotonic() + GRACE
+        for thread in self._threads:
+            thread.join(None if kind is None else max(0.0, until - monotonic()))
+
+    def _cancel(self) -> None:
+        while True:
+            try:
+                waiting = self._todo.get_nowait()
+            except Empty:
+                return
+            if waiting is not None:
+                waiting[0].cancel()
+
+    def _work(self) -> None:
+        while (job := self._todo.get()) is not None:
+            future, work = job
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            del job, future, work

@@ -1,0 +1,59 @@
+"""Threads that nobody waits for after an exception, and that are waited for otherwise."""
+
+import subprocess
+import sys
+from concurrent.futures import Future
+from threading import Event
+
+import pytest
+
+from graveler.crew import Crew
+from tests.support.patience import PATIENCE
+
+
+def test_results_and_errors_come_from_the_futures() -> None:
+    with Crew(3, "crew") as crew:
+        results = [crew.submit(pow, number, exp=2) for number in range(50)]
+        wrong = crew.submit(int, "x")
+    assert [future.result() for future in results] == [number**2 for number in range(50)]
+    with pytest.raises(ValueError, match="invalid literal"):
+        wrong.result()
+
+
+def test_the_end_of_the_block_waits_for_the_work() -> None:
+    done: list[int] = []
+    with Crew(2, "crew") as crew:
+        for number in range(20):
+            crew.submit(done.append, number)
+    assert sorted(done) == list(range(20))
+
+
+def test_after_an_exception_what_waits_is_cancelled_and_what_hangs_is_left() -> None:
+    begun, never = Event(), Event()
+
+    def hang() -> None:
+        begun.set()
+        never.wait()
+
+    def interrupted() -> None:
+        with Crew(1, "crew") as crew:
+            futures.extend(crew.submit(hang) for _ in range(4))
+            assert begun.wait(PATIENCE)
+            raise KeyboardInterrupt
+
+    futures: list[Future[None]] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    hanging, *waiting = futures
+    assert all(future.cancelled() for future in waiting)
+    assert not hanging.done()
+    never.set()
+    hanging.result(PATIENCE)
+
+
+def test_the_process_ends_although_a_thread_hangs() -> None:
+    program = (
+        "import threading\nfrom graveler.crew import Crew\n"
+        "with Crew(1, 'crew') as crew:\n    crew.submit(threading.Event().wait)\n    raise SystemExit(7)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=PATIENCE, check=False).returncode == 7
