@@ -29,6 +29,7 @@ from graveler.spark.listing import canonical
 from graveler.spark.session import local_session
 
 OPTIONS = ListingOptions(base="s3://warehouse/")
+MORE_TASKS = 64
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -79,6 +80,11 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
         "bare range partition and sort": lambda: bare(listing, partitions),
         "the same, its rows handed to Python workers": lambda: handed_over(listing, partitions),
     }
+    in_parts = listing.withColumn("etag", sql.concat("etag", sql.lit("-12")))
+    repository.create_branch("parts", "main")
+    jobs["import of ETags of uploads in parts"] = lambda: import_listing(
+        spark, repository, "parts", in_parts, OPTIONS, partitions=partitions
+    )
     reports: list[ImportReport] = []
     jobs["import, from the listing to the commit"] = lambda: reports.append(
         import_listing(spark, repository, "main", listing, OPTIONS, partitions=partitions)
@@ -89,8 +95,9 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     for _ in range(arguments.repeat):  # by turns, so that what disturbs one disturbs the other
         for what, job in jobs.items():
             costs[what].append(timed(job))
-    *sorts, (what, whole) = ((what, middle(cost)) for what, cost in costs.items())
-    for name, cost in sorts:
+    *others, (what, whole) = ((what, middle(cost)) for what, cost in costs.items())
+    sorts = others[:2]
+    for name, cost in others:
         line(name, cost, count)
     ratios = (f"{cost.seconds / whole.seconds:.2f} ({cost.cpu / whole.cpu:.2f} by CPU)" for _, cost in sorts)
     line(what, whole, count, " and ".join(ratios) + " × the speed of these" if sorts else "")
@@ -100,6 +107,14 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     share = joins / whole.seconds
     print(f"| joining {partitions} subtrees | {joins:.2f} | | | | {share:.1%} of the import; {built.ranges} ranges |")
     written = range_files(repository) - files  # the repetitions write the same ones
+    few, many = (
+        middle(
+            timed(lambda: import_listing(spark, repository, "main", small, OPTIONS, partitions=tasks))  # noqa: B023
+            for _ in range(arguments.repeat)
+        )
+        for tasks in (2, 2 + MORE_TASKS)
+    )
+    print(f"| each task more, of {MORE_TASKS} | | {(many.cpu - few.cpu) / MORE_TASKS:.3f} | | | its seam included |")
     print(f"| range files written | | | | | {written}: those of the tree, and {written - built.ranges} at seams |")
     print(f"| Python workers | | | | | at most {peak_of_workers() >> 20} MiB each |", flush=True)
     if not arguments.import_only:

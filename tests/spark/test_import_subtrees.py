@@ -165,10 +165,12 @@ def test_rows_with_bad_values_are_counted_and_told_and_leave_no_note() -> None:
     assert checkpoint.read(0.0)[0] == []
 
 
+IN_PARTS = ["ab" * 16 + "-2", "cd" * 16 + "-10000"]
+NOT_IN_PARTS = ["AB" * 16 + "-2", "ab" * 16 + "-", "ab" * 16 + "-100000"]
 PLAIN = st.tuples(
     st.text("ab/+\u00e9\U0001f600", min_size=1, max_size=4),
     st.sampled_from([0, 1, 1 << 40, (1 << 63) - 1, -1]),
-    st.sampled_from(["ab" * 16, "0" * 32, "AB" * 16, "ab" * 15 + "a ", "cd" * 20, "", "-"]),
+    st.sampled_from(["ab" * 16, "0" * 32, "AB" * 16, "ab" * 15 + "a ", "cd" * 20, "", "-", *IN_PARTS, *NOT_IN_PARTS]),
     st.sampled_from([1 << 16, 1_700_000_000, (1 << 32) - 1, 1 << 32, 7]),
 )
 
@@ -219,6 +221,18 @@ def test_usual_batches_are_encoded_as_a_whole() -> None:
     found = PlainRows(COLUMNS.rules, f"{NAMESPACE}/").encode(batch)
     assert found is not None
     assert len(found[0]) == batch.num_rows
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_etags_of_uploads_in_parts_are_usual(every: int) -> None:
+    rows = [
+        row._replace(etag=IN_PARTS[at % 2] if at % every == 0 else row.etag)
+        for at, row in enumerate(rows_of(Random(2), 12))
+    ]
+    batch = batches_of(rows, Random(1))[0]
+    found = PlainRows(COLUMNS.rules, f"{NAMESPACE}/").encode(batch)
+    assert found is not None, "not left to the reader of rows"
+    assert found[2] == record_ids(found[0], found[1])
 
 
 def test_rows_that_do_not_ascend_are_an_error() -> None:

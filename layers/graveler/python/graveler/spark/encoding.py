@@ -1,6 +1,7 @@
 """Records of listed objects, a whole Arrow batch at a time: what a reader of rows makes of plain ones, at a third of its cost.
 
-Plain are objects outside of the namespace with an MD5, a time, and neither content type nor metadata: what inventories have.
+Plain are objects outside of the namespace with an MD5 or the ETag of an upload in parts, a time, and neither content type nor
+metadata: what inventories have.
 Whatever else a batch holds, it is left to :class:`graveler.lake.importing.listing_rows.RowReader`, which says what is wrong.
 A test compares the two.
 """
@@ -19,11 +20,18 @@ from graveler.tree.record import MAX_KEY_BYTES
 Records = tuple[list[bytes], list[bytes], bytes]
 """Keys, packed bytes of each, and all record IDs."""
 
-_HEAD: Final = np.dtype([("length", ">u2"), ("size", ">u8"), ("mark", "u1"), ("digest", "V16"), ("external", "u1")])
+_HEAD: Final = np.dtype([("length", ">u2"), ("size", ">u8"), ("mark", "u1")])
+_PLAIN_HEAD: Final = np.dtype([*_HEAD.descr, ("digest", "V16"), ("external", "u1")])
 _REST: Final = np.dtype([("array", "u1"), ("number", "u1"), ("mtime", ">u4")])
 _MD5_DIGITS: Final = 32
-_FIXED: Final = 26
-"""Bytes of an identity besides the address: size, length of the checksum, MD5, the mark of an address."""
+_FIXED: Final = 10
+"""Bytes of an identity besides checksum and address: size, length of the checksum, the mark of an address."""
+_TEXT: Final = 128
+"""Marks the length of a checksum that is kept as text."""
+_IN_PARTS: Final = "^[0-9a-f]{32}-[0-9]{1,5}$"
+"""The ETag of an upload in parts."""
+_NO_DIGITS: Final = arrow.scalar("0" * _MD5_DIGITS)
+_EXTERNAL: Final = arrow.scalar(b"\x02", arrow.binary())
 _MAX_IDENTITY: Final = 0xFFFF
 _SHORT_TIMES: Final = (1 << 16, (1 << 32) - 1)
 """Times that MessagePack writes in 32 bits."""
@@ -54,23 +62,34 @@ class PlainRows:
             names.cast(arrow.string())  # is it UTF-8?
             address = self._address(columns, names)
             sizes, mtimes = columns[SIZE].to_numpy(), columns[MTIME].to_numpy()
-            digests = _digests(columns[CHECKSUM])
+            checksums = columns[CHECKSUM]
+            in_parts = _in_parts(checksums)
+            digests = _digests(checksums if in_parts is None else compute.if_else(in_parts, _NO_DIGITS, checksums))
         except (ValueError, TypeError, UnicodeError, arrow.ArrowException):
             return None
         if address is None or digests is None or not self._are_good(names, address, sizes, mtimes):
             return None
-        head = np.empty(batch.num_rows, _HEAD)
-        head["length"] = _FIXED + compute.binary_length(address).to_numpy(zero_copy_only=False)
-        head["size"], head["mark"], head["digest"], head["external"] = sizes, _MD5_DIGITS // 2, digests, 2
+        lengths = _FIXED + compute.binary_length(address).to_numpy(zero_copy_only=False)
+        head = np.empty(batch.num_rows, _PLAIN_HEAD if in_parts is None else _HEAD)
+        head["size"] = sizes
+        if in_parts is None:
+            head["length"] = lengths + _MD5_DIGITS // 2
+            head["mark"], head["digest"], head["external"] = _MD5_DIGITS // 2, digests, 2
+            begin: list[Any] = [_column(head)]
+        else:
+            marks = compute.binary_length(checksums).to_numpy(zero_copy_only=False) | _TEXT
+            head["mark"] = np.where(in_parts.to_numpy(zero_copy_only=False), marks, _MD5_DIGITS // 2)
+            head["length"] = lengths + (head["mark"] & (_TEXT - 1))
+            raw = compute.if_else(in_parts, checksums.cast(_BINARY), _column(digests))
+            begin = [_column(head), raw, _EXTERNAL]
         rest = np.empty(batch.num_rows, _REST)
         rest["array"], rest["number"], rest["mtime"] = 0x91, 0xCE, mtimes
-        packed = _list(compute.binary_join_element_wise(_column(head), address, _column(rest), _NOTHING))
-        identities = _list(compute.binary_join_element_wise(_column(_without_length(head)), address, _NOTHING))
+        packed = _list(compute.binary_join_element_wise(*begin, address, _column(rest), _NOTHING))
         keys = self._keys(names)
-        digest = sha256
+        digest, end = sha256, -_REST.itemsize
         ids = [
-            digest(digest(key).digest() + digest(identity).digest()).digest()
-            for key, identity in zip(keys, identities, strict=True)
+            digest(digest(key).digest() + digest(record[2:end]).digest()).digest()
+            for key, record in zip(keys, packed, strict=True)
         ]
         return keys, packed, b"".join(ids)
 
@@ -103,11 +122,18 @@ class PlainRows:
             and mtimes.max() <= most
             and lengths["min"] > len(self._source)
             and lengths["max"] - len(self._source) + len(self._destination) <= MAX_KEY_BYTES
-            and compute.max(compute.binary_length(address)).as_py() + _FIXED <= _MAX_IDENTITY
+            and compute.max(compute.binary_length(address)).as_py() + _FIXED + _TEXT <= _MAX_IDENTITY
             and (not self._source or compute.all(compute.starts_with(names, self._source)).as_py())
             and not compute.any(compute.ends_with(names, b"/")).as_py()
             and not compute.any(compute.starts_with(address, self._inside)).as_py()
         )
+
+
+def _in_parts(checksums: Any) -> Any:
+    """Which of the checksums are ETags of uploads in parts; None if all have the length of an MD5."""
+    if compute.min_max(compute.binary_length(checksums)).as_py() == {"min": _MD5_DIGITS, "max": _MD5_DIGITS}:
+        return None
+    return compute.match_substring_regex(checksums, _IN_PARTS)
 
 
 def _digests(checksums: Any) -> Any:
@@ -118,11 +144,6 @@ def _digests(checksums: Any) -> Any:
     text = checksums.buffers()[2][first : first + len(checksums) * _MD5_DIGITS].to_pybytes()
     raw = bytes.fromhex(text.decode("ascii"))
     return np.frombuffer(raw, "V16") if raw.hex().encode() == text else None
-
-
-def _without_length(head: Any) -> Any:
-    """The same without the first two bytes: the identity's."""
-    return np.ascontiguousarray(head.view(np.uint8).reshape(len(head), _HEAD.itemsize)[:, 2:])
 
 
 def _column(rows: Any) -> Any:
