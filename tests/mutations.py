@@ -705,7 +705,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "bytes",
         "a file that was read to its end is compared",
         "sdk/reader.py",
-        "if found is not None:  # who reads on is told again",
+        "if found is not None:",
         "if False:",
         "lake/test_damaged_bytes.py::test_no_way_of_reading_takes_damaged_bytes_for_an_object[by_open]",
     ),
