@@ -85,7 +85,7 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
 	    --group deploy -o requirements-deploy.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --extra dev --extra clients --extra spark --constraint requirements.lock --constraint <(echo "pyspark==$(EMR_SPARK)") \
+	    --extra dev --extra clients --extra spark --extra connect --constraint requirements.lock --constraint <(echo "pyspark==$(EMR_SPARK)") \
 	    pyproject.toml -o requirements-spark.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra aws --extra remote --constraint requirements.lock pyproject.toml <(printf '%s\n' \

@@ -29,6 +29,8 @@ collect_ignore = (
         "test_served.py",
         "test_served_datasets.py",
         "test_steps.py",
+        "test_connect.py",
+        "test_table_formats.py",
     ]
 )
 """What needs data sources, or a server, or the deployment's tools, which are not in the environment of 3.5."""

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from graveler.errors import InvalidError
 from graveler.places import ServedLake
+from graveler.spark.connect import expect_jvm
 from graveler.spark.handles import LakeLike, Reachable
 from graveler.spark.transactions import Transaction, transaction
 
@@ -46,6 +47,7 @@ def each_batch(
     """
 
     def each(frame: DataFrame, number: int) -> None:
+        expect_jvm(frame.sparkSession, "each_batch", "run the stream in the cluster, with a session of its own")
         known = app_id or _stream(frame)
         with transaction(
             repository,

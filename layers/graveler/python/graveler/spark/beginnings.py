@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from graveler.errors import InvalidError
 from graveler.places import ServedLake
+from graveler.spark.connect import expect_jvm
 from graveler.spark.handles import CONFIGURED, LakeLike, Reachable, Reached, left_open, reached, said_by
 
 T = TypeVar("T")
@@ -30,6 +31,10 @@ def deciding(
             "no Spark session is active in this thread, so nothing says in which lake the transaction is; give spark= or lake="
         )
     return found
+
+
+def _expect_writer(spark: SparkSession | None) -> None:
+    expect_jvm(spark, "a transaction", "run the job in the cluster, with a session of its own")
 
 
 class Beginning(Generic[T]):
@@ -61,6 +66,7 @@ class Beginning(Generic[T]):
 
     def early(self, spark: SparkSession | None) -> None:
         """Begin before the block, if that is possible: the session is known, or the arguments name the lake by themselves."""
+        _expect_writer(spark)
         if spark is not None or not self._open:
             self._by(spark)
 
@@ -79,6 +85,8 @@ class Beginning(Generic[T]):
         return self._begun
 
     def _by(self, spark: SparkSession | None) -> T:
+        if spark is not None:
+            _expect_writer(spark)
         with self._lock:
             said = said_by(spark, self._open)
             if self._begun is None:

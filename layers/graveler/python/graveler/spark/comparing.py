@@ -5,6 +5,7 @@ from pyspark.sql import SparkSession
 from graveler.lake.importing.changes import Compare
 from graveler.model import Totals
 from graveler.spark.ahead import read_ahead
+from graveler.spark.connect import in_each_task
 from graveler.spark.places import Files
 from graveler.spark.slices import TASK_ROWS, KeyRange, TwoSlices, pairs
 from graveler.tree.summary import total_between
@@ -27,7 +28,7 @@ def compare_by_tasks(spark: SparkSession, repository: Files, destination: bytes)
         one_sided = (
             part for part in parts if not (len(part.left) and len(part.right))
         )  # counted by their descriptions
-        found = spark.sparkContext.parallelize(both, len(both)).map(compare_slices).collect()
+        found = in_each_task(spark, both, compare_slices)
         return sum((*map(compare_slices, one_sided), *found), Totals())
 
     return compare

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from graveler.spark.connect import is_connect
 from graveler.spark.failures import spark_errors
 from graveler.spark.slices import KeyRange, KeyRanges, both, either
 
@@ -26,10 +27,13 @@ _ALL: Final = (KeyRange(),)
 
 
 def keys_where(spark: SparkSession, condition: Column | str, schema: pa.Schema) -> KeyRanges:
-    """Keys among which are all paths for which the condition can be true.
-    :class:`graveler.errors.InvalidError` for a condition that Spark refuses."""
+    """Keys among which are all paths for which the condition can be true; through Spark Connect, which does not tell how it
+    resolved a condition, all. :class:`graveler.errors.InvalidError` for a condition that Spark refuses."""
     with spark_errors(f"the condition {condition!r}"):
         frame = spark.createDataFrame([], from_arrow_schema(schema)).where(condition)
+        if is_connect(spark):
+            _ = frame.schema  # the server looks at the condition, and may refuse it
+            return _ALL
         plan: Any = frame._jdf.queryExecution().analyzed()
         return _bounds(plan.condition())
 

@@ -13,6 +13,7 @@ from graveler.model import ObjectEntry
 from graveler.places import ServedLake
 from graveler.sdk.repository import Repository as RepositoryHandle
 from graveler.spark.as_of import AS_OF, ref_as_of
+from graveler.spark.connect import expect_jvm
 from graveler.spark.handles import LakeLike, Reached, parse_uri, reached
 from graveler.spark.inside import FoundFile, Value, read_files
 from graveler.spark.urls import locator
@@ -62,6 +63,7 @@ def read(
     :class:`NotFoundError` for a path without files, :class:`graveler.errors.ExpiredCommitError`,
     :class:`graveler.errors.InvalidError`.
     """
+    expect_jvm(spark, "graveler.spark.read", "run the job in the cluster, with a session of its own")
     where = parse_uri(uri)
     dataset_path(where.path)
     if isinstance(lake, OpenRepository | RepositoryHandle):
@@ -105,11 +107,27 @@ def read_at(
 
 
 def data_files(entries: Iterable[ObjectEntry], base: str) -> Iterator[ObjectEntry]:
-    """Those that Spark would take for data: no part of the path behind ``base`` is hidden."""
+    """Those that Spark would take for data: no part of the path behind ``base`` is hidden. :class:`InvalidError` for a table
+    whose own log says which of its files count, as those of Delta have: all of them together are rows that it never had."""
     begin = len(base) + 1 if base else 0
     for entry in entries:
-        if not any(_hidden(part) for part in entry.path[begin:].split("/")):
+        parts = entry.path[begin:].split("/")
+        for at, part in enumerate(parts):
+            if (kind := _log_of(part, parts[-1])) is not None:
+                table = "/".join(filter(None, (base, *parts[:at])))
+                raise InvalidError(
+                    f"{table!r} is a table of {kind}, whose log says which files hold its rows: export the ref, and read it with "
+                    f"the Spark package of {kind}"
+                )
+        if not any(map(_hidden, parts)):
             yield entry
+
+
+def _log_of(folder: str, name: str) -> str | None:
+    """The table format that keeps its log in a folder of this name, by a file of this one."""
+    if folder == "metadata" and name.endswith(".metadata.json"):
+        return "Iceberg"
+    return {"_delta_log": "Delta", ".hoodie": "Hudi"}.get(folder)
 
 
 def _hidden(part: str) -> bool:

@@ -80,6 +80,7 @@ def objects(
     Only ranges are opened that can hold paths which begin with ``prefix`` and meet ``where``, a condition on the columns: its
     comparisons of ``path`` with constants count (also ``LIKE 'a/%'``, ``startswith``, ``IN``), and how AND and OR join them. With
     ``columns``, only these are read. Uncommitted changes do not count, and later commits change nothing: the ref is resolved now.
+    Through Spark Connect, which does not tell what a condition says, ``where`` keeps no range closed, and ``prefix`` does.
 
     Cost: resolving, the commit, its metarange; one object read for each range, by the tasks, ``rows_per_task`` records each or
     somewhat more. 5 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
@@ -191,7 +192,9 @@ def in_tasks(
     if not parts:
         return spark.createDataFrame([], wanted)
     with spark_errors("planning a read"):
-        return reduce(DataFrame.unionAll, (_tasks(spark, some, read, wanted) for some in _packed(parts)))
+        return reduce(
+            lambda one, other: one.unionAll(other), (_tasks(spark, some, read, wanted) for some in _packed(parts))
+        )
 
 
 def _packed(parts: Iterable[object]) -> Iterator[list[bytes]]:

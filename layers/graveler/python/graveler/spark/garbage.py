@@ -24,6 +24,7 @@ from graveler.retention.rowfiles import RowFile, look_at_rows, name_at, read_row
 from graveler.retention.runs import FOLDER, Mode, Runs
 from graveler.retention.sweeping import Sweeper
 from graveler.retention.threads import THREADS, at_once
+from graveler.spark.connect import expect_jvm
 from graveler.spark.failures import spark_errors
 from graveler.storage.objects import Objects
 
@@ -51,6 +52,7 @@ class SparkEngine:
     ``parts`` is how many intervals the listing is cut into, None for three to a core."""
 
     def __init__(self, spark: "SparkSession", *, ranges: int = RANGES, parts: int | None = None) -> None:
+        expect_jvm(spark, "garbage collection", "run the job gc in the cluster, or `graveler gc run`")
         self._context = spark.sparkContext
         self._ranges = ranges
         self._parts = parts or TASKS * self._context.defaultParallelism

@@ -26,6 +26,7 @@ from graveler.lake.text import utf8
 from graveler.places import ServedLake
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.comparing import compare_by_tasks
+from graveler.spark.connect import cores
 from graveler.spark.failures import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.joining import join_subtrees
@@ -203,7 +204,7 @@ class _Work:
         oldest = float("inf")
         if self._checkpoint is not None:
             before, oldest = self._checkpoint.read(self._repository.clock.now() - self._repository.grace / 4)
-        partitions = self._partitions or partitions_of(self._rows.count(), self._spark.sparkContext.defaultParallelism)
+        partitions = self._partitions or partitions_of(self._rows.count(), cores(self._spark))
         built = self._build(spans_of(before), partitions)
         built_at = time.monotonic()
         samples = [row for task in built for row in task.samples][:SAMPLES]

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError, UnavailableError
+from graveler.spark.connect import expect_jvm
 from graveler.spark.failures import spark_errors
 from graveler.spark.schemas import check_columns
 from graveler.temporary import own_folder
@@ -218,10 +219,9 @@ class _Engine:
     """The JVM behind a session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        if not hasattr(spark, "_jsparkSession"):
-            raise InvalidError(
-                "Spark Connect has no way to Spark's file writers; run the job in the cluster, with a session of its own"
-            )
+        expect_jvm(
+            spark, "reading or writing files of a dataset", "run the job in the cluster, with a session of its own"
+        )
         self._spark: Any = spark
         jvm: Any = self._spark._jvm
         self.jvm: Any = jvm

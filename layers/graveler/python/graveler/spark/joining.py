@@ -10,6 +10,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from graveler.model import SplitParameters
+from graveler.spark.connect import cores, in_each_task
 from graveler.spark.subtrees import Subtree
 from graveler.tree.files import TreeStore
 from graveler.tree.tree import Tree
@@ -29,7 +30,7 @@ def join_subtrees(spark: SparkSession, store: TreeStore, split: SplitParameters,
     most of them, in at most as many groups as there are cores, or as the square root of the subtrees' number.
     """
     if len(subtrees) > _MANY:
-        wanted = min(isqrt(len(subtrees) - 1) + 1, spark.sparkContext.defaultParallelism)
+        wanted = min(isqrt(len(subtrees) - 1) + 1, cores(spark))
         size = -(-len(subtrees) // wanted)
         groups = [list(subtrees[at : at + size]) for at in range(0, len(subtrees), size)]
 
@@ -37,7 +38,7 @@ def join_subtrees(spark: SparkSession, store: TreeStore, split: SplitParameters,
             tree = _joined(store, split, group)
             return tree.lasts, tree.packed
 
-        joined = spark.sparkContext.parallelize(groups, len(groups)).map(join_group).collect()
+        joined = in_each_task(spark, groups, join_group)
         return join(store, split, (Tree(store, lasts, packed) for lasts, packed in joined))
     return _joined(store, split, subtrees)
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from graveler.errors import UNREADABLE, InvalidError
 from graveler.lake.importing.listing_files import find_near
 from graveler.places import ServedLake
+from graveler.spark.connect import cores
 from graveler.spark.cutting import Look, Piece, cut_points, groups, look
 from graveler.spark.failures import spark_errors
 from graveler.spark.frames import in_tasks
@@ -224,8 +225,8 @@ def list_prefix(
         objects, probe = found.store_at(f"{above}/_")
     folder = probe[:-1]
     prefix = folder + address[len(above) + 1 :]
-    cores = tasks or spark.sparkContext.defaultParallelism
-    cuts = cut_points(objects, prefix, tasks or 4 * cores, lambda pieces: _looks(spark, objects, pieces, cores))
+    at_once = tasks or cores(spark)
+    cuts = cut_points(objects, prefix, tasks or 4 * at_once, lambda pieces: _looks(spark, objects, pieces, at_once))
     intervals = list(pairwise(["", *cuts, ""]))
 
     def run(interval: tuple[str, str]) -> Iterator[arrow.RecordBatch]:

@@ -123,10 +123,13 @@ def reported(name: str, work: Callable[[], int]) -> int:
 
 
 def _run(job: Job, arguments: argparse.Namespace, spark: "SparkSession | None") -> int:
+    from graveler.spark.connect import expect_jvm  # pyspark: not for --help
+
     began = time.monotonic()
     place = served_place_of(vars(arguments)) if job.served else place_of(vars(arguments))
     with _reached(place, arguments) as repository:  # before Spark is waited for
         session = spark or session_of(job.name)
+        expect_jvm(session, "a job", "give it to spark-submit, and unset SPARK_REMOTE")
         session.sparkContext.setJobDescription(f"graveler {job.name}: {arguments.repository}")
         said, figures = job.run(Given(session, place, repository, arguments))
     seconds = round(time.monotonic() - began, 1)

@@ -1,0 +1,59 @@
+"""Sessions of Spark Connect: work for tasks that goes by data frames alone, and refusals where the JVM of the driver is needed.
+
+A client of Spark Connect has no JVM and no RDDs. It has frames, ``mapInArrow``, and data sources.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.utils import is_remote
+
+from graveler.errors import InvalidError
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+_MODULE: Final = "pyspark.sql.connect"
+_ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
+_MOST_CORES: Final = 1 << 16
+
+
+class SparkConnectError(InvalidError):
+    """A session of Spark Connect cannot do this."""
+
+    def __init__(self, what: str, instead: str) -> None:
+        super().__init__(f"{what} needs the JVM of the driver, which Spark Connect does not give: {instead}")
+
+
+def is_connect(spark: object) -> bool:
+    """Whether this is a session, or a frame, of Spark Connect. No request."""
+    return type(spark).__module__.startswith(_MODULE)
+
+
+def expect_jvm(spark: object, what: str, instead: str) -> None:
+    """Refuse a session of Spark Connect for ``what``; without a session (None), a process that has chosen Spark Connect.
+    :class:`SparkConnectError`, which says what to use ``instead``. No request."""
+    if is_connect(spark) or (spark is None and is_remote()):
+        raise SparkConnectError(what, instead)
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks the session runs at once, as far as Spark knows. Through Spark Connect a small job."""
+    if not is_connect(spark):
+        return spark.sparkContext.defaultParallelism
+    # As many partitions as there are cores; with fewer rows some would be empty.
+    return spark.range(_MOST_CORES).select(sql.spark_partition_id().alias("number")).distinct().count()
+
+
+def in_each_task(spark: SparkSession, parts: Sequence[In], work: Callable[[In], Out]) -> list[Out]:
+    """What ``work`` makes of each part, each in a task of its own, in their order. Parts and answers are pickled."""
+    from graveler.spark.frames import in_tasks  # which asks here whose session it has
+
+    def answer(part: In) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([pickle.dumps(work(part))], pa.binary())], schema=_ANSWER)
+
+    return [pickle.loads(row.answer) for row in in_tasks(spark, parts, answer, _ANSWER).collect()]
