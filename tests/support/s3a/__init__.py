@@ -23,12 +23,17 @@ _FETCH: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dep
 @cache
 def s3a_jars() -> tuple[Path, ...]:
     """The jars; none where they cannot be fetched."""
+    return maven_jars("s3a", _POM)
+
+
+def maven_jars(name: str, pom: Path) -> tuple[Path, ...]:
+    """The jars that a pom names, with what they need, in the cache folder; none where there is no Maven."""
     if shutil.which("mvn") is None:
         if os.environ.get("CI", "").lower() in ("1", "true"):
-            raise RuntimeError("no mvn here, so nothing of Spark is tested on S3")
+            raise RuntimeError(f"no mvn here, so nothing of Spark is tested with {name}")
         return ()
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graveler-tests"
-    folder = home / f"s3a-{sha256(_POM.read_bytes()).hexdigest()[:16]}"
+    folder = home / f"{name}-{sha256(pom.read_bytes()).hexdigest()[:16]}"
     home.mkdir(parents=True, exist_ok=True)
     with (home / "lock").open("w") as lock:  # of several test processes one fetches
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -40,7 +45,7 @@ def s3a_jars() -> tuple[Path, ...]:
                 "-q",
                 "-B",
                 "-f",
-                str(_POM),
+                str(pom),
                 _FETCH,
                 "-DincludeScope=runtime",
                 f"-DoutputDirectory={making}",
