@@ -119,6 +119,7 @@ soak: soak-spark soak-tests soak-mutations  ## the long campaigns: faults, inter
 
 soak-spark soak-tests: export GRAVELER_SCHEDULES ?= 20000
 soak-spark: export GRAVELER_STREAM_KILLS ?= 50
+soak-spark: export GRAVELER_FEED_KILLS ?= 30
 soak-spark soak-tests: export GRAVELER_SOAK_SECONDS ?= 60
 soak-spark soak-tests: export GRAVELER_MERGE_CASES ?= 200000
 soak-spark soak-tests: export GRAVELER_MERGES ?= 20000

@@ -37,7 +37,7 @@ def main(folder: Path, checkpoint: Path, start: str, moment: int) -> None:
         "repository": "repo",
         "ref": "main",
         "startingRef": start,
-        "maxCommitsPerTrigger": "2",
+        "maxCommitsPerTrigger": "5",
     }
     changes = spark.readStream.format("graveler").options(**given).load()
     writer = changes.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)

@@ -14,20 +14,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
 import graveler.spark
 from graveler.errors import PreconditionError, RefNotFoundError
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import ChangeType, Commit, CommitID
+from graveler.model import ChangeType, Commit, CommitID, ObjectEntry
+from graveler.spark import feed_rows
 from graveler.spark.feed_line import BEGINNING, Line
-from tests.spark.conftest import SPARK_4
-
-data_source = pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no data sources in Python")
+from graveler.storage.folder_objects import FolderObjects
 
 
 @pytest.fixture(autouse=True)
@@ -204,7 +206,6 @@ def test_a_branch_that_was_moved_is_told_only_where_it_matters(place: Place) -> 
 # The feed of paths
 
 
-@data_source
 def test_a_stream_has_each_commit_once(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     graveler.spark.register(spark)
     repository = place.repository
@@ -247,7 +248,6 @@ def test_a_stream_has_each_commit_once(spark: SparkSession, place: Place, tmp_pa
     )
 
 
-@data_source
 def test_what_is_wrong_with_the_options_of_a_stream_is_told(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     graveler.spark.register(spark)
     given = {"lake": str(place.folder), "repository": "repo", "ref": "main"}
@@ -284,7 +284,6 @@ def test_what_is_wrong_with_the_options_of_a_stream_is_told(spark: SparkSession,
 # The feed of rows
 
 
-@data_source
 def test_the_rows_that_came_less_those_that_went_are_the_dataset(
     spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
@@ -344,7 +343,29 @@ def _split(columns: str) -> list[str]:
     return found
 
 
-@data_source
+def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = FolderObjects(tmp_path, "local://x")
+    pq.write_table(
+        pa.table({"id": range(1000), "name": [str(n) for n in range(1000)]}), tmp_path / "file", row_group_size=100
+    )
+    entry = ObjectEntry("t/p=7/file", "local://x/file", (tmp_path / "file").stat().st_size, "", 0)
+    file = feed_rows._File("insert", CommitID("c"), 1, objects, "file", entry)
+    schema = StructType.fromDDL(
+        "name string, p int, id int, _change_type string, _commit_timestamp timestamp, more date"
+    )
+    whole = list(feed_rows._rows(file, "t", schema))
+    monkeypatch.setattr(feed_rows, "_WHOLE_BYTES", 0)
+    assert list(feed_rows._rows(file, "t", schema)) == whole
+    table = pa.Table.from_batches(whole)
+    assert table.column("id").to_pylist() == list(range(1000))
+    assert set(table.drop_columns(["id", "name"]).to_pylist()[9].items()) == {
+        ("p", 7),
+        ("_change_type", "insert"),
+        ("_commit_timestamp", datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)),
+        ("more", None),
+    }
+
+
 def test_files_that_are_no_tables_of_the_stream_are_told(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     graveler.spark.register(spark)
     schema = "id long, more string, Day date, _change_type string"
@@ -364,7 +385,6 @@ def test_files_that_are_no_tables_of_the_stream_are_told(spark: SparkSession, pl
     query.failing("'t/readme.txt' is no Parquet file.*feed of paths")
 
 
-@data_source
 @pytest.mark.ci
 def test_a_driver_killed_at_any_moment_copies_each_commit_once(
     spark: SparkSession, place: Place, tmp_path: Path

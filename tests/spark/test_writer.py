@@ -9,20 +9,24 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark import TaskContext
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql.types import StructType
 
 import graveler.spark
 from graveler.lake.folder import create_folder_lake
+from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.spark import parquet_files
+from graveler.spark.parquet_files import ParquetFolder
 from graveler.spark.partition_names import folder_of, values_of
 from graveler.spark.schemas import nullable
-from tests.spark.conftest import SPARK_4
-
-pytestmark = pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no data sources in Python")
+from graveler.storage.folder_objects import FolderObjects
 
 
 class Place:
@@ -289,6 +293,24 @@ def test_what_cannot_be_written_is_told(spark: SparkSession, place: Place) -> No
     assert not place.stored()
 
 
+def test_many_partitions_take_few_open_files_and_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_files, "_OPEN_FILES", 2)
+    monkeypatch.setattr(parquet_files, "_WAITING_BYTES", 500)
+    schema = StructType.fromDDL("id long, part int")
+    where = ParquetFolder(FolderObjects(tmp_path, "local://x"), "data/a/b", schema.json(), ("part",), "snappy")
+    rows = [pa.record_batch({"id": range(at, at + 50), "part": [n % 5 for n in range(50)]}) for at in range(0, 500, 50)]
+    put = where.write(rows, 3)
+    assert len({one.name for one in put}) == len(put) > 5
+    found = []
+    for one in put:
+        file = tmp_path / "data/a/b" / one.name
+        assert file.stat().st_size == one.size
+        (part,) = values_of(one.name.rpartition("/")[0]).values()
+        found += [(number, part) for number in pq.read_table(file, partitioning=None).column("id").to_pylist()]
+    assert sorted(found) == [(number, str(number % 5)) for number in range(500)]
+    assert where.write([], 1) == []
+
+
 def test_a_write_is_a_query_that_spark_shows(spark: SparkSession, place: Place) -> None:
     """In the SQL tab, which is made of this store, and so to all query listeners."""
     session: Any = spark._jsparkSession
@@ -299,6 +321,34 @@ def test_a_write_is_a_query_that_spark_shows(spark: SparkSession, place: Place) 
     plans = [str(one.physicalPlanDescription()) for one in found]
     assert any("graveler" in plan and "OverwriteByExpression" in plan for plan in plans)
     assert all(one.completionTime().isDefined() for one in found)
+
+
+def test_on_s3(spark: SparkSession, aws: AwsLake) -> None:
+    """A write, and the stream of its rows: planned, done and committed by Spark's own Python processes."""
+    graveler.spark.register(spark)  # once more: the processes get the credentials that are there now
+    given = {
+        "tables": aws.tables,
+        "objects": aws.objects,
+        "region": str(aws.region),
+        "s3_endpoint_url": str(aws.s3_endpoint_url),
+        "dynamodb_endpoint_url": str(aws.dynamodb_endpoint_url),
+        "repository": "repo",
+    }
+    with open_at(aws) as lake:
+        repository = lake.create_repository("repo", f"{aws.objects}/repo")
+        frame = spark.range(0, 50, 1, 2).selectExpr("id", "cast(id % 3 as int) part")
+        for mode in ("append", "overwrite"):
+            writer = frame.write.format("graveler").mode(mode).options(**given, branch="main", partitionBy="part")
+            writer.save("t")
+        assert graveler.spark.read(spark, "lakefs://repo/main/t", lake=repository).count() == 50
+        stored = {one.key: one for one in repository.namespace.list("data/")}
+        for entry in repository.objects("main"):
+            found = stored[entry.address.removeprefix(f"{aws.objects}/repo/")]
+            assert (entry.size, entry.checksum) == (found.size, found.etag)
+        rows = spark.readStream.format("graveler").options(**given, ref="main", startingRef="earliest").load("t")
+        query = rows.groupBy("_change_type").count().writeStream.format("memory").queryName("changes")
+        query.outputMode("complete").trigger(availableNow=True).start().awaitTermination()
+        assert dict(map(tuple, spark.table("changes").collect())) == {"insert": 100, "delete": 50}
 
 
 def test_a_stream_is_told_to_write_by_batches(spark: SparkSession, place: Place, tmp_path: Path) -> None:
