@@ -268,7 +268,7 @@ def test_what_is_wrong_with_the_options_of_a_stream_is_told(spark: SparkSession,
         ({"path": "../events"}, "no path of a dataset"),
         ({"path": "events", "schema": "id long"}, "no column _change_type"),
         ({"path": "events", "schema": "id long, _change_type int"}, "_change_type is a string"),
-        ({"path": "events", "prefix": "x"}, "two feeds"),
+        ({"path": "events", "prefix": "x"}, "option 'prefix' is for a feed of paths"),
         ({}, "say so by an option: readChangeFeed=true"),
         ({"readChangeFeed": "true", "schema": "id long"}, "has a schema of its own"),
         ({"startingRef": "nothing"}, "RefNotFoundError"),
@@ -353,6 +353,7 @@ def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
     schema = StructType.fromDDL(
         "name string, p int, id int, _change_type string, _commit_timestamp timestamp, more date"
     )
+    assert isinstance(schema, StructType)
     whole = list(feed_rows._rows(file, "t", schema))
     monkeypatch.setattr(feed_rows, "_WHOLE_BYTES", 0)
     assert list(feed_rows._rows(file, "t", schema)) == whole

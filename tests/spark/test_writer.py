@@ -259,6 +259,12 @@ def test_a_numbered_write_happens_once(spark: SparkSession, place: Place) -> Non
         place.write(spark.range(first, first + 1), txnAppId="nightly", txnVersion=str(version))
     assert place.ids() == [0, 30]
     assert len(place.stored()) == len(place.files()), "what is not committed is not even written"
+    # A write is a step of a transaction that several join.
+    steps = graveler.spark.begin(place.repository, "main")
+    place.write(spark.range(90, 91), "overwrite", branch=steps)
+    assert place.ids() == [0, 30]
+    graveler.spark.land(place.repository, steps)
+    assert place.ids() == [90]
 
 
 def test_what_cannot_be_written_is_told(spark: SparkSession, place: Place) -> None:

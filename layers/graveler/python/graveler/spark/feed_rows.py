@@ -74,9 +74,10 @@ class RowsFeed:
     """The rows of the dataset at ``path``."""
 
     def __init__(self, options: Mapping[str, str], given: FeedOptions) -> None:
-        if options.get("prefix"):
+        odd = next((name for name in ("prefix", "rows_per_task") if options.get(name)), None)
+        if odd is not None:
             raise InvalidError(
-                "path and prefix name two feeds: path one of a dataset's rows, prefix one of paths; give one"
+                f"option {odd!r} is for a feed of paths, and path makes it one of rows; leave one of them out"
             )
         self._given = given
         self._base = dataset_path(options["path"])
