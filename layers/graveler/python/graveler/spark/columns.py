@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as compute
 
 from graveler.errors import CorruptError
 from graveler.model import DEFAULT_CONTENT_TYPE
@@ -112,9 +113,11 @@ class RecordColumns:
     ) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
         """Of these rows, those of objects outside of the namespace in the usual layout, and their columns."""
         rows = rows[lengths[rows] > _HEAD + _TAIL]
-        chosen = _chosen(packed, rows)
-        heads = _matrix([record[:_HEAD] for record in chosen], _HEAD)
-        tails = _matrix([record[-_TAIL:] for record in chosen], _TAIL)
+        records = pa.array(packed if len(rows) == len(packed) else _chosen(packed, rows), pa.binary())
+        ends = np.frombuffer(records.buffers()[1], np.int32, len(rows) + 1)
+        data = np.frombuffer(records.buffers()[2] or b"", np.uint8)
+        heads = data[ends[:-1, None] + np.arange(_HEAD, dtype=np.int32)]
+        tails = data[ends[1:, None] + np.arange(-_TAIL, 0, dtype=np.int32)]
         identity = heads[:, 0].astype(np.int64) << 8 | heads[:, 1]
         right = (
             (heads[:, 10] == 16)
@@ -122,8 +125,9 @@ class RecordColumns:
             & (identity + 2 + _TAIL == lengths[rows])
             & _starts(tails, b"\x91\xce")
         )
-        rows, heads, tails = rows[right], heads[right], tails[right]
-        addresses = _text([record[_HEAD:-_TAIL] for record in _chosen(packed, rows)], "address")
+        if not right.all():
+            rows, heads, tails, records = rows[right], heads[right], tails[right], records.filter(pa.array(right))
+        addresses = _utf8(compute.binary_slice(records, _HEAD, -_TAIL), "address")
         return rows, [*_common(heads, tails[:, 2:6]), addresses, *_defaults(len(rows))]
 
     def _decoded(self, keys: Sequence[bytes], packed: Sequence[bytes]) -> list[pa.Array]:
@@ -141,11 +145,10 @@ class RecordColumns:
 
 def paths(keys: Sequence[bytes]) -> pa.Array:
     """Keys as text. :class:`graveler.errors.CorruptError` for what is not UTF-8."""
-    return _text(keys, "key")
+    return _utf8(pa.array(keys, pa.binary()), "key")
 
 
-def _text(texts: Sequence[bytes], what: str) -> pa.Array:
-    column = pa.array(texts, pa.binary())
+def _utf8(column: pa.Array, what: str) -> pa.Array:
     try:
         return column.cast(pa.string())  # looks at each whether it is UTF-8
     except pa.ArrowInvalid as error:
@@ -219,6 +222,8 @@ def _strings(data: bytes, count: int, width: int) -> pa.Array:
 
 def _put_together(parts: Sequence[tuple[npt.NDArray[np.int64], list[pa.Array]]]) -> list[pa.Array]:
     """Columns of rows that were taken apart, in the order of the rows."""
+    if len(parts) == 1:
+        return parts[0][1]
     order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
     columns = (pa.concat_arrays(column) for column in zip(*(columns for _, columns in parts), strict=True))
     return [column.take(pa.array(order)) for column in columns]
