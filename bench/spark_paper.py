@@ -7,20 +7,25 @@ Requests are those that the tasks' own code makes, counted on a small import (:f
 import argparse
 from hashlib import md5
 from math import ceil, isqrt
-from typing import Any, Final, NamedTuple
+from sys import getsizeof
+from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as arrow
+from pyspark import cloudpickle
+from tests.spark import buckets
 
 from graveler.lake.importing.listing_rows import RowRules
 from graveler.lake.importing.listing_tables import CHECKSUM, KEY, MTIME, SIZE
 from graveler.model import SplitParameters
 from graveler.spark.checkpoints import Checkpoint
+from graveler.spark.cutting import cut_points
 from graveler.spark.importing import partitions_of
 from graveler.spark.listing import Columns
-from graveler.spark.subtrees import SubtreeTask
+from graveler.spark.subtrees import SubtreeTask, pack
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.memory_objects import MemoryObjects
-from graveler.storage.objects import StoredObject
+from graveler.storage.objects import PAGE, Objects, StoredObject
+from graveler.storage.s3_objects import S3Objects
 from graveler.tree.files import TreeStore
 from graveler.tree.ids import NoNotes
 from graveler.tree.writer import join
@@ -42,19 +47,28 @@ EXECUTOR_GB: Final = 18
 DRIVER_CORES: Final = 2
 DRIVER_GB: Final = 16
 
+LIST_SECONDS: Final = 0.06
+PARTS: Final = 64
+"""Of a bucket whose cutting is counted; each part takes as many looks whatever there is of them."""
+POINTER_BYTES: Final = 8
 _BATCH: Final = 10_000
 _NAMESPACE: Final = "mem://bench"
 
 
 class Requests(NamedTuple):
     """Object requests of an import of ``objects`` that become ``ranges``: reads at each seam, writes there beyond those of the
-    ranges, and notes of each task."""
+    ranges, and notes of each task. Bytes of what is ``sent`` to a task, and of what tasks answer and the driver keeps for each
+    range. ``looks`` are the listings that cutting a bucket takes, for each part."""
 
     objects: int
     ranges: int
     seam_gets: float
     seam_puts: float
     notes: float
+    sent: int
+    answered: float
+    kept: float
+    looks: float
 
 
 class CountedObjects(MemoryObjects):
@@ -81,18 +95,42 @@ def count(objects: int = 240_000, parts: int = 6) -> Requests:
     columns = Columns(names, RowRules("", "", "s3://warehouse/", False, False), _NAMESPACE, "listing", 0)
     note = Checkpoint(store_objects, ["listing"])
     store = TreeStore(ImmutableFiles(store_objects, None), notes=NoNotes())
-    subtrees = []
+    answers = []
     each = objects // parts
     for part in range(parts):
         batches = (_batch(part, at, min(_BATCH, each - at)) for at in range(0, each, _BATCH))
-        subtrees += SubtreeTask(store, split, columns, "run", (), note).build(batches, part).trees
+        answers.append(SubtreeTask(store, split, columns, "run", (), note).build(batches, part))
+    subtrees = [tree for answer in answers for tree in answer.trees]
+    sent = SubtreeTask(
+        TreeStore(ImmutableFiles(S3Objects("bucket", "lake"), None), notes=NoNotes()), split, columns, "run"
+    )
     notes = sum(1 for _ in store_objects.list("_graveler/imports/"))
     store_objects.gets = 0
     cold = TreeStore(ImmutableFiles(store_objects, None), notes=NoNotes())
     tree = join(cold, split, [subtree.tree(cold) for subtree in subtrees])
     seams = parts - 1
     beyond = store_objects.puts - notes - len(tree)
-    return Requests(each * parts, len(tree), store_objects.gets / seams, beyond / seams, notes / parts)
+    kept = sum(getsizeof(text) + POINTER_BYTES for text in (*tree.lasts, *tree.packed)) / len(tree)
+    return Requests(
+        each * parts,
+        len(tree),
+        store_objects.gets / seams,
+        beyond / seams,
+        notes / parts,
+        len(cloudpickle.dumps(sent)),  # type: ignore[no-untyped-call]
+        sum(len(pack(answer)) for answer in answers) / len(tree),
+        kept,
+        looks(),
+    )
+
+
+def looks() -> float:
+    """Listings that it takes to cut a bucket, for each part: a flat one, or one of folders, whichever takes more."""
+    found = []
+    for bucket in (buckets.flat(4_000_000), buckets.hashed_folders(4_000_000, 40_000)):
+        cut_points(cast(Objects, bucket), "p/", PARTS)
+        found.append(bucket.requests / PARTS)
+    return max(found)
 
 
 def _batch(part: int, first: int, rows: int) -> arrow.RecordBatch:
@@ -144,11 +182,25 @@ def paper(objects: int, executors: int, cores: int, counted: Requests) -> list[s
         ),
     ]
     total = sum(dollars for *_, dollars in lines)
+    cutting = round(counted.looks * 4 * executors * cores)
+    lists = ceil(objects / PAGE) + cutting
+    list_minutes = lists * LIST_SECONDS / (executors * cores) / 60
     return [
         "| | number | dollars |",
         "|---|---:|---:|",
         *(f"| {what} | {number} | {dollars:.2f} |" for what, number, dollars in lines),
         f"| **together, {minutes:.0f} minutes** | | **{total:.2f}** |",
+        "",
+        "| | bytes |",
+        "|---|---:|",
+        f"| sent to a task: its function, and which partition | {counted.sent:,} |",
+        f"| the answers of all tasks, to the driver | {round(counted.answered * ranges):,} |",
+        f"| the tree, in the driver's memory: {counted.kept:.0f} for each range | {round(counted.kept * ranges):,} |",
+        "",
+        (
+            f"A prefix that is listed instead, with no inventory, takes {lists:,} LIST more, {prices.S3_PUT * lists:.2f} "
+            f"dollars, of which {cutting:,} cut it: {list_minutes:.1f} minutes at 60 ms each."
+        ),
     ]
 
 
@@ -156,7 +208,7 @@ def main() -> None:
     """Count, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_paper", description=__doc__)
     parser.add_argument("--objects", type=int, default=1_000_000_000, help="(default %(default)s)")
-    parser.add_argument("--executors", type=int, default=32, help="(default %(default)s)")
+    parser.add_argument("--executors", type=int, default=100, help="(default %(default)s)")
     parser.add_argument("--cores", type=int, default=4, help="of an executor (default %(default)s)")
     arguments = parser.parse_args()
     print("\n".join(paper(arguments.objects, arguments.executors, arguments.cores, count())))

@@ -105,9 +105,10 @@ def one_hot(count: int = MANY, folders: int = 1000, each: int = 10, hot: int = 4
 def hashed_folders(count: int = MANY, folders: int = 100_000) -> Bucket:
     """Folders named by hashes, of one size."""
     each = count // folders
+    names = [hashed(at, folders) for at in range(folders)]
     return Bucket(
         count,
-        lambda at: f"p/{hashed(at // each, folders)}/{at % each:05d}",
+        lambda at: f"p/{names[at // each]}/{at % each:05d}",
         lambda at, prefix: at // each * each + each if prefix == "p/" else count,
     )
 
