@@ -165,7 +165,7 @@ bench: setup  ## measure on 1.6 million real paths; ROWS=regex for some rows, BE
 demo: setup  ## the main job on real input: import, branch, change, merge, time travel
 	@$(BIN)/graveler demo
 
-demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dataset on a branch, merge, time travel
+demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dataset on a branch, merge, time travel, a load refused, a stream resumed after a kill
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_story_is_the_one_in_the_documents(spark: SparkSession, tmp_path: Path) -> None:
     told: list[str] = []
     with create_folder_lake(tmp_path / "lake") as lake:
-        tell_story(spark, lake.create_repository("sales", "local://sales"), told.append)
+        tell_story(spark, lake.create_repository("sales", "local://sales"), tmp_path / "lake", told.append)
     shown = re.search(
         r"^\$ make demo-spark\n(.*?)^\(", (ROOT / "docs" / "spark.md").read_text(), re.MULTILINE | re.DOTALL
     )

@@ -1,6 +1,9 @@
-"""``make demo-spark``: the data pipeline on this machine, on real files: an import, a dataset written on a branch, a merge, and a
-read of the old version."""
+"""``make demo-spark``: the data pipeline on this machine, on real files: an import, a dataset written on a branch, a merge, a
+read of the old version, two refs joined, a wrong load that is refused, and a stream that goes on after its process was killed."""
 
+import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import graveler.spark
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
 from graveler.spark.linking import Mode
@@ -22,6 +25,7 @@ from graveler.spark.session import local_session
 
 FOLDER: Final = Path("demo-lake-spark")
 EVENTS: Final = "tables/events"
+STREAMED: Final = "tables/streamed"
 _LISTING: Final = "key string, size long, etag string, mtime long"
 
 Tell = Callable[[str], object]
@@ -34,15 +38,14 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     try:
         with create_folder_lake(FOLDER) as lake:
-            tell_story(
-                spark, lake.create_repository("sales", "local://sales"), lambda line: sys.stdout.write(line + "\n")
-            )
+            repository = lake.create_repository("sales", "local://sales")
+            tell_story(spark, repository, FOLDER.absolute(), lambda line: sys.stdout.write(line + "\n"))
     finally:
         spark.stop()
 
 
-def tell_story(spark: SparkSession, repository: OpenRepository, tell: Tell) -> None:
-    """The story, in an empty repository."""
+def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, tell: Tell) -> None:
+    """The story, in an empty repository of the lake in ``folder``."""
     tell("1. Import: the files of pyspark, where they lie, from a listing of them")
     files = Path(pyspark.__file__).parent
     listing = spark.createDataFrame(list(listed(files)), _LISTING)
@@ -84,6 +87,67 @@ def tell_story(spark: SparkSession, repository: OpenRepository, tell: Tell) -> N
     tell(f"   main:      {said(spark, repository, 'main')}")
     tell(f"   {before[:16]}: {said(spark, repository, before)}")
 
+    tell("5. Two refs in one join: what the merge changed")
+    old, new = (read(spark, repository, ref).select("id", "amount") for ref in (before, "main"))
+    both = new.join(old.withColumnRenamed("amount", "was"), "id").where("amount != was")
+    row = both.agg(sql.count("*"), sql.sum("was"), sql.sum("amount")).first()
+    assert row is not None
+    tell(f"   {row[0]:,} events have another amount: {row[1]:,} together before, {row[2]:,} now")
+
+    tell("6. A load with wrong rows is refused by a check before its merge")
+    wrong = events(spark, 5).where("day = '2026-01-05'").withColumn("amount", -sql.col("amount"))
+    try:
+        with graveler.spark.transaction(repository, "main", message="Day 5", committer="ada") as tx:
+            tx.write(wrong, EVENTS, partition_by="day")
+            negative = tx.read(spark, EVENTS).where("amount < 0").count()
+            if negative:
+                raise ValueError(f"{negative:,} amounts are negative")
+    except ValueError as error:
+        tell(f"   refused: {error}")
+    tell(f"   main:      {said(spark, repository, 'main')}")
+
+    tell("7. A stream whose process is killed, behind the commit of its second batch, goes on")
+    for number in range(4):
+        spark.range(10 * number, 10 * number + 10).coalesce(1).write.mode("append").json(f"{folder}/incoming")
+    killed = subprocess.run(
+        [sys.executable, "-m", "graveler.spark.demo", str(folder)], capture_output=True, text=True, check=False
+    )
+    if killed.returncode != -signal.SIGKILL:
+        raise RuntimeError(f"the stream was not killed, but ended by itself:\n{killed.stderr}")
+    tell(f"   killed:    {streamed(spark, repository)}")
+    stream(spark, repository, folder)
+    tell(f"   resumed:   {streamed(spark, repository)}")
+
+
+def stream(spark: SparkSession, repository: OpenRepository, folder: Path, killed_behind: int | None = None) -> None:
+    """Write what is in ``incoming`` to a dataset, a file in each batch, to the end; killed behind the commit of one batch."""
+    write = graveler.spark.each_batch(repository, "main", lambda tx, frame: tx.write(frame, STREAMED), committer="ada")
+
+    def each(frame: DataFrame, number: int) -> None:
+        write(frame, number)
+        if number == killed_behind:
+            os.kill(os.getpid(), signal.SIGKILL)  # before the checkpoint knows of this batch
+
+    incoming = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(f"{folder}/incoming")
+    written = incoming.writeStream.foreachBatch(each).option("checkpointLocation", f"{folder}/checkpoint")
+    written.trigger(availableNow=True).start().awaitTermination()
+
+
+def stream_and_die(folder: Path) -> None:
+    """The stream in a process of its own, which is killed."""
+    spark = local_session("graveler demo, a stream")
+    spark.sparkContext.setLogLevel("ERROR")
+    with open_folder_lake(folder) as lake:
+        stream(spark, lake.repository("sales"), folder, killed_behind=1)
+
+
+def streamed(spark: SparkSession, repository: OpenRepository) -> str:
+    """What the stream has written."""
+    uri = f"lakefs://{repository.repository.name}/main/{STREAMED}"
+    row = graveler.spark.read(spark, uri, lake=repository).agg(sql.count("*"), sql.countDistinct("id")).first()
+    assert row is not None
+    return f"{row[0]:,} rows, {row[1]:,} of them different"
+
 
 def listed(folder: Path) -> Iterator[tuple[str, int, str, int]]:
     """The Python files below a folder, as an inventory would list them."""
@@ -109,13 +173,19 @@ def write(repository: OpenRepository, branch: str, frame: DataFrame, message: st
 
 def said(spark: SparkSession, repository: OpenRepository, ref: str) -> str:
     """What is in the dataset."""
-    frame = graveler.spark.read(spark, f"lakefs://{repository.repository.name}/{ref}/{EVENTS}", lake=repository)
-    row = frame.agg(sql.count("*"), sql.countDistinct("day"), sql.sum("amount")).first()
+    row = read(spark, repository, ref).agg(sql.count("*"), sql.countDistinct("day"), sql.sum("amount")).first()
     assert row is not None
     return f"{row[0]:,} events of {row[1]} days, amounts add up to {row[2]:,}"
 
 
+def read(spark: SparkSession, repository: OpenRepository, ref: str) -> DataFrame:
+    """The dataset at a ref."""
+    return graveler.spark.read(spark, f"lakefs://{repository.repository.name}/{ref}/{EVENTS}", lake=repository)
+
+
 if __name__ == "__main__":
     began = time.monotonic()
+    if len(sys.argv) > 1:
+        stream_and_die(Path(sys.argv[1]))
     main()
     sys.stdout.write(f"({time.monotonic() - began:.0f} s, with Spark's start; the lake is in {FOLDER}/)\n")
