@@ -285,6 +285,6 @@ def test_what_schedules_name_are_jobs_and_their_arguments() -> None:
     from tests.infra.conftest import SPARK_JOBS
 
     jobs = {"import_": import_.JOB, "export": export.JOB, "gc": gc.JOB}
-    assert {path.stem for path in (SOURCES / "spark" / "jobs").glob("*.py")} == {*jobs, "__init__", "frame"}
+    assert {path.stem for path in (SOURCES / "spark" / "jobs").glob("*.py")} == {*jobs, "command", "__init__", "frame"}
     for job in SPARK_JOBS.values():
         assert parser_of(jobs[job["job"]]).parse_args(job["arguments"]).repository == "sales"
