@@ -19,6 +19,7 @@ from tests.test_docs import formed
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.ci
 def test_the_story_is_the_one_in_the_documents(spark: SparkSession, tmp_path: Path) -> None:
     told: list[str] = []
     with create_folder_lake(tmp_path / "lake") as lake:
@@ -51,4 +52,4 @@ def test_the_package_for_clusters_runs_the_jobs(tmp_path: Path) -> None:
     ):
         done = subprocess.run([python, *arguments], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert "--repository" in done.stdout or str(tmp_path / "environment") in done.stdout
+        assert "--lake FOLDER" in done.stdout or str(tmp_path / "environment") in done.stdout
