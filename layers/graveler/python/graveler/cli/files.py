@@ -8,7 +8,6 @@ from shutil import copyfileobj
 from typing import BinaryIO, Final
 
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
-from graveler.storage.spooled import SpooledFile
 from graveler.temporary import file_beside
 
 _IN_MEMORY: Final = 8 << 20
@@ -59,6 +58,8 @@ def whole(stream: BinaryIO) -> Iterator[bytes | Path]:
     if len(beginning) < _IN_MEMORY:
         yield beginning
         return
+    from graveler.storage.spooled import SpooledFile  # loads msgspec, which the help does without
+
     with SpooledFile("keeping what stdin gives", "stdin-") as spilled:
         spilled.write(beginning)
         try:
