@@ -248,6 +248,7 @@ def test_a_stream_has_each_commit_once(spark: SparkSession, place: Place, tmp_pa
     )
 
 
+@pytest.mark.ci
 def test_what_is_wrong_with_the_options_of_a_stream_is_told(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     graveler.spark.register(spark)
     given = {"lake": str(place.folder), "repository": "repo", "ref": "main"}
@@ -367,6 +368,7 @@ def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
     }
 
 
+@pytest.mark.ci
 def test_files_that_are_no_tables_of_the_stream_are_told(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     graveler.spark.register(spark)
     schema = "id long, more string, Day date, _change_type string"

@@ -120,6 +120,7 @@ def test_tasks_without_the_right_secret_say_so(spark: SparkSession, aws: AwsLake
             import_listing(spark, repository, "main", frame_of(spark, ROWS), OPTIONS, partitions=1)
 
 
+@pytest.mark.ci
 def test_a_driver_that_dies_is_gone_on_from(spark: SparkSession, tmp_path: Path) -> None:
     """SIGKILL to driver, JVM and workers at once, when most partitions are built and noted; another driver does the rest."""
     repository = make_repository(tmp_path / "lake")

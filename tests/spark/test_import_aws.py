@@ -20,6 +20,7 @@ from tests.storage.adapters import make_bucket
 from tests.support.servers import REGION
 
 
+@pytest.mark.ci
 def test_an_import_and_its_listing_on_aws(spark: SparkSession, aws: AwsLake, tmp_path: Path) -> None:
     lake = open_at(aws)
     repository = lake.create_repository("spark", f"{aws.objects}/spark", split=TINY)

@@ -186,6 +186,7 @@ def _attempt() -> tuple[int, int]:
     return context.partitionId(), context.attemptNumber()
 
 
+@pytest.mark.ci
 def test_a_write_that_fails_leaves_nothing(spark: SparkSession, place: Place) -> None:
     place.write(spark.range(3))
     before, stored = place.repository.commit_of("main"), place.stored()
