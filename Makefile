@@ -113,7 +113,7 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
 	    -m 'not ci and not search' tests/tree tests/history tests/staging tests/lake
 
-SOAKED := $(addprefix tests/,aws history ingest lake retention tree api/test_hostile.py clients/test_schemathesis.py)
+SOAKED := $(addprefix tests/,aws history ingest lake retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py clients/test_schemathesis.py)
 
 soak: soak-spark soak-tests soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
 
@@ -138,7 +138,7 @@ soak-spark: setup spark-tools  ## of it, what runs on Spark, and all of that on 
 	@$(SPARK_VENV)/bin/python -m pytest -v -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark
 	@$(MAKE) --no-print-directory test-spark35 TESTS=tests/spark
 
-soak-tests: setup  ## of it, the other rooms whose tests have long forms
+soak-tests: setup deploy-tools  ## of it, the other rooms whose tests have long forms
 	@$(BIN)/python -m pytest -v -n 2 --durations=40 --hypothesis-seed=$(SEED) $(SOAKED)
 
 soak-mutations: setup  ## of it: lines that keep promises, each removed; a test has to miss it

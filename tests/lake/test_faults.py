@@ -1,7 +1,7 @@
 """Faults at every request of every verb, one by one: see :mod:`tests.lake.faults`, and ``docs/faults.md``.
 
-Every third request, beginning where the seed says, and always the last one. ``GRAVELER_FAULTS=n`` tries every kind of fault in
-all of them, and every way to go on, and adds :mod:`tests.lake.test_faults_long`.
+Every third request, beginning where the seed says, and always the last one; all with ``GRAVELER_WHOLE``. ``GRAVELER_FAULTS=n``
+tries every kind of fault, and every way to go on, and adds :mod:`tests.lake.test_faults_long`.
 """
 
 import os
@@ -29,8 +29,8 @@ by_verb = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASE
 
 
 def one_by_one(case: Case, folder: Path, make: Callable[[Path], Scene]) -> tuple[int, int]:
-    """A share of the requests, each kind, one of the ways to go on (all requests and ways, with ``GRAVELER_FAULTS``); returns how
-    many requests and how many faults were tried."""
+    """A share of the requests, all with ``GRAVELER_WHOLE``; of each, every kind of fault, and one of the ways to go on, all with
+    ``GRAVELER_FAULTS``. Returns how many requests and how many faults were tried."""
     begin = start(case, make(folder / "start"))
     requests = boundaries(case, begin, made(folder, "count"), short=not PAIRS)
     problems: list[str] = []

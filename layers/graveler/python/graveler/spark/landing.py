@@ -106,9 +106,8 @@ def begin(
         if tag is not None:
             expect_free(found, tag)
         hidden = hidden_name()
-        owner = token_hex(
-            16
-        )  # until the branch has its terms: who dies before has told nobody of it, and a collector ends it
+        # An owner until the branch has its terms: whoever dies before has told nobody of it, and a collector ends it.
+        owner = token_hex(16)
         found.create_branch(hidden, branch, by=by, hidden=True, owner=owner)
         said = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
         found.commit(hidden, message or f"Transaction on {branch}", committer=by, metadata=said, allow_empty=True)

@@ -179,7 +179,8 @@ def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], 
 def _begin(call: Call, found: OpenRepository, kind: str, asked: ImportAsk | ImportListingRequest) -> Response:
     """Begin the operation, or find the one that this request began. A dry run is another request, whatever its key."""
     key = request_id(call)
-    name = sha256(f"{_DRY_RUN if asked.dry_run else ''}{key}".encode()).hexdigest()[:32] if key else ""
+    words = f"{_DRY_RUN}\0{key}" if asked.dry_run else key  # no key has a NUL
+    name = sha256(words.encode()).hexdigest()[:32] if key else ""
     operation = call.runner.start(found, kind, msgspec.json.encode(asked), name, branch=asked.branch)
     return json_response(ImportCreationResponse(operation.id), 202)
 

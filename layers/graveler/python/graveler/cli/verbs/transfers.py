@@ -21,7 +21,7 @@ from graveler.cli.progress import counting
 from graveler.cli.terminal import output
 from graveler.cli.uris import ObjectURI, RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size
-from graveler.crew import Crew
+from graveler.daemon_pool import DaemonPool
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
@@ -215,11 +215,11 @@ def _until(stop: Event, pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _in_threads(work: Callable[[One], Done], todo: Iterable[One], stop: Event | None = None) -> Iterator[Done]:
     """``work`` on each of ``todo`` by a few threads, results in the order of ``todo``; the first error ends it, and sets
     ``stop`` for those that are under way."""
-    with Crew(_THREADS, "graveler-transfer") as crew:
+    with DaemonPool(_THREADS, "graveler-transfer") as pool:
         waiting: deque[Future[Done]] = deque()
         try:
             for one in todo:
-                waiting.append(crew.submit(work, one))
+                waiting.append(pool.submit(work, one))
                 if len(waiting) >= _IN_FLIGHT:
                     yield waiting.popleft().result()
             while waiting:

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from graveler.crew import Crew
+from graveler.daemon_pool import DaemonPool
 from graveler.errors import (
     BusyError,
     ConflictError,
@@ -230,7 +230,7 @@ class _Run:
     def write(self) -> tuple[int, int]:
         """Write what the goal has in another way. Numbers of files and bytes."""
         written = size = 0
-        with Crew(self._threads, "graveler-export") as crew:
+        with DaemonPool(self._threads, "graveler-export") as pool:
             waiting: deque[Future[int | None]] = deque()
             numbers = count()
             try:
@@ -238,7 +238,7 @@ class _Run:
                 while True:
                     step = next(steps, None)
                     if step is not None and step.wanted is not None:
-                        waiting.append(crew.submit(self._bring, step, step.wanted, next(numbers)))
+                        waiting.append(pool.submit(self._bring, step, step.wanted, next(numbers)))
                     if step is None and not waiting:
                         return written, size
                     if waiting and (step is None or len(waiting) >= _IN_FLIGHT):

@@ -7,14 +7,14 @@ from threading import Event
 
 import pytest
 
-from graveler.crew import Crew
+from graveler.daemon_pool import DaemonPool
 from tests.support.patience import PATIENCE
 
 
 def test_results_and_errors_come_from_the_futures() -> None:
-    with Crew(3, "crew") as crew:
-        results = [crew.submit(pow, number, exp=2) for number in range(50)]
-        wrong = crew.submit(int, "x")
+    with DaemonPool(3, "pool") as pool:
+        results = [pool.submit(pow, number, exp=2) for number in range(50)]
+        wrong = pool.submit(int, "x")
     assert [future.result() for future in results] == [number**2 for number in range(50)]
     with pytest.raises(ValueError, match="invalid literal"):
         wrong.result()
@@ -22,9 +22,9 @@ def test_results_and_errors_come_from_the_futures() -> None:
 
 def test_the_end_of_the_block_waits_for_the_work() -> None:
     done: list[int] = []
-    with Crew(2, "crew") as crew:
+    with DaemonPool(2, "pool") as pool:
         for number in range(20):
-            crew.submit(done.append, number)
+            pool.submit(done.append, number)
     assert sorted(done) == list(range(20))
 
 
@@ -36,8 +36,8 @@ def test_after_an_exception_what_waits_is_cancelled_and_what_hangs_is_left() -> 
         never.wait()
 
     def interrupted() -> None:
-        with Crew(1, "crew") as crew:
-            futures.extend(crew.submit(hang) for _ in range(4))
+        with DaemonPool(1, "pool") as pool:
+            futures.extend(pool.submit(hang) for _ in range(4))
             assert begun.wait(PATIENCE)
             raise KeyboardInterrupt
 
@@ -53,7 +53,7 @@ def test_after_an_exception_what_waits_is_cancelled_and_what_hangs_is_left() -> 
 
 def test_the_process_ends_although_a_thread_hangs() -> None:
     program = (
-        "import threading\nfrom graveler.crew import Crew\n"
-        "with Crew(1, 'crew') as crew:\n    crew.submit(threading.Event().wait)\n    raise SystemExit(7)\n"
+        "import threading\nfrom graveler.daemon_pool import DaemonPool\n"
+        "with DaemonPool(1, 'pool') as pool:\n    pool.submit(threading.Event().wait)\n    raise SystemExit(7)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=PATIENCE, check=False).returncode == 7

@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Crew:
+class DaemonPool:
     """Up to ``amount`` threads, begun when they are needed, for as long as a ``with`` block. Work beyond waits in a queue."""
 
     def __init__(self, amount: int, name: str) -> None:
