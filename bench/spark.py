@@ -71,7 +71,9 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     repository = create_folder_lake(folder).create_repository("bench", "local://bench")
     small = listing_of(spark, arguments.folder, 50_000)
     bare(small, 2)
-    import_listing(spark, repository, "main", small, OPTIONS, partitions=2)  # what starts once has started
+    for branch in ("parts", "small"):
+        repository.create_branch(branch, "main")
+    import_listing(spark, repository, "small", small, OPTIONS, partitions=2)  # what starts once has started
     print(f"{count:,} rows in Parquet, {partitions} partitions, medians of {arguments.repeat} runs, two cores.\n")
     print("| what | seconds | CPU seconds | a second | CPU µs each | |")
     print("|---|---:|---:|---:|---:|---|")
@@ -81,7 +83,6 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
         "the same, its rows handed to Python workers": lambda: handed_over(listing, partitions),
     }
     in_parts = listing.withColumn("etag", sql.concat("etag", sql.lit("-12")))
-    repository.create_branch("parts", "main")
     jobs["import of ETags of uploads in parts"] = lambda: import_listing(
         spark, repository, "parts", in_parts, OPTIONS, partitions=partitions
     )
@@ -109,7 +110,7 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     written = range_files(repository) - files  # the repetitions write the same ones
     few, many = (
         middle(
-            timed(lambda: import_listing(spark, repository, "main", small, OPTIONS, partitions=tasks))  # noqa: B023
+            timed(lambda: import_listing(spark, repository, "small", small, OPTIONS, partitions=tasks))  # noqa: B023
             for _ in range(arguments.repeat)
         )
         for tasks in (2, 2 + MORE_TASKS)
@@ -118,7 +119,7 @@ def measure(spark: SparkSession, arguments: argparse.Namespace) -> None:
     print(f"| range files written | | | | | {written}: those of the tree, and {written - built.ranges} at seams |")
     print(f"| Python workers | | | | | at most {peak_of_workers() >> 20} MiB each |", flush=True)
     if not arguments.import_only:
-        read_and_compare(spark, repository, listing, count, arguments.changes, arguments.repeat)
+        read_and_compare(spark, repository, listing, arguments)
 
 
 def range_files(repository: OpenRepository) -> int:
@@ -163,16 +164,27 @@ def handed_over(listing: DataFrame, partitions: int) -> None:
 
 
 def read_and_compare(
-    spark: SparkSession, repository: OpenRepository, listing: DataFrame, count: int, changes: int, repeat: int
+    spark: SparkSession, repository: OpenRepository, listing: DataFrame, arguments: argparse.Namespace
 ) -> None:
-    """Reading all rows of a ref, and the difference of two commits in ``changes`` objects."""
+    """Reading all rows of a ref, and the same rows from Parquet, by turns; the difference of two commits."""
+    count, changes, repeat = arguments.objects, arguments.changes, arguments.repeat
     before = repository.commit_of("main")
     # One object in so many gets another size, all over the lake.
     step = max(1, count // changes)
     changed = listing.withColumn("size", sql.col("size") + sql.when(sql.xxhash64("key") % step == 0, 1).otherwise(0))
     after = import_listing(spark, repository, "main", changed, OPTIONS).commit
     objects = graveler.spark.objects(spark, repository, before.id)
-    line("reading all rows", middle([timed(lambda: consume(objects)) for _ in range(repeat)]), count)
+    rows = objects.count()
+    if rows != count:
+        raise AssertionError(f"{rows:,} rows were imported, and not {count:,}")
+    path = str(arguments.folder / "spark-rows.parquet")
+    objects.write.mode("overwrite").parquet(path)
+    written = spark.read.parquet(path)
+    turns = [(timed(lambda: consume(objects)), timed(lambda: consume(written))) for _ in range(repeat)]
+    ours, parquet = (middle(costs) for costs in zip(*turns, strict=True))
+    line("reading the same rows from Parquet", parquet, count)
+    ratio = f"{ours.seconds / parquet.seconds:.2f} ({ours.cpu / parquet.cpu:.2f} by CPU) × Parquet"
+    line("reading all rows", ours, count, ratio)
     differences = graveler.spark.diff(spark, repository, before.id, after.id)
     found = differences.count()
     cost = middle([timed(lambda: consume(differences)) for _ in range(repeat)])
