@@ -77,6 +77,24 @@ def only(document: object) -> ObjectEvent:
     return event
 
 
+def timed(time: str) -> str:
+    """A plain line with this time."""
+    return f'{{"address": "s3://b/k", "kind": "created", "sequencer": "1", "time": {time}}}'
+
+
+TIMES = [
+    ("1e20", "has the time 1e.20"),
+    ("-1", "has the time -1.0"),
+    ("-1e300", "has the time"),
+    ("253402300800", "year 9999"),
+    ("1e999", "message is no"),
+    ("NaN", "no JSON"),
+    ("Infinity", "no JSON"),
+    ("null", "message is no event"),
+    ('"now"', "message is no event"),
+]
+
+
 def test_both_shapes_say_the_same() -> None:
     one, other = only(notification()), only(bridge())
     assert one == msgspec.structs.replace(other, time=one.time)
@@ -146,6 +164,10 @@ def test_what_changes_no_object_is_no_event(document: object) -> None:
         (json.dumps(bridge(size="many")), "size"),
         ('{"address": "nowhere", "kind": "created", "sequencer": "1"}', "'nowhere' is no address"),
         ('{"address": "s3://b/k", "kind": "grown", "sequencer": "1"}', "kind"),
+        *((timed(said), why) for said, why in TIMES),
+        (json.dumps(notification()).replace("2026-01-31T14:05:06.789Z", "0001-01-01T00:00:00Z"), "has the time -6"),
+        (json.dumps(bridge()).replace("2026-01-31T14:05:06Z", "1969-12-31T23:59:59Z"), "has the time -1.0"),
+        (json.dumps(bridge()).replace("2026-01-31T14:05:06Z", "10000-01-01T00:00:00Z"), "time"),
     ],
 )
 def test_what_is_no_event_is_named(body: str, why: str) -> None:

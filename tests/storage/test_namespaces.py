@@ -1,11 +1,17 @@
 """From URLs to adapters."""
 
+import pickle
 from pathlib import Path
 
 import pytest
 
 from graveler.errors import InvalidError
+from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.namespaces import locate, open_namespace
+from graveler.storage.objects import Objects
+from graveler.storage.s3_objects import S3Settings
+from tests.storage.adapters import PAGE, aws, make_bucket
+from tests.support.servers import REGION
 
 
 def test_a_namespace_is_opened_by_its_url(tmp_path: Path) -> None:
@@ -32,6 +38,44 @@ def test_s3_is_opened_by_its_url() -> None:
     assert open_namespace("s3://bucket/a b%20ü/").namespace == "s3://bucket/a b%20ü"
     objects, key = locate("s3://bucket/a b/c%20d ü")
     assert (objects.namespace, key) == ("s3://bucket", "a b/c%20d ü")
+
+
+FOREIGN = ["/a", "a//b", "a/./b", "a/../b", "../x", ".", "..", "//", "a/", "in/..", " ", "é" * 512]
+"""Keys that S3 has, and no key of ours is."""
+
+
+def odd(objects: Objects) -> None:
+    for key in FOREIGN:
+        objects.put(key, key.encode())
+    assert [stored.key for stored in objects.list()] == sorted(FOREIGN, key=str.encode)
+    for key in FOREIGN:
+        assert (objects.get(key), objects.head(key).key) == (key.encode(), key)
+        assert b"".join(objects.stream(key)) == key.encode()
+    for bad in ("", "a\0b", "\ud800", "x" * 1025):
+        with pytest.raises(InvalidError):
+            objects.head(bad)
+
+
+def test_whatever_key_s3_has_is_located() -> None:
+    with aws():
+        settings = S3Settings(REGION, list_page=PAGE)
+        make_bucket("landing", settings)
+        for key in FOREIGN:
+            objects, found = locate(f"s3://landing/{key}", s3=settings)
+            assert found == key
+        odd(pickle.loads(pickle.dumps(objects)))
+    odd(MemoryObjects("s3://landing", foreign=True))
+
+
+def test_a_listing_of_others_files_tells_of_those_that_can_be_no_keys(tmp_path: Path) -> None:
+    (tmp_path / "good").write_bytes(b"1")
+    (tmp_path / "bad\udcff").write_bytes(b"1")
+    objects, key = locate(f"file://{tmp_path}/good")
+    folder = key.removesuffix("good")
+    for each in (objects, pickle.loads(pickle.dumps(objects))):
+        assert [stored.key for stored in each.list(folder)] == [f"{folder}bad\udcff", f"{folder}good"]
+    with pytest.raises(InvalidError):
+        list(open_namespace(f"file://{tmp_path}").list())
 
 
 @pytest.mark.parametrize(

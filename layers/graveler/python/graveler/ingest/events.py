@@ -17,6 +17,8 @@ import msgspec
 from graveler.errors import UNREADABLE, InvalidError
 
 _SEQUENCER: Final = re.compile(r"[0-9a-f]{1,128}")
+LAST_TIME: Final = 253_402_300_799.0
+"""The last second of the year 9999, in Unix seconds: no calendar here goes on behind it."""
 FILES: Final = "file://"
 """The bucket of this machine's files."""
 
@@ -72,6 +74,16 @@ def canonical(sequencer: str) -> str:
             f"sequencer {sequencer!r} is no hexadecimal number, so the event cannot be put in order; reconcile the rule"
         )
     return lower.rstrip("0") or "0"
+
+
+def check_event(event: ObjectEvent) -> None:
+    """:class:`InvalidError` for an event that no store could have sent."""
+    if not event.key or event.size < 0:
+        raise InvalidError(f"the event names no object: key {event.key!r}, {event.size} bytes")
+    if not 0 <= event.time <= LAST_TIME:  # NaN is neither
+        raise InvalidError(
+            f"the event of {event.key!r} has the time {event.time!r}; it is Unix seconds, from 1970 to the year 9999"
+        )
 
 
 def parse_message(body: str | bytes) -> list[ObjectEvent]:
@@ -214,19 +226,16 @@ def _of_line(line: _Line) -> ObjectEvent:
     event = ObjectEvent(
         bucket, key, line.kind, canonical(line.sequencer), line.size, line.etag, line.time, line.version
     )
-    return _checked(event)
+    check_event(event)
+    return event
 
 
 def _event(
     bucket: str, key: str, kind: EventKind, sequencer: str, size: int, etag: str, time: datetime, version: str
 ) -> ObjectEvent:
     moment = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    return _checked(ObjectEvent(bucket, key, kind, canonical(sequencer), size, etag.strip('"'), moment, version))
-
-
-def _checked(event: ObjectEvent) -> ObjectEvent:
-    if not event.key or event.size < 0:
-        raise InvalidError(f"the event names no object: key {event.key!r}, {event.size} bytes")
+    event = ObjectEvent(bucket, key, kind, canonical(sequencer), size, etag.strip('"'), moment, version)
+    check_event(event)
     return event
 
 

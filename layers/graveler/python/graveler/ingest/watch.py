@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import UnavailableError
-from graveler.ingest.events import FILES, EventKind, ObjectEvent
+from graveler.ingest.events import FILES, LAST_TIME, EventKind, ObjectEvent
 
 _SLACK: Final = 10_000_000
 """Nanoseconds by which a file's times may lag behind the clock."""
@@ -83,4 +83,6 @@ class FolderWatch:
 def _event(path: str, kind: EventKind, sequence: int, state: _Look) -> ObjectEvent:
     # Sequencers of one width, so that padding on the right changes nothing.
     sequencer = f"{sequence:016x}".rstrip("0")
-    return ObjectEvent(FILES, path[1:], kind, sequencer, state.size, "", state.modified_ns / 1e9)
+    # Anybody may give a file any time; that of an event is one of the calendar's.
+    moment = min(max(state.modified_ns / 1e9, 0.0), LAST_TIME)
+    return ObjectEvent(FILES, path[1:], kind, sequencer, state.size, "", moment)

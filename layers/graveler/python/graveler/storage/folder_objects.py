@@ -61,20 +61,24 @@ class FolderObjects:
     """Objects as files below ``root``, which need not exist before the first put.
 
     ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With a ``signer``, :meth:`presign` makes URLs
-    for a server that checks them by the same one.
+    for a server that checks them by the same one. ``foreign``: others name the files, and a listing tells also of those whose
+    names can be no keys.
     """
 
-    def __init__(self, root: Path, namespace: str = "", signer: UrlSigner | None = None) -> None:
+    def __init__(
+        self, root: Path, namespace: str = "", signer: UrlSigner | None = None, *, foreign: bool = False
+    ) -> None:
         self._root = Path(root).absolute()
         self._namespace = namespace.rstrip("/") or "file://" + str(self._root).rstrip("/")
         self._signer = signer
+        self._foreign = foreign
         self._hidden = self._root / HIDDEN
         # Folders whose own name this process knows to be durable, with device and inode.
         self._settled: dict[Path, tuple[int, int]] = {}
         self._swept_by = 0
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FolderObjects, (self._root, self._namespace, self._signer)
+        return partial(FolderObjects, foreign=self._foreign), (self._root, self._namespace, self._signer)
 
     def __repr__(self) -> str:
         return f"FolderObjects({str(self._root)!r}, {self._namespace!r})"
@@ -379,7 +383,8 @@ class FolderObjects:
                     yield from self._walk(folder / name, key, "", after, inside)
             elif key > after:
                 try:
-                    check_object_key(key)
+                    if not self._foreign:
+                        check_object_key(key)
                     with self._explained("listing", key):
                         stored = _described(key, self._status(folder / name, key))
                 except ObjectMissingError:

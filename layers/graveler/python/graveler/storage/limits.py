@@ -39,6 +39,16 @@ decode_map = msgspec.msgpack.Decoder(dict[str, Any]).decode
 def check_object_key(key: str) -> None:
     """Raise InvalidError unless ``key`` can name an object: UTF-8 of 1 to 1,024 bytes, no NUL, no empty, ``.`` or ``..``
     component."""
+    check_foreign_key(key)
+    if not _NO_COMPONENTS.isdisjoint(key.split("/")):
+        raise InvalidError(
+            f"object key {key!r} holds an empty, '.' or '..' component; name each folder between two slashes"
+        )
+
+
+def check_foreign_key(key: str) -> None:
+    """Raise InvalidError unless ``key`` can name an object that somebody else has put into a bucket: UTF-8, 1 to 1,024 bytes, no
+    NUL. S3 gives no meaning to slashes and dots: ``a//b``, ``/a`` and ``a/../b`` are three objects there like any others."""
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
@@ -47,10 +57,8 @@ def check_object_key(key: str) -> None:
         ) from None
     if not 0 < size <= MAX_OBJECT_KEY_BYTES:
         raise InvalidError(f"object key {key[:80]!r} has {size} bytes; a key has 1 to {MAX_OBJECT_KEY_BYTES:,}")
-    if "\0" in key or not _NO_COMPONENTS.isdisjoint(key.split("/")):
-        raise InvalidError(
-            f"object key {key!r} holds a NUL, or an empty, '.' or '..' component; name each folder between two slashes"
-        )
+    if "\0" in key:
+        raise InvalidError(f"object key {key!r} holds a NUL; choose a key without one")
 
 
 def check_byte_range(start: int, length: int | None) -> None:

@@ -10,7 +10,13 @@ from pathlib import Path
 from threading import RLock
 
 from graveler.errors import GravelerError, InvalidError
-from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
+from graveler.storage.limits import (
+    check_byte_range,
+    check_foreign_key,
+    check_object_key,
+    check_part_number,
+    check_parts,
+)
 from graveler.storage.objects import (
     Noted,
     ObjectConditionError,
@@ -30,10 +36,13 @@ _SIGNER = UrlSigner("http://memory.invalid", b"memory")
 
 
 class MemoryObjects:
-    """Objects in a dict. ``clock`` gives the time of a write in Unix seconds. Cannot be pickled: a copy in another process
-    would be another store."""
+    """Objects in a dict. ``clock`` gives the time of a write in Unix seconds. ``foreign``: any key that S3 has is taken.
+    Cannot be pickled: a copy in another process would be another store."""
 
-    def __init__(self, namespace: str = "mem://objects", clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, namespace: str = "mem://objects", clock: Callable[[], float] = time.time, *, foreign: bool = False
+    ) -> None:
+        self._check = check_foreign_key if foreign else check_object_key
         self._namespace = namespace.rstrip("/")
         self._clock = clock
         self._lock = RLock()
@@ -72,7 +81,7 @@ class MemoryObjects:
 
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
         """Write an object."""
-        check_object_key(key)
+        self._check(key)
         contents = data if isinstance(data, bytes) else data.read_bytes()
         with self._lock:
             if key not in self._objects:
@@ -89,7 +98,7 @@ class MemoryObjects:
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """Remove an object."""
-        check_object_key(key)
+        self._check(key)
         with self._lock:
             if if_match is not None:
                 etag = self.head(key).etag
@@ -120,18 +129,18 @@ class MemoryObjects:
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:
         """A URL that no server answers."""
-        check_object_key(key)
+        self._check(key)
         return _SIGNER.sign(Grant(self._namespace, key, noted=noted), method, expires_in, self._clock())
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
         """A URL that no server answers."""
-        check_object_key(key)
+        self._check(key)
         check_part_number(number)
         return _SIGNER.sign(Grant(self._namespace, key, upload_id, number), "PUT", expires_in, self._clock())
 
     def create_multipart(self, key: str) -> str:
         """Begin an upload."""
-        check_object_key(key)
+        self._check(key)
         with self._lock:
             upload_id = f"upload-{next(self._serial)}"
             self._uploads[key, upload_id] = {}
@@ -164,7 +173,7 @@ class MemoryObjects:
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
         """Forget an upload."""
-        check_object_key(key)
+        self._check(key)
         with self._lock:
             self._uploads.pop((key, upload_id), None)
 
@@ -175,14 +184,14 @@ class MemoryObjects:
         yield from found
 
     def _find(self, key: str) -> tuple[bytes, StoredObject]:
-        check_object_key(key)
+        self._check(key)
         found = self._objects.get(key)
         if found is None:
             raise ObjectMissingError(self._namespace, key)
         return found
 
     def _upload(self, key: str, upload_id: str) -> dict[int, tuple[str, bytes]]:
-        check_object_key(key)
+        self._check(key)
         upload = self._uploads.get((key, upload_id))
         if upload is None:
             raise UploadMissingError(self._namespace, key, upload_id)

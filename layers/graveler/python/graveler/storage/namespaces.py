@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.limits import check_object_key
+from graveler.storage.limits import check_foreign_key, check_object_key
 from graveler.storage.objects import Objects
 from graveler.storage.presigned import UrlSigner
 
@@ -28,11 +28,11 @@ def open_namespace(url: str, signer: UrlSigner | None = None, s3: "S3Settings | 
 
 def locate(address: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None) -> tuple[Objects, str]:
     """The object with this physical address, wherever it lies: the objects of its outermost namespace (a file system, a
-    bucket), and its key there. ``signer`` and ``s3`` as for :func:`open_namespace`."""
+    bucket), and its key there. Others may have chosen it: whatever key S3 has is taken. ``signer`` and ``s3`` as for
+    :func:`open_namespace`."""
     scheme, rest = _split(address)
     root, key = _ROOTS[scheme](rest)
-    check_object_key(key)
-    return _OPENERS[scheme](root, _Means(signer, s3)), key
+    return _OPENERS[scheme](root, _Means(signer, s3, foreign=True)), key
 
 
 class _Means(Struct, frozen=True):
@@ -40,30 +40,39 @@ class _Means(Struct, frozen=True):
 
     signer: UrlSigner | None
     s3: "S3Settings | None"
+    foreign: bool = False
 
 
 def _open_folder(path: str, means: _Means) -> Objects:
-    _, key = _split_file(path)
+    if not path.startswith("/"):
+        raise _no_file(path)
+    key = path[1:]
     if key:
         check_object_key(key)
-    return FolderObjects(Path("/" + key), signer=means.signer)
+    return FolderObjects(Path("/" + key), signer=means.signer, foreign=means.foreign)
 
 
 def _split_file(path: str) -> tuple[str, str]:
     if not path.startswith("/"):
-        raise InvalidError(f"file://{path} names a host or a relative path; write file:///absolute/path")
+        raise _no_file(path)
+    check_object_key(path[1:])  # a file system takes other spellings for the same file
     return "/", path[1:]
+
+
+def _no_file(path: str) -> InvalidError:
+    return InvalidError(f"file://{path} names a host or a relative path; write file:///absolute/path")
 
 
 def _open_s3(path: str, means: _Means) -> Objects:
     from graveler.storage.s3_objects import S3Objects  # botocore: 100 ms
 
-    bucket, prefix = _split_s3(path)
-    return S3Objects(bucket, prefix, means.s3)
+    bucket, _, prefix = path.partition("/")
+    return S3Objects(bucket, prefix, means.s3, foreign=means.foreign)
 
 
 def _split_s3(path: str) -> tuple[str, str]:
     bucket, _, key = path.partition("/")
+    check_foreign_key(key)
     return bucket, key
 
 

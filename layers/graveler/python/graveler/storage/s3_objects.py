@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -41,6 +42,7 @@ from graveler.storage.limits import (
     MAX_OBJECT_KEY_BYTES,
     MAX_PARTS,
     check_byte_range,
+    check_foreign_key,
     check_object_key,
     check_part_number,
     check_parts,
@@ -96,10 +98,13 @@ class S3Objects:
 
     Cheap to create, picklable, shared by threads and usable after a fork: the client is made when it is first used. A request
     that is slowed down, fails in the service or loses its answer is repeated for a few seconds. When the condition of a put or
-    delete fails after an answer was lost, that is :class:`UnavailableError`, since the first try may have met it.
+    delete fails after an answer was lost, that is :class:`UnavailableError`, since the first try may have met it. ``foreign``:
+    others choose the keys, and any that S3 has is taken.
     """
 
-    def __init__(self, bucket: str, prefix: str = "", settings: S3Settings | None = None) -> None:
+    def __init__(
+        self, bucket: str, prefix: str = "", settings: S3Settings | None = None, *, foreign: bool = False
+    ) -> None:
         if not _BUCKET.fullmatch(bucket):
             raise InvalidError(f"{bucket!r} is no name of a bucket; write {SCHEME}<bucket>/<prefix>")
         if prefix:
@@ -107,9 +112,11 @@ class S3Objects:
         self._bucket = bucket
         self._base = f"{prefix}/" if prefix else ""
         self._settings = settings or S3Settings()
+        self._foreign = foreign
 
     def __reduce__(self) -> tuple[object, ...]:
-        return S3Objects, (self._bucket, self._base.rstrip("/"), self._settings)
+        made = partial(S3Objects, foreign=self._foreign)
+        return made, (self._bucket, self._base.rstrip("/"), self._settings)
 
     def __repr__(self) -> str:
         return f"S3Objects({self.namespace!r})"
@@ -506,7 +513,7 @@ class S3Objects:
 
     def _at(self, key: str) -> str:
         """The key in the bucket."""
-        check_object_key(key)
+        (check_foreign_key if self._foreign else check_object_key)(key)
         at = self._base + key
         if len(at.encode()) > MAX_OBJECT_KEY_BYTES:
             raise InvalidError(
