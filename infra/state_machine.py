@@ -7,6 +7,8 @@ field out.
 
 from typing import Any, Final
 
+from infra.error_names import names
+
 INLINE: Final = 40
 """Parts up to which the execution itself works on them; each of more gets an execution of its own, which keeps this one's history
 below the 25,000 events that it may have."""
@@ -70,7 +72,10 @@ def definition(function: str, *, at_once: int, partition: str = "aws") -> dict[s
                 "Default": "Parts",
             },
             "Parts": parts({"Mode": "INLINE"}),
-            "PartsApart": _renamed(parts({"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}, Label="Parts")),
+            "PartsApart": _apart(
+                parts({"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}, Label="Parts"),
+                step({"Payload": {"step": "note", **_ids(), "number.$": "$.number", "error.$": "$.error"}}),
+            ),
             "Publish": step(
                 {"Payload": {"step": "publish", **_ids()}}, OutputPath="$.Payload", Catch=_caught(), Next="AnotherRound"
             ),
@@ -97,10 +102,13 @@ def _ids() -> dict[str, str]:
 
 
 def _retries() -> list[dict[str, Any]]:
-    """Whatever a step raises may pass; errors for good are in its answer. The first rule that knows an error's name counts."""
+    """What may pass is tried again; what is for good is mostly in a step's answer, and not tried again where it is raised. The
+    first rule that knows an error's name counts; the last one is for what nobody expected, as a process that was killed."""
+    passing, for_good = names()
     return [
         _retry("Lambda.TooManyRequestsException", first=1, rate=2, longest=60, times=60),
-        _retry("BusyError", "UnavailableError", first=1, rate=2, longest=120, times=12),
+        _retry(*passing, first=1, rate=2, longest=120, times=12),
+        {"ErrorEquals": for_good, "MaxAttempts": 0},
         _retry("States.ALL", first=2, rate=3, longest=120, times=4),
     ]
 
@@ -120,10 +128,15 @@ def _caught() -> list[dict[str, Any]]:
     return [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "NoteFailure"}]
 
 
-def _renamed(parts: dict[str, Any]) -> dict[str, Any]:
-    """Names of states are unique in a definition."""
+def _apart(parts: dict[str, Any], note: dict[str, Any]) -> dict[str, Any]:
+    """Each part in an execution of its own. Of one that fails the map tells only that there was one, so the part's execution has
+    its error noted first. (Names of states are unique in a definition.)"""
     processor = parts["ItemProcessor"]
-    return {
-        **parts,
-        "ItemProcessor": {**processor, "StartAt": "PartApart", "States": {"PartApart": processor["States"]["Part"]}},
+    part = processor["States"]["Part"]
+    caught = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "NotePart"}]
+    states = {
+        "PartApart": {**part, "Catch": caught},
+        "NotePart": {**note, "ResultPath": "$.noted", "Next": "PartFailed"},
+        "PartFailed": {"Type": "Fail", "ErrorPath": "$.error.Error", "CausePath": "$.error.Cause"},
     }
+    return {**parts, "ItemProcessor": {**processor, "StartAt": "PartApart", "States": states}}

@@ -390,6 +390,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/test_in_parts.py::test_a_head_that_moves_costs_only_the_parts_in_which_it_moved",
     ),
     Mutation(
+        "C5",
+        "an operation whose time is over ends, and is not tried again",
+        "errors.py",
+        " and not issubclass(kind, TooLateError)",
+        "",
+        "operations/test_machine.py::test_at_the_deadline_an_operation_ends_at_its_next_step_and_nothing_is_tried_again",
+    ),
+    Mutation(
+        "C5",
+        "no step is begun when an operation's time is over",
+        "lake/in_parts/parted.py",
+        "        self._until.check(_DOING)\n        plan = self._files.plan(round_number)",
+        "        plan = self._files.plan(round_number)",
+        "lake/test_in_parts.py::test_what_took_longer_than_half_the_grace_is_not_published",
+    ),
+    Mutation(
         "C4",
         "an operation publishes under its own id if its request has none",
         "lake/verbs/commits.py",

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
+from msgspec.structs import replace
 
 from graveler.errors import CorruptError
 from graveler.functions.configuration import read_configuration
@@ -21,13 +22,13 @@ from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.lake import Lake
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.parted import COMMIT
-from graveler.operations.store import Operation, OperationState
+from graveler.operations.store import Operation, Operations, OperationState, PartFailure
 from graveler.storage import dynamodb_tables
 from infra.state_machine import definition
 from tests.functions.test_maintenance import Context
 
 NAME: Final = "retried"
-THROTTLED, BUSY, OTHER = "Lambda.TooManyRequestsException", "BusyError", "States.ALL"
+THROTTLED, BUSY, OTHER = "Lambda.TooManyRequestsException", "AnswerLostError", "States.ALL"
 """The first name of each rule for what is tried again."""
 
 
@@ -45,12 +46,15 @@ class Interpreter:
 
     def run(self, data: dict[str, Any]) -> str:
         """The name of the state in which it ends."""
-        states: dict[str, Any] = definition("operate", at_once=3)["States"]
-        name = "Plan"
+        described = definition("operate", at_once=3)
+        return self._walk(described["States"], described["StartAt"], data)[0]
+
+    def _walk(self, states: dict[str, Any], name: str, data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The state in which it ends, and what came of it. Raises what nobody caught."""
         while True:
             state = states[name]
             if state["Type"] in ("Succeed", "Fail"):
-                return name
+                return name, data
             if state["Type"] == "Choice":
                 name = next((c["Next"] for c in state["Choices"] if _holds(c, data)), state["Default"])
                 continue
@@ -69,10 +73,13 @@ class Interpreter:
                 cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
                 data, name = {**data, "error": {"Error": _name(error), "Cause": cause}}, rule["Next"]
                 continue
+            if state.get("End"):
+                return name, data
             name = state["Next"]
 
     def _parts(self, state: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:
-        inner = state["ItemProcessor"]["States"]["Part"]
+        """What each part came to. Of parts that have executions of their own nothing is told but that one failed."""
+        processor = state["ItemProcessor"]
         for number in data["numbers"]:
             item = {
                 name.removesuffix(".$"): number
@@ -82,7 +89,11 @@ class Interpreter:
                 else path
                 for name, path in state["ItemSelector"].items()
             }
-            yield str(self._task("Part", inner, item)["state"])
+            ended, made = self._walk(processor["States"], processor["StartAt"], item)
+            if processor["States"][ended]["Type"] == "Fail":
+                assert processor["ProcessorConfig"]["Mode"] == "DISTRIBUTED"
+                raise Refused("States.ExceedToleratedFailureThreshold")
+            yield str(made["state"])
 
     def _task(self, name: str, state: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
         parameters = state["Parameters"]
@@ -245,3 +256,39 @@ def test_what_is_for_good_is_an_answer_and_nothing_is_tried_again(lake: Lake, mo
     assert (machine.again, machine.caught) == (Counter(), [])
     found = operator.look(lake.repository(NAME), operation.id)
     assert (found.state, found.error) == (OperationState.FAILED, "a range is damaged")
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        ("objects", "at last with BusyError: s3://"),
+        ("Sandbox.Timedout", "at last with Sandbox.Timedout: "),
+        ("Runtime.ExitError", "at last with Runtime.ExitError: "),
+    ],
+)
+def test_what_ended_a_part_with_an_execution_of_its_own_is_told(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, act: str, said: str
+) -> None:
+    """The map itself tells only that some part failed."""
+    monkeypatch.setattr("infra.state_machine.INLINE", 0)
+    trouble = Trouble(monkeypatch)
+    operator, operation = begun(lake)
+    machine = Interpreter(trouble.taking({"part": ["always", act], "note": ["tables", "Runtime.ExitError"]}))
+    assert machine.run(first(operation)) == "GivenUp"
+    assert machine.caught == ["PartApart", "PartsApart"]
+    failed = operator.look(lake.repository(NAME), operation.id)
+    assert failed.state is OperationState.FAILED
+    assert said in failed.error
+    assert failed.error.startswith("part 0: it was tried again and again")
+    assert failed.error.endswith("; nothing was changed"), "a part publishes nothing, whatever ended it"
+    assert failed.error_kind == "UnavailableError"
+
+
+def test_what_ended_a_part_of_an_earlier_attempt_is_not_told_of_this_one(lake: Lake) -> None:
+    _, operation = begun(lake)
+    repository = lake.repository(NAME)
+    operations = Operations(lake.tables, repository.repository.uid)
+    operations.note_failure(operation, PartFailure(3, "Sandbox.Timedout", "after 900 s"))
+    assert operations.failure(operation) == PartFailure(3, "Sandbox.Timedout", "after 900 s")
+    assert operations.failure(replace(operation, attempt=2)) is None
+    assert operations.progress(replace(operation, parts=9, round=2**31)).parts == 0, "and counts as no part"

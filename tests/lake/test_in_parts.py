@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from graveler.errors import (
-    BusyError,
     CorruptError,
     DirtyBranchError,
     ForbiddenError,
@@ -17,6 +16,7 @@ from graveler.errors import (
     MergeConflictError,
     NoChangesError,
     NotFoundError,
+    TooLateError,
     TooMuchWorkError,
     TouchedError,
 )
@@ -341,8 +341,12 @@ def test_what_took_longer_than_half_the_grace_is_not_published() -> None:
     head = world.main.branch("main").commit_id
     world.clock.time += 43_200
     late = world.repository().in_parts("op", ask, began=began, sizes=SMALL)
-    with pytest.raises(BusyError, match="half the grace"):
+    with pytest.raises(TooLateError, match="half the grace"):
         late.publish()
+    with pytest.raises(TooLateError, match="the operation took 43,200 s"):
+        late.plan()
+    with pytest.raises(TooLateError, match="half the grace"):
+        late.run_part(0)
     assert world.main.branch("main").commit_id == head
 
 

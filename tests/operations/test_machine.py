@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.lake.clock import GRACE
 from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.in_parts.asks import Ask, ImportAsk
@@ -226,6 +227,7 @@ def test_a_part_sees_that_it_is_cancelled_while_it_works() -> None:
 def test_who_works_on_steps_gives_signs_of_life_and_the_sweep_leaves_the_operation_to_it(ahead: float) -> None:
     world, _ = begun(merge_ask)
     clock = OwnClock(world.clock, ahead)
+    operations(world).change("op", lambda now: replace(now, created=clock.now()))  # else its deadline is over, or never
     warm = Machine(world.lake(clock=clock), clock=clock, sizes=SMALL)
     watcher = Dispatcher(world.tables, {MERGE: Silent()}, clock=world.clock)
     warm.plan(TASK)
@@ -236,7 +238,7 @@ def test_who_works_on_steps_gives_signs_of_life_and_the_sweep_leaves_the_operati
         assert watcher.sweep(world.main) == 0
         world.clock.time += RENEWAL - 1
     version = operations(world).get("op").version
-    machine(world).part(TASK, 0)
+    Machine(world.lake(clock=clock), clock=clock, sizes=SMALL).part(TASK, 0)
     assert operations(world).get("op").version == version + 1, (
         "a process that has just started cannot know who was there"
     )
@@ -260,6 +262,25 @@ def test_many_who_work_on_parts_give_one_sign_of_life() -> None:
     for number in planned.numbers:
         warm.part(TASK, number)
     assert operations(world).get("op").version == version + 1
+
+
+@BOTH
+def test_at_the_deadline_an_operation_ends_at_its_next_step_and_nothing_is_tried_again(make_ask: MakeAsk) -> None:
+    """Whichever step that is: half the grace is over when so many steps are done."""
+    steps = len(list(execute(begun(make_ask)[0])))
+    for done in range(steps):
+        world, _ = begun(make_ask)
+        head = world.main.branch("main").commit_id
+        execution = execute(world)
+        for _ in range(done):
+            next(execution)
+        world.clock.time += GRACE / 2
+        left = list(execution)
+        assert left[-1:] in (["plan"], ["publish"]), "no step raised, so the state machine repeats none"
+        failed = operations(world).get("op")
+        assert (failed.state, failed.error_kind) == (OperationState.FAILED, "TooLateError"), done
+        assert world.main.branch("main").commit_id == head
+        check_nobody_waits(world)
 
 
 def test_what_is_gone_ends_quietly() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.errors import BusyError, InvalidError, TooLateError, UnavailableError
 from graveler.lake.in_parts.asks import Ask
 from graveler.lake.in_parts.parted import PartDone
 from graveler.lake.repository import OpenRepository
@@ -217,7 +217,7 @@ def test_a_branch_that_keeps_moving_ends_the_operation(monkeypatch: pytest.Monke
         return publish(self, round_number)
 
     monkeypatch.setattr(Steps, "publish", moves)
-    with pytest.raises(BusyError, match="moved 3 times"):
+    with pytest.raises(TooLateError, match="moved 3 times"):
         do_in_parts(world.repository(), "op", b"", Report())
     monkeypatch.setattr(Steps, "publish", publish)
     monkeypatch.setattr(parted, "MAX_ROUNDS", 10)

@@ -10,6 +10,7 @@
     ├── PreconditionError     the request is fine, the state is not ready for it; bring it there first
     ├── ForbiddenError        the request is understood and not allowed
     ├── BusyError             others are in the way right now; the same request may succeed later
+    │   └── TooLateError      … begun anew: what was done for it so far cannot be published any more
     ├── CorruptError          stored bytes are not what was written; nothing was changed
     └── UnavailableError      a resource (disk, network, permission) failed; nothing was changed
         └── AnswerLostError   … or it was, and nobody knows: look, then try again
@@ -95,6 +96,11 @@ class BusyError(GravelerError):
     """Others were in the way; the same request may succeed later."""
 
 
+class TooLateError(BusyError):
+    """The work took too long to be published: nothing was changed, and to go on with it is of no use. The same request may
+    succeed, begun anew."""
+
+
 class CorruptError(GravelerError):
     """Stored bytes are not what was written."""
 
@@ -118,6 +124,12 @@ class DamagedObjectError(CorruptError):
 
 class AnswerLostError(UnavailableError):
     """A request was sent and not answered: it may have happened or not."""
+
+
+def may_pass(kind: type[BaseException]) -> bool:
+    """Whether the same step of the same work may succeed later if an error of this class ended it: what decides whether a step of
+    an operation is tried again, wherever that is decided."""
+    return issubclass(kind, BusyError | UnavailableError) and not issubclass(kind, TooLateError)
 
 
 class RepositoryNotFoundError(NotFoundError):

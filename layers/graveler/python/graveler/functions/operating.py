@@ -11,15 +11,20 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from graveler.errors import UNREADABLE, InvalidError
+from graveler import errors
+from graveler.errors import UNREADABLE, AnswerLostError, GravelerError, InvalidError
 from graveler.functions.entry import Event, Function
 from graveler.functions.maintenance import Context
 from graveler.lake.in_parts.work import Sizes
+from graveler.operations.failures import kind_of, of_kind
 from graveler.operations.machine import Machine, Task
+from graveler.operations.store import PartFailure
 
-_WHY_CHARS: Final = 2000
-_NOTHING_CHANGED: Final = frozenset(("BusyError", "CorruptError", "UnavailableError"))
-"""Names of errors, as Lambda tells them."""
+_WHY_CHARS: Final = 2_000
+_NOTHING: Final = "nothing was changed"
+_A_PART_FAILED: Final = "States.ExceedToleratedFailureThreshold"
+"""What a map says whose parts have executions of their own when one of them failed, and nothing else
+(https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html)."""
 
 
 class Caught(msgspec.Struct, frozen=True, rename="pascal"):
@@ -30,9 +35,10 @@ class Caught(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What the state machine asks for. ``number`` is that of a part, ``error`` what made it give up."""
+    """What the state machine asks for. ``number`` is that of a part, ``error`` what made it give up (``fail``), or what made it
+    give the part up (``note``)."""
 
-    step: Literal["plan", "part", "publish", "fail"]
+    step: Literal["plan", "part", "publish", "note", "fail"]
     repository: str
     operation: str
     attempt: int
@@ -59,6 +65,11 @@ def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
             raise InvalidError(f"the event is no step of an operation: {error}") from None
         try:
             return _take(machine, step)
+        except GravelerError as error:
+            if getattr(errors, type(error).__name__, None) is type(error):
+                raise
+            # The state machine knows the names of public classes (infra/error_names.py).
+            raise of_kind(kind_of(error), str(error)) or error from error
         finally:
             function.telemetry.tell(
                 function.traffic.take(),
@@ -71,8 +82,15 @@ def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
 
 def _take(machine: Machine, step: Step) -> dict[str, Any]:
     task = Task(step.repository, step.operation, step.attempt, step.round)
+    if step.step == "note":
+        machine.note(task, PartFailure(step.number, step.error.error, _said(step.error)))
+        return {}
     if step.step == "fail":
-        machine.fail(task, why(step.error), unsure=not _changed_nothing(step.error))
+        noted = machine.noted(task) if step.error.error == _A_PART_FAILED else None
+        if noted is not None:  # and a part publishes nothing, whatever ended it
+            machine.fail(task, f"part {noted.number}: {_words(Caught(noted.error, noted.cause))}; {_NOTHING}")
+        else:
+            machine.fail(task, why(step.error), unsure=not _changed_nothing(step.error))
         return {}
     if step.step == "plan":
         answer: object = machine.plan(task)
@@ -86,15 +104,26 @@ def _take(machine: Machine, step: Step) -> dict[str, Any]:
 
 def why(caught: Caught) -> str:
     """The failure in words for a user."""
+    happened = _NOTHING if _changed_nothing(caught) else "it may have happened or not: look at the branch"
+    return f"{_words(caught)}; {happened}"
+
+
+def _words(caught: Caught) -> str:
+    said = _said(caught)
+    what = f"{caught.error}: {said}" if said else caught.error
+    return f"it was tried again and again, and failed each time, at last with {what}"
+
+
+def _said(caught: Caught) -> str:
+    """What the function said of its error, which Lambda wraps in JSON."""
     try:
         said = str(msgspec.json.decode(caught.cause, type=dict[str, Any])["errorMessage"])
     except (KeyError, *UNREADABLE):
         said = caught.cause
-    what = f"{caught.error}: {said}" if said else caught.error
-    happened = "nothing was changed" if _changed_nothing(caught) else "it may have happened or not: look at the branch"
-    return f"it was tried again and again, and failed each time, at last with {what[:_WHY_CHARS]}; {happened}"
+    return said[:_WHY_CHARS]
 
 
 def _changed_nothing(caught: Caught) -> bool:
     """Errors that say so themselves. A function that timed out or was killed may have published before."""
-    return caught.error in _NOTHING_CHANGED
+    kind = getattr(errors, caught.error, None)
+    return isinstance(kind, type) and issubclass(kind, GravelerError) and not issubclass(kind, AnswerLostError)

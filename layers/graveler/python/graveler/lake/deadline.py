@@ -9,7 +9,7 @@ The skew that is subtracted is also the time for which a process may be stopped 
 
 from typing import Final
 
-from graveler.errors import BusyError, InvalidError
+from graveler.errors import InvalidError, TooLateError
 from graveler.lake.clock import Clock
 
 SKEW: Final = 300.0
@@ -26,10 +26,10 @@ class Deadline:
         self._ticks = clock.monotonic()
 
     def check(self, doing: str) -> None:
-        """:class:`BusyError` if the time is over. ``doing`` begins the message: "committing on branch 'main'". No request."""
+        """:class:`TooLateError` if the time is over. ``doing`` begins the message: "committing on branch 'main'". No request."""
         took = max(self._clock.now() - self._began, self._clock.monotonic() - self._ticks)
         if took > self._seconds:
-            raise BusyError(
+            raise TooLateError(
                 f"{doing} took {took:,.0f} s. After {self._seconds:,.0f} s (half the grace of garbage collection) what was "
                 "written first may be on its way to be removed, so it is not published; nothing was changed. Try again, or in "
                 "smaller parts"

@@ -99,7 +99,7 @@ class Publisher:
 
         One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
         the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
-        :class:`AlreadyDoneError` if another try of the same request was faster, :class:`BusyError` past the
+        :class:`AlreadyDoneError` if another try of the same request was faster, :class:`TooLateError` past the
         deadline. A lost answer is resolved by looking whether the commit is in the table, not by repeating.
         """
         assert state.sealed[: len(applied)] == applied

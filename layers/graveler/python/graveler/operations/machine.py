@@ -26,11 +26,11 @@ from msgspec.structs import replace
 
 from graveler.errors import (
     AnswerLostError,
-    BusyError,
     GravelerError,
     NotFoundError,
     RepositoryNotFoundError,
     UnavailableError,
+    may_pass,
 )
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.importing.changes import ImportChanges, Imported
@@ -39,7 +39,7 @@ from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.failures import kind_of
 from graveler.operations.parted import Steps, give_up
-from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.store import Operation, Operations, OperationState, PartFailure
 from graveler.operations.work import CANCELLED, CancelledError, Report
 
 LEASE: Final = 300.0
@@ -50,8 +50,6 @@ RENEWAL: Final = 60.0
 """Seconds between two signs of life, while steps of an operation are worked on."""
 
 _REMEMBERED: Final = 100
-
-_LATER: Final = (BusyError, UnavailableError)
 
 _log = logging.getLogger(__name__)
 
@@ -158,6 +156,25 @@ class Machine:
         self._finish(repository, operation, OperationState.COMPLETED, result=commit.id, changes=changes)
         return ended
 
+    def note(self, task: Task, failure: PartFailure) -> None:
+        """Note what ended a part for good, for :meth:`noted`: where parts have executions of their own, nobody else is told. Does
+        nothing if the operation has ended, or another attempt is under way. Cost: two table reads and two writes."""
+        found = self._open(task)
+        if found is not None:
+            repository, operation = found
+            _log.error(
+                "operation %s, part %d failed: %s: %s", operation.id, failure.number, failure.error, failure.cause
+            )
+            Operations(self._lake.tables, repository.repository.uid).note_failure(operation, failure)
+
+    def noted(self, task: Task) -> PartFailure | None:
+        """What ended a part of this attempt, as far as that was noted. Cost: three table reads and a write."""
+        found = self._open(task)
+        if found is None:
+            return None
+        repository, operation = found
+        return Operations(self._lake.tables, repository.repository.uid).failure(operation)
+
     def fail(self, task: Task, why: str, *, unsure: bool = False) -> None:
         """Note that the state machine gave up, ``why`` in words for a user; ``unsure``: the last try may have published. Does
         nothing if the operation has ended, or another attempt is under way. Cost: two table reads and one write; for a commit
@@ -230,7 +247,7 @@ class Machine:
 
     def _settle(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
         """Note an error that is for good; raise one that is not."""
-        if isinstance(error, _LATER):
+        if may_pass(type(error)):
             raise error
         if not isinstance(error, CancelledError):
             self._finish(repository, operation, OperationState.FAILED, error=str(error), error_kind=kind_of(error))

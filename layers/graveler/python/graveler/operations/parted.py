@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, GravelerError, UnavailableError
+from graveler.errors import GravelerError, TooLateError, may_pass
 from graveler.lake.importing.changes import Imported
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk, RewriteAsk
@@ -72,10 +72,10 @@ class Steps:
         )
 
     def plan(self, round_number: int) -> Planned:
-        """Cut the work. Cost and errors as :meth:`PartedOperation.plan`; one table read and one write. :class:`BusyError` after
-        very many rounds."""
+        """Cut the work. Cost and errors as :meth:`PartedOperation.plan`; one table read and one write. :class:`TooLateError`
+        after very many rounds."""
         if round_number >= MAX_ROUNDS:
-            raise BusyError(
+            raise TooLateError(
                 f"the branch moved {MAX_ROUNDS} times while the {self._operation.kind} was worked on; try again"
             )
         planned = self._parted.plan(round_number)
@@ -161,7 +161,9 @@ def _tried(repository: OpenRepository, report: Report, step: Callable[[], T]) ->
         report.check()
         try:
             return step()
-        except (BusyError, UnavailableError):
+        except GravelerError as error:
+            if not may_pass(type(error)):
+                raise
             repository.clock.sleep(pause)
     report.check()
     return step()

@@ -18,6 +18,9 @@ KEEP: Final = 7 * 86_400
 
 _TRIES: Final = 16
 
+_FAILURE: Final = b"\xff" * 8
+"""Where what ended a part is noted: behind the places of all parts of all rounds."""
+
 _RUNNER_LEASE: Final = 20.0
 _MACHINE_LEASE: Final = 1_200.0
 """Seconds for which earlier versions claimed an operation each time."""
@@ -92,6 +95,15 @@ class Progress(msgspec.Struct, frozen=True):
     bytes: int = 0
 
 
+class PartFailure(msgspec.Struct, frozen=True):
+    """What ended a part for which an execution of its own was begun: its ``number``, the error's name, and what was said of it,
+    as the state machine has them."""
+
+    number: int
+    error: str
+    cause: str = ""
+
+
 class Operations:
     """The operations of one repository."""
 
@@ -158,6 +170,18 @@ class Operations:
             if not page.more:
                 return done
             start = page.items[-1][0] + b"\0"
+
+    def note_failure(self, operation: Operation, failure: PartFailure) -> None:
+        """Write down what ended a part of this attempt for good. Of several the last one stays. One table write."""
+        packed = msgspec.msgpack.encode(failure)
+        item: Item = {"failure": packed, "attempt": operation.attempt, "expires": int(operation.created) + KEEP}
+        self._tables.put(Key(self._parts_partition(operation), _FAILURE), item)
+
+    def failure(self, operation: Operation) -> PartFailure | None:
+        """What ended a part of this attempt, if that was noted. One table read."""
+        item = self._tables.get(Key(self._parts_partition(operation), _FAILURE))
+        packed = None if item is None or _number(item, "attempt") != operation.attempt else item.get("failure")
+        return msgspec.msgpack.decode(packed, type=PartFailure) if isinstance(packed, bytes) else None
 
     def get(self, operation_id: str) -> Operation:
         """The operation. One table read. :class:`NotFoundError`."""

@@ -1,14 +1,18 @@
 """The steps of an operation in parts: plan, run a part, publish."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
+from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartFiles, PartResult
 from graveler.lake.in_parts.work import AnotherRoundError, Sizes, Work
 from graveler.model import Commit, CommitID
 from graveler.tree.parts import Load
+
+_DOING: Final = "the operation"
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -27,7 +31,8 @@ class PartDone(msgspec.Struct, frozen=True):
 
 class PartedOperation:
     """One operation. Each step may be repeated, and run in another process than the one before; parts also at the same time.
-    Whoever publishes twice gets the same commit (promise C4)."""
+    Whoever publishes twice gets the same commit (promise C4). No step is begun after ``until`` (:class:`TooLateError`), except
+    one that finds the commit."""
 
     def __init__(
         self,
@@ -35,7 +40,9 @@ class PartedOperation:
         files: PartFiles,
         sizes: Sizes,
         commit_of: Callable[[CommitID], Commit],
+        until: Deadline,
     ) -> None:
+        self._until = until
         self._commit_of = commit_of
         self._work = work
         self._files = files
@@ -46,6 +53,7 @@ class PartedOperation:
 
         One object write; what the kind of verb needs to read metaranges and head. Errors as those of the verb.
         """
+        self._until.check(_DOING)
         plan = self._files.plan(round_number)
         if plan is None:
             before = self._files.expect_plan(round_number - 1) if round_number > 0 else None
@@ -57,6 +65,7 @@ class PartedOperation:
 
         Two object reads and one write, besides what the part reads and writes.
         """
+        self._until.check(_DOING)
         plan = self._files.expect_plan(round_number)
         part = plan.parts[number]
         result = self._files.result(part)

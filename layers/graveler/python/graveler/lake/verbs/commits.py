@@ -333,11 +333,12 @@ class CommitVerbs(VerbsBase):
             source,
         )
         known_by = request_id or operation_id
-        work = open_work(tools, ask, known_by, self._deadlines.since(began))
+        until = self._deadlines.since(began)
+        work = open_work(tools, ask, known_by, until)
         files = PartFiles(self._objects, operation_id)
         sharing = self._trees.empty().store.workers > 1
         chosen = sizes or (Sizes(records=_SHARED_PART) if sharing else Sizes())
-        return PartedOperation(work, files, chosen, self._branches.commit)
+        return PartedOperation(work, files, chosen, self._branches.commit, until)
 
     def _sweep(self) -> None:
         """Take the occasion to clean up after commits of long ago. What fails here fails again at the next one, and harms nobody
