@@ -76,7 +76,10 @@ def test_each_clock_window_is_a_commit() -> None:
     base = "input/2026/01/31"
     shore.clock.time = timegm((2026, 1, 31, 15, 4, 0))
     assert land(shore, f"{base}/14:00/a", f"{base}/14:30/b").commits == ()
-    made = land(shore, f"{base}/15:00/c", f"{base}/14:50/late").commits
+    shore.clock.time = timegm((2026, 1, 31, 15, 4, 59))
+    assert land(shore, f"{base}/14:50/late").commits == ()
+    shore.clock.time += 1
+    made = land(shore, f"{base}/15:00/c", f"{base}/15:50/d").commits
     assert [commit.commit.message for commit in made] == ["Hour 2026-01-31T14:00:00Z"]
     assert made[0].commit.metadata == {"objects": "3", "why": "window", "from": "s3://landing/in/"}
     shore.clock.time = timegm((2026, 1, 31, 16, 4, 59))
@@ -88,9 +91,12 @@ def test_each_clock_window_is_a_commit() -> None:
 
 def test_late_objects_of_an_earlier_window_join_the_next_commit() -> None:
     shore = with_policy(CommitPolicy(window=replace(HOURLY, layout="")))
-    hours = [int(shore.clock.time) // 3600 * 3600 + hour * 3600 for hour in range(3)]
-    events = [replace(shore.bucket.put(f"in/{hour}"), time=hour) for hour in (hours[1], hours[0], hours[2])]
-    made = [commit for event in events for commit in shore.ingester().process([event]).commits]
+    begin = int(shore.clock.time) // 3600 * 3600
+    shore.clock.time = begin + 3600 + 600
+    events = [replace(shore.bucket.put(f"in/{hour}"), time=begin + hour * 3600) for hour in (1, 0)]
+    assert [commit for event in events for commit in shore.ingester().process([event]).commits] == []
+    shore.clock.time = begin + 7200 + 300
+    made = shore.ingester().process([replace(shore.bucket.put("in/2"), time=begin + 7200)]).commits
     assert [commit.commit.message for commit in made] == ["Ingest 2 objects by rule r"]
 
 
@@ -159,7 +165,7 @@ def test_somebody_elses_commit_leaves_nothing_to_do() -> None:
     ],
 )
 def test_the_window_is_what_the_key_says_else_the_events_time(layout: str, below: str, begins: str) -> None:
-    assert spelled(Window(3600, layout).of(below, 5000.0)) == begins
+    assert spelled(Window(3600, layout).said(below, 5000.0)) == begins
 
 
 @pytest.mark.parametrize("window", [Window(0), Window(60, lateness=-1), Window(60, "MM/"), Window(60, "YYYY/YYYY/")])

@@ -224,11 +224,11 @@ def test_a_chunk_costs_two_reads_and_a_transaction() -> None:
     tables.reset()
     events = [shore.bucket.put(f"in/{number}") for number in range(CHUNK)]
     assert {result.outcome for result in ingester.process(events).results} == {Outcome.STAGED}
-    # The rules; the repository; last events and counts, the branch, the transaction; whether a commit is due.
-    assert tables.calls == {"query": 1, "get": 2, "get_many": 2, "transact": 1}
+    # The rules; the repository; last events and counts, the branch, the transaction.
+    assert tables.calls == {"query": 1, "get": 1, "get_many": 2, "transact": 1}
     tables.reset()
     ingester.process(events)
-    assert tables.calls == {"query": 1, "get": 2, "get_many": 1}, "what was seen before costs no write"
+    assert tables.calls == {"query": 1, "get": 1, "get_many": 1}, "what was seen before costs no write"
 
 
 def test_last_events_expire_and_not_where_overwrites_are_refused() -> None:

@@ -1,7 +1,7 @@
 """The commit that a rule's policy asks for: made once, whoever dies, and however many find it due.
 
 1. What is pending is taken aside, under a number (compare-and-set).
-2. The ordinary commit, with a request id of the rule and that number: whoever repeats it gets the same commit.
+2. The ordinary commit, with a request id that was drawn with it: whoever repeats it gets the same commit.
 3. What was taken is forgotten, unless somebody did so already.
 
 A process that dies after 1 or 2 leaves it to the next one that looks at the rule, which goes on from there.
@@ -16,7 +16,7 @@ import msgspec
 
 from graveler.errors import BusyError, NoChangesError, TooMuchWorkError
 from graveler.ingest.handover import LongCommits
-from graveler.ingest.pending import NO_WINDOW, Amount, Pending, Taken, decode_pending, pending_key
+from graveler.ingest.pending import NO_WINDOW, Amount, Pending, Taken, decode_pending, pending_key, take
 from graveler.ingest.rules import Rule
 from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock
@@ -38,19 +38,13 @@ class AutoCommitter:
 
     def pending(self, repository: OpenRepository, rule: Rule) -> Pending:
         """What a rule has staged. One table read."""
-        return decode_pending(self._tables.get(pending_key(repository.repository.uid, rule.id)))
+        key = pending_key(repository.repository.uid, rule.id)
+        return decode_pending(key, self._tables.get(key))
 
     def commit_if_due(self, repository: OpenRepository, rule: Rule) -> list[Commit]:
         """Finish the commit that somebody began, and make the one that is due; of one that is worked on as an operation there is
         nothing to tell yet. One table read; for each commit, two table reads, two writes and :meth:`OpenRepository.commit`, of
         which those errors are; for an operation one table read more, and its error if it failed."""
-        return self._commit(repository, rule, NO_WINDOW)
-
-    def commit_before(self, repository: OpenRepository, rule: Rule, window: int) -> list[Commit]:
-        """As :meth:`commit_if_due`; what is pending of windows before ``window`` is due."""
-        return self._commit(repository, rule, window)
-
-    def _commit(self, repository: OpenRepository, rule: Rule, window: int) -> list[Commit]:
         made: list[Commit] = []
         backoff = Backoff(self._clock)
         key = pending_key(repository.repository.uid, rule.id)
@@ -60,14 +54,10 @@ class AutoCommitter:
                 if not self._finish(repository, rule, pending.taken, made):
                     return made
                 continue
-            amount = pending.amount
-            reason = amount.due(rule.commit, self._clock.now())
-            if not reason and amount.changes and NO_WINDOW != amount.window < window:
-                reason = "window"
-            if not reason:
+            taken = take(pending, rule.commit, self._clock.now())
+            if taken is None:
                 return made
-            number = pending.number + 1
-            after = Pending(Amount(), Taken(number, pending.amount, reason), number)
+            after = msgspec.structs.replace(pending, amount=Amount(), taken=taken, number=taken.number)
             write = after.put_write(key, pending)
             try:
                 self._tables.put(write.key, write.item, write.condition)
@@ -95,7 +85,7 @@ class AutoCommitter:
         """The commit; None if it is so much that it was handed over."""
         message = _filled(rule.message, rule, taken)
         metadata = {name: _filled(value, rule, taken) for name, value in rule.metadata.items()}
-        request_id = f"ingest-{rule.id}-{taken.number}"
+        request_id = taken.request_id(rule.id)
         try:
             return repository.commit(
                 rule.branch,
@@ -143,7 +133,7 @@ class AutoCommitter:
 
 
 def _filled(template: str, rule: Rule, taken: Taken) -> str:
-    window = taken.amount.window
+    window = taken.amount.window if taken.window is None and taken.amount.window != NO_WINDOW else taken.window
     return template.format_map(
         {
             "rule": rule.name,
@@ -151,7 +141,7 @@ def _filled(template: str, rule: Rule, taken: Taken) -> str:
             "source": rule.source,
             "objects": taken.amount.objects,
             "deleted": taken.amount.deleted,
-            "window": "" if window == NO_WINDOW else spelled(window),
+            "window": "" if window is None else spelled(window),
             "reason": taken.reason,
         }
     )

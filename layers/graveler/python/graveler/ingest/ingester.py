@@ -5,14 +5,14 @@ the rule's counts and the changes in one transaction for each :data:`CHUNK` keys
 about, and is named in their results; the others go on.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from graveler.errors import (
     BusyError,
@@ -26,9 +26,10 @@ from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.events import EventKind, ObjectEvent, parse_message
 from graveler.ingest.handover import LongCommits
 from graveler.ingest.ledger import Ledger, Seen, decode_seen
-from graveler.ingest.pending import NO_WINDOW, decode_pending, pending_key
+from graveler.ingest.pending import Ahead, Pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, RepositoryRules, Rule, RuleStore
 from graveler.ingest.source import checksum, find
+from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
@@ -38,6 +39,10 @@ from graveler.tree.record import encode_key
 
 CHUNK: Final = 48
 """Keys of one transaction: for each its last event and its change, besides the rule's counts and the branch."""
+
+WINDOWS_APART: Final = 24
+"""Windows of one batch and rule that become commits of their own, where they are over already: a day of hours. What is beyond is
+one commit together, so that a backfill of a year is not a year's commits in one call."""
 
 _RETRY: Final = (BusyError, UnavailableError)
 
@@ -102,17 +107,31 @@ class Message(Struct, frozen=True):
 
 
 class _Task(Struct, frozen=True):
-    """An event that a rule wants: ``at`` is its place in the batch."""
+    """An event that a rule wants: ``at`` is its place in the batch, ``window`` the beginning of the clock window that it counts
+    to, if the rule has some, and ``said`` of the one that it says."""
 
     at: int
     event: ObjectEvent
-    window: int = NO_WINDOW
+    window: int | None = None
+    said: int | None = None
+
+    @property
+    def staged(self) -> Result:
+        """The result if its change is staged; of an object that is dated too far in the future, with its name."""
+        if self.said is None or self.window is None or self.said == self.window:
+            return Result(Outcome.STAGED)
+        return Result(
+            Outcome.STAGED,
+            f"{self.event.address!r} is dated {spelled(self.said)}, too far in the future to wait for; "
+            f"it counts to the window of {spelled(self.window)}",
+        )
 
 
 class _Plan(Struct, frozen=True):
-    """What the events of a key come to: its new last event, and what to stage (None: a delete)."""
+    """What the events of a key come to: the last of them, the new last event, and what to stage (None: a delete)."""
 
     key: str
+    task: _Task
     before: Seen | None
     after: Seen
     stages: bool
@@ -129,14 +148,21 @@ class Ingester:
         self._store = RuleStore(lake.tables)
         self._committer = AutoCommitter(lake.tables, clock, long)
 
-    def process(self, events: Sequence[ObjectEvent], of: Repository | None = None) -> Batch:
+    def process(
+        self, events: Sequence[ObjectEvent], of: Repository | None = None, go_on: Callable[[], bool] = lambda: True
+    ) -> Batch:
         """Stage what the events say, and commit what is due by the rules that they concern: all rules of the lake, or those
         ``of`` one repository. Raises nothing for what concerns an event; :class:`UnavailableError`, :class:`BusyError` if not
-        even the rules can be read.
+        even the rules can be read. When ``go_on`` says that the time is over, no more commits are begun: all events are staged
+        still, and what is due is left to :meth:`commit_due`.
+
+        Windows that are over when their objects come, as of a backfill, become commits one by one, the oldest first, up to
+        :data:`WINDOWS_APART`; what is beyond is one commit. Where objects of a window wait that is not over, these join it.
 
         Cost: the rules (they are not kept: what lands after a rule was made must find it); for each rule its repository, and for
-        each :data:`CHUNK` keys two table reads (last events and counts; the branch) and one transaction; one table read for each
-        rule and window, and what commits cost. An object read for each event without ETag, an object request for each of a rule
+        each :data:`CHUNK` keys two table reads (last events and counts; the branch) and one transaction, these at most once more
+        for each of those windows; of a rule with windows one table read more, and one for each that becomes a commit; and what
+        commits cost. An object read for each event without ETag, an object request for each of a rule
         with ``verify``, and for each version that was deleted.
         """
         batch = _Batch(len(events))
@@ -145,34 +171,48 @@ class Ingester:
             for rule in rules.rules:
                 tasks = list(self._tasks(rule, events))
                 if tasks:
-                    self._work(rules, rule, tasks, batch)
+                    self._work(rules, rule, tasks, batch, go_on)
         return batch.finished(events, {rule.bucket for rules in current for rule in rules.rules})
 
-    def process_messages(self, messages: Sequence[Message], of: Repository | None = None) -> tuple[list[Result], Batch]:
+    def process_messages(
+        self, messages: Sequence[Message], of: Repository | None = None, go_on: Callable[[], bool] = lambda: True
+    ) -> tuple[list[Result], Batch]:
         """As :meth:`process`, of a queue's messages: the worst result of the events in each, in their order, and all results."""
-        return by_message(messages, partial(self.process, of=of))
+        return by_message(messages, partial(self.process, of=of, go_on=go_on))
 
-    def commit_due(self, of: Repository | None = None) -> Batch:
-        """Make every commit that is due, of all rules or those ``of`` one repository: for a clock that calls now and then.
-        Cost: the rules; one table read for each rule, and what commits cost."""
+    def commit_due(self, of: Repository | None = None, go_on: Callable[[], bool] = lambda: True) -> Batch:
+        """Make every commit that is due, of all rules or those ``of`` one repository, while ``go_on`` says that there is time:
+        for a clock that calls now and then. Cost: the rules; one table read for each rule, and what commits cost."""
         batch = _Batch(0)
         for rules in self._store.all() if of is None else (self._store.of(of),):
             repository = self._opened(rules)
             if repository is not None:
                 for rule in rules.rules:
+                    if not go_on():
+                        break
                     batch.commits(repository, rule, partial(self._committer.commit_if_due, repository, rule))
         return batch.finished((), set())
 
     # One rule
 
     def _tasks(self, rule: Rule, events: Sequence[ObjectEvent]) -> Iterator[_Task]:
-        bucket, window = rule.bucket, rule.commit.window
+        bucket, window, now = rule.bucket, rule.commit.window, self._clock.now()
         for at, event in enumerate(events):
             if event.bucket == bucket and (rule.takes(event.key) or rule.is_marker(event.key)):
+                if window is None:
+                    yield _Task(at, event)
+                    continue
                 below = event.key[len(rule.prefix) :]
-                yield _Task(at, event, NO_WINDOW if window is None else window.of(below, event.time))
+                yield _Task(at, event, window.of(below, event.time, now), window.said(below, event.time))
 
-    def _work(self, rules: RepositoryRules, rule: Rule, tasks: Sequence[_Task], batch: "_Batch") -> None:
+    def _work(
+        self,
+        rules: RepositoryRules,
+        rule: Rule,
+        tasks: Sequence[_Task],
+        batch: "_Batch",
+        go_on: Callable[[], bool],
+    ) -> None:
         try:
             repository = self._opened(rules)
         except GravelerError as error:
@@ -181,12 +221,29 @@ class Ingester:
         if repository is None:
             return  # its rules are left over
         tasks = [task for task in tasks if self._is_possible(repository, rule, task, batch)]
-        for window, of_window in groupby(sorted(tasks, key=attrgetter("window")), key=attrgetter("window")):
-            if window != NO_WINDOW:
-                batch.commits(repository, rule, partial(self._committer.commit_before, repository, rule, window))
-            for chunk in _chunks(list(of_window)):
-                self._apply(repository, rule, chunk, window, batch)
-        batch.commits(repository, rule, partial(self._committer.commit_if_due, repository, rule))
+        commit = partial(self._committer.commit_if_due, repository, rule)
+        pending: Pending | None = None
+        for portion in self._portions(rule, tasks):
+            if rule.commit.window is not None and go_on():
+                batch.commits(repository, rule, commit)
+            for chunk in _chunks(portion):
+                pending = self._apply(repository, rule, chunk, batch) or pending
+        if pending is not None and pending.wants_commit(rule.commit, self._clock.now()) and go_on():
+            batch.commits(repository, rule, commit)
+
+    def _portions(self, rule: Rule, tasks: Sequence[_Task]) -> list[list[_Task]]:
+        """Tasks that are staged together. Where all windows are over, those of each, the oldest first: a commit may come between.
+        Where one is not, the others join it."""
+        window, now = rule.commit.window, self._clock.now()
+        over: dict[int, list[_Task]] = {}
+        for task in tasks:
+            if window is None or task.window is None or now < window.ends(task.window):
+                return [list(tasks)]
+            over.setdefault(task.window, []).append(task)
+        begins = sorted(over)
+        apart = [over[begin] for begin in begins[: WINDOWS_APART - 1]]
+        joined = [task for begin in begins[WINDOWS_APART - 1 :] for task in over[begin]]
+        return [*apart, joined] if joined else apart
 
     def _is_possible(self, repository: OpenRepository, rule: Rule, task: _Task, batch: "_Batch") -> bool:
         """Refuse by itself what could never become an object of the branch."""
@@ -203,22 +260,27 @@ class Ingester:
         return True
 
     def _apply(
-        self, repository: OpenRepository, rule: Rule, chunk: Sequence[Sequence[_Task]], window: int, batch: "_Batch"
-    ) -> None:
+        self, repository: OpenRepository, rule: Rule, chunk: Sequence[Sequence[_Task]], batch: "_Batch"
+    ) -> Pending | None:
+        """Stage, and note what became of the events. The rule's state then, if it is known."""
         try:
-            self._stage(repository, rule, chunk, window, batch)
+            return self._stage(repository, rule, chunk, batch)
         except InvalidError as error:
             if len(chunk) == 1:
                 batch.note(chunk[0], _failed(error))
-            for single in chunk if len(chunk) > 1 else ():  # one of them: the others are fine by themselves
-                self._apply(repository, rule, [single], window, batch)
+                return None
+            pending: Pending | None = None
+            for single in chunk:  # one of them: the others are fine by themselves
+                pending = self._apply(repository, rule, [single], batch) or pending
+            return pending
         except GravelerError as error:
             for tasks in chunk:
                 batch.note(tasks, _failed(error))
+            return None
 
     def _stage(
-        self, repository: OpenRepository, rule: Rule, chunk: Sequence[Sequence[_Task]], window: int, batch: "_Batch"
-    ) -> None:
+        self, repository: OpenRepository, rule: Rule, chunk: Sequence[Sequence[_Task]], batch: "_Batch"
+    ) -> Pending:
         uid = repository.repository.uid
         ledger, counts = Ledger(uid, rule.id), pending_key(uid, rule.id)
         keys = [tasks[0].event.key for tasks in chunk]
@@ -232,23 +294,21 @@ class Ingester:
                 for tasks, seen in zip(chunk, items, strict=True)
                 if (plan := self._plan(repository, rule, tasks, decode_seen(seen), found)) is not None
             ]
+            before = decode_pending(counts, item)
             if not plans:
                 batch.take(found)
-                return
+                return before
             entries = [plan.entry for plan in plans if plan.stages and plan.entry is not None]
             deleted = [rule.path(plan.key) for plan in plans if plan.stages and plan.entry is None]
             now = self._clock.now()
-            before = decode_pending(item)
             marked = any(plan.after.present and rule.is_marker(plan.key) for plan in plans)
-            more = before.amount.with_more(
-                len(entries), len(deleted), now, window if entries or deleted else NO_WINDOW, marked=marked
-            )
+            after = _with_more(before, [plan for plan in plans if plan.stages], now, marked=marked)
             writes = [
                 ledger.put_write(plan.key, plan.after, plan.before, now, for_good=for_good and plan.after.present)
                 for plan in plans
             ]
-            if more != before.amount:
-                writes.append(type(before)(more, before.taken, before.number).put_write(counts, before))
+            if after != before:
+                writes.append(after.put_write(counts, before))
             try:
                 repository.stage_with(rule.branch, entries, deleted, writes)
             except ConditionFailedError:
@@ -258,7 +318,7 @@ class Ingester:
                     ) from None
                 continue
             batch.take(found)
-            return
+            return after
 
     def _plan(
         self, repository: OpenRepository, rule: Rule, tasks: Sequence[_Task], before: Seen | None, batch: "_Batch"
@@ -311,9 +371,9 @@ class Ingester:
             entry = ObjectEntry(rule.path(event.key), event.address, there.size, there.etag, int(there.modified))
         if entry is None and not after.present and rule.deletes is Deletes.KEEP:
             batch.note([task], Result(Outcome.SKIPPED, f"rule {rule.name!r} keeps what is deleted at the source"))
-            return _Plan(event.key, before, after, False, None)
-        batch.note([task], Result(Outcome.STAGED))
-        return _Plan(event.key, before, after, stages, entry)
+            return _Plan(event.key, task, before, after, False, None)
+        batch.note([task], task.staged if stages else Result(Outcome.STAGED))
+        return _Plan(event.key, task, before, after, stages, entry)
 
     def _entry(self, repository: OpenRepository, rule: Rule, event: ObjectEvent) -> ObjectEntry:
         """:class:`NotFoundError` if the store has it no longer, or (with ``verify``) another one."""
@@ -405,6 +465,21 @@ def by_message(
 def unwanted(event: ObjectEvent) -> Result:
     """What becomes of an event that comes from where no rule is about."""
     return Result(Outcome.POISON, f"no rule is about {event.bucket!r}, from which {event.address!r} comes")
+
+
+def _with_more(before: Pending, plans: Sequence[_Plan], now: float, *, marked: bool) -> Pending:
+    """The state of a rule with what these plans stage."""
+    amount, ahead = before.amount, before.ahead
+    objects = Counter(plan.task.window for plan in plans if plan.entry is not None)
+    deleted = Counter(plan.task.window for plan in plans if plan.entry is None)
+    for window in dict.fromkeys(plan.task.window for plan in plans):
+        amount = amount.with_more(objects[window], deleted[window], now, window)
+    if marked:
+        amount = amount.with_more(0, 0, now, marked=True)
+    for task in (plan.task for plan in plans):
+        if task.said is not None and task.said != task.window:
+            ahead = Ahead(task.event.key, task.said, now)
+    return replace(before, amount=amount, ahead=ahead)
 
 
 def _chunks(tasks: Sequence[_Task]) -> Iterator[list[list[_Task]]]:

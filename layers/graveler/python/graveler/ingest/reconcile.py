@@ -10,12 +10,13 @@ from itertools import groupby
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from graveler.errors import BusyError, GravelerError
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.ingester import CHUNK
 from graveler.ingest.ledger import BEFORE_ALL, Ledger, Seen, decode_seen
-from graveler.ingest.pending import NO_WINDOW, Pending, decode_pending, pending_key
+from graveler.ingest.pending import Amount, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, everything, find
 from graveler.lake.clock import Backoff, Clock
@@ -159,10 +160,13 @@ class Reconciler:
                 elif rule.deletes is Deletes.APPLY:
                     gone.append(rule.path(difference.key))
             if writes:
-                pending = decode_pending(item)
-                window = NO_WINDOW if rule.commit.window is None else rule.commit.window.of("", now)
-                amount = pending.amount.with_more(len(entries), len(gone), now, window, marked=False)
-                writes.append(Pending(amount, pending.taken, pending.number).put_write(counts, pending))
+                pending = decode_pending(counts, item)
+                amount = pending.amount
+                for entry in entries:
+                    amount = _with_one(amount, rule, entry.path, entry.mtime, now, objects=1)
+                for path in gone:
+                    amount = _with_one(amount, rule, path, now, now, deleted=1)
+                writes.append(replace(pending, amount=amount).put_write(counts, pending))
                 try:
                     repository.stage_with(rule.branch, entries, gone, writes)
                 except ConditionFailedError:
@@ -216,6 +220,15 @@ class _Report:
             tuple(self.refused),
             tuple(commits),
         )
+
+
+def _with_one(
+    amount: Amount, rule: Rule, path: str, time: float, now: float, *, objects: int = 0, deleted: int = 0
+) -> Amount:
+    """This and a change of ``path``, which counts to the window that its key says, else to that of ``time``."""
+    window = rule.commit.window
+    below = path.removeprefix(rule.destination)
+    return amount.with_more(objects, deleted, now, None if window is None else window.of(below, time, now))
 
 
 def _key_of(rule: Rule, entry: ObjectEntry) -> str | None:

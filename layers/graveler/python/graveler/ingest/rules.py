@@ -59,7 +59,7 @@ class CommitPolicy(msgspec.Struct, frozen=True):
     """When what was ingested is committed: as soon as any of these says so; if none can, only somebody's own commit does it.
 
     ``objects``: after so many changes. ``seconds``: so long after the first change that is not committed. ``marker``: when an
-    object of this name lands, as ``_SUCCESS``. ``window``: when a clock window is over, or an object of a later one comes.
+    object of this name lands, as ``_SUCCESS``. ``window``: when a clock window and its lateness are over.
     """
 
     objects: int = 0

@@ -4,6 +4,7 @@ import re
 from calendar import timegm
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import floor
 from typing import Final
 
 from msgspec import Struct
@@ -29,9 +30,24 @@ class Window(Struct, frozen=True):
     layout: str = ""
     lateness: int = 0
 
-    def of(self, below: str, time: float) -> int:
-        """The beginning (Unix seconds) of the window of an object: ``below`` is its key below the source."""
-        return int(self._stated(below) or time) // self.seconds * self.seconds
+    def at(self, time: float) -> int:
+        """The beginning (Unix seconds) of the window that ``time`` is in."""
+        return floor(time) // self.seconds * self.seconds
+
+    def said(self, below: str, time: float) -> int:
+        """The beginning of the window that an object says it belongs to: ``below`` is its key below the source."""
+        stated = self._stated(below)
+        return self.at(time if stated is None else stated)
+
+    def is_ahead(self, begin: int, now: float) -> bool:
+        """Does a window begin so far in the future (more than a window and its lateness) that nobody waits for it?"""
+        return begin > now + self.seconds + self.lateness
+
+    def of(self, below: str, time: float, now: float) -> int:
+        """The beginning of the window that an object counts to: the one that it says, but the present one if that is too far
+        ahead."""
+        said = self.said(below, time)
+        return self.at(now) if self.is_ahead(said, now) else said
 
     def ends(self, begin: int) -> int:
         """When nothing more is expected of a window."""
@@ -51,7 +67,7 @@ class Window(Struct, frozen=True):
                 f"window layout {self.layout!r} must name YYYY, and each of YYYY MM DD hh mm once at most, as YYYY/MM/DD/hh:mm/"
             )
 
-    def _stated(self, below: str) -> float | None:
+    def _stated(self, below: str) -> int | None:
         found = _pattern(self.layout).match(below) if self.layout else None
         if found is None:
             return None
@@ -66,7 +82,10 @@ class Window(Struct, frozen=True):
 
 def spelled(begin: int) -> str:
     """The beginning of a window, for people."""
-    return datetime.fromtimestamp(begin, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        return datetime.fromtimestamp(begin, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError):
+        return f"{begin} s"  # no year that a calendar has
 
 
 @lru_cache(maxsize=64)

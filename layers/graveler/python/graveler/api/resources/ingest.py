@@ -20,7 +20,7 @@ from graveler.errors import NotFoundError
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.ingester import Ingester, Message
 from graveler.ingest.operation import KIND, ReconcileRequest
-from graveler.ingest.pending import NO_WINDOW, Amount
+from graveler.ingest.pending import Amount
 from graveler.ingest.reconcile import Reconciled
 from graveler.ingest.rules import MESSAGE, CommitPolicy, Deletes, Overwrites, Rule, RuleStore
 from graveler.ingest.windows import spelled
@@ -344,5 +344,5 @@ def _amount(amount: Amount) -> IngestAmount:
         amount.objects,
         amount.deleted,
         int(amount.since) if amount.changes else UNSET,
-        UNSET if amount.window == NO_WINDOW else spelled(amount.window),
+        spelled(max(amount.windows)) if amount.windows else UNSET,
     )
