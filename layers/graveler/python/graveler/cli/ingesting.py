@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from graveler.errors import RepositoryNotFoundError
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.ingester import Batch, Ingester, Message, Result
 from graveler.ingest.reconcile import Reconciled, Reconciler
@@ -32,8 +33,14 @@ class OwnIngest:
         return self._store.remove(self._lake.repository(repository).repository, name)
 
     def all_rules(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
-        """The repositories that have rules, with these."""
-        return ((found.repository, found.rules) for found in self._store.all())
+        """The repositories that have rules, with these. What deleted ones have left is none, whoever has their name now."""
+        for found in self._store.all():
+            try:
+                opened = self._lake.repository(found.repository)
+            except RepositoryNotFoundError:
+                continue
+            if opened.repository.uid == found.uid:
+                yield found.repository, found.rules
 
     def process(self, events: Sequence[ObjectEvent]) -> Batch:
         """See :meth:`Ingester.process`."""

@@ -13,6 +13,7 @@
 :mod:`.reconcile`   comparing a source with its branch, and repairing
 :mod:`.operation`   the same in the background
 :mod:`.watch`       events of a folder, by looking at it
+:mod:`.watching`    ingest by these events; what fails is tried again
 ==================  ====================================================================================
 
 Nothing is copied: entries link to where the objects landed.

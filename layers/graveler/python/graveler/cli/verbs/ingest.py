@@ -19,9 +19,9 @@ from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from graveler.cli.ingesting import OwnIngest
-    from graveler.ingest.events import ObjectEvent
     from graveler.ingest.ingester import Batch
     from graveler.ingest.rules import Rule
+    from graveler.ingest.watching import Round
     from graveler.remote.ingest import RemoteIngest
 
     Ingest = OwnIngest | RemoteIngest
@@ -236,7 +236,8 @@ def watch(
     """Ingest what lands in a folder, until Ctrl-C.
 
     By the rules whose source is in FOLDER, or holds it. A file counts when two looks find it the same. What came and went while
-    nobody watched is taken first. Ctrl-C leaves nothing half done.
+    nobody watched is taken first. What cannot be taken, as while the branch is protected, is told once and tried again until it
+    can, after 2 seconds first and 5 minutes at most; with --once, the exit code is 5 then. Ctrl-C leaves nothing half done.
 
     \b
     Examples:
@@ -245,7 +246,8 @@ def watch(
 
     \b
     JSON: a line {events, staged, failed, commits} for each look that found
-      something; failed are {address, outcome, reason}, commits their IDs.
+      something; failed are {address, outcome, reason}, each told once,
+      commits their IDs.
     """
     if interval < 0.1:
         raise InvalidError(f"looking every {interval} seconds is too often; 0.1 is the least")
@@ -326,29 +328,31 @@ def reconcile(
 
 def _watch(ingest: "Ingest", root: Path, where: Path | None, interval: float, *, once: bool, as_json: bool) -> None:
     from graveler.ingest.watch import FolderWatch
+    from graveler.ingest.watching import Watcher
     from graveler.lake.clock import SystemClock
 
     clock = SystemClock()
-    found = FolderWatch(root, time.time_ns, lambda path: path.resolve() == where)
-    wanted = list(_rules_about(ingest, root))
-    if not wanted:
+    folder = FolderWatch(root, time.time_ns, lambda path: path.resolve() == where)
+
+    def wanted() -> Iterator[tuple[str, "Rule"]]:
+        return _rules_about(ingest, root)
+
+    if next(wanted(), None) is None:
         raise NotFoundError(f"no ingest rule is about {str(root)!r}; add one with `graveler ingest rules add`")
+    watcher = Watcher(ingest, folder, wanted, clock)
     screen = output()
-    found.look()
+    folder.look()
     clock.sleep(min(interval, _FIRST_PAUSE))
-    first = True
     while True:
-        events = found.look()
-        for at in range(0, len(events), _BATCH):
-            _show_batch(screen, events[at : at + _BATCH], ingest.process(events[at : at + _BATCH]), as_json=as_json)
-        if first:  # what went while nobody watched
-            for repository, rule in wanted:
-                ingest.reconcile(repository, rule, dry_run=False)
-            first = False
-        _show_batch(screen, [], ingest.commit_due(), as_json=as_json)
+        for made in watcher.round():
+            _show_round(screen, made, as_json=as_json)
         if once:
-            return
+            break
         clock.sleep(interval)
+    if watcher.failing:
+        from graveler.cli.exits import ExitCode
+
+        raise typer.Exit(ExitCode.PRECONDITION)
 
 
 def _rules_about(ingest: "Ingest", root: Path) -> Iterator[tuple[str, "Rule"]]:
@@ -359,27 +363,21 @@ def _rules_about(ingest: "Ingest", root: Path) -> Iterator[tuple[str, "Rule"]]:
                 yield repository, rule
 
 
-def _show_batch(screen: Screen, events: "list[ObjectEvent]", batch: "Batch", *, as_json: bool) -> None:
-    failed = [
-        {"address": event.address, "outcome": result.outcome.value, "reason": result.reason}
-        for event, result in zip(events, batch.results, strict=True)
-        if not result.outcome.is_done
-    ]
-    staged = sum(result.outcome.value == "staged" for result in batch.results)
+def _show_round(screen: Screen, made: "Round", *, as_json: bool) -> None:
     if as_json:
-        if staged or failed or batch.commits:
-            commits = [made.commit.id for made in batch.commits]
-            screen.json({"events": len(events), "staged": staged, "failed": failed, "commits": commits})
+        if made.staged or made.failed or made.commits:
+            failed = [{"address": one.address, "outcome": one.outcome, "reason": one.reason} for one in made.failed]
+            commits = [one.commit.id for one in made.commits]
+            screen.json({"events": made.events, "staged": made.staged, "failed": failed, "commits": commits})
         return
-    if staged:
-        screen.line(f"staged {count(staged, 'change')}")
-    for event, result in zip(events, batch.results, strict=True):
-        if not result.outcome.is_done:
-            screen.line(f"{result.outcome.value}: {screen.safe(event.address)}: {screen.safe(result.reason)}")
-    _show_commits(screen, batch)
+    if made.staged:
+        screen.line(f"staged {count(made.staged, 'change')}")
+    for one in made.failed:
+        screen.line(f"{one.outcome}: {screen.safe(one.address)}: {screen.safe(one.reason)}")
+    _show_commits(screen, made)
 
 
-def _show_commits(screen: Screen, batch: "Batch") -> None:
+def _show_commits(screen: Screen, batch: "Batch | Round") -> None:
     for made in batch.commits:
         screen.line(commit_line(screen, f"committed by rule {made.rule}", made.commit))
     for failed in batch.commits_failed:

@@ -1,0 +1,204 @@
+"""Ingest of a folder for as long as somebody watches it: what cannot be taken now is tried again, until it can.
+
+Nobody keeps the events of a folder but who looks at it. So a watch remembers those that failed, whatever the reason: a branch
+that is protected today may not be tomorrow. Each is tried again after a pause that doubles, up to :data:`LONGEST`; a newer event
+of the object takes its place. Comparing a source with its branch, with which a watch begins, is tried again in the same way. A
+failure is told once, and again only with another reason.
+
+A watch that begins anew tells all files anew, and compares; so what failed before is tried then, and nothing need be kept.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from graveler.errors import GravelerError
+from graveler.ingest.events import ObjectEvent
+from graveler.ingest.ingester import Batch, Made, NotMade, Outcome, Result
+from graveler.ingest.reconcile import Reconciled
+from graveler.ingest.rules import Rule
+from graveler.ingest.watch import FolderWatch
+from graveler.lake.clock import Clock
+
+BATCH: Final = 480
+"""Events that are processed together."""
+FIRST: Final = 2.0
+"""Seconds until what failed is tried again."""
+LONGEST: Final = 300.0
+"""Seconds between two tries, at most."""
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+_Named = tuple[str, str]
+"""A repository and the name of its rule."""
+
+
+class Ingest(Protocol):
+    """Who does the work: this process, or a server."""
+
+    def process(self, events: Sequence[ObjectEvent]) -> Batch:
+        """See :meth:`graveler.ingest.ingester.Ingester.process`."""
+        ...
+
+    def commit_due(self) -> Batch:
+        """See :meth:`graveler.ingest.ingester.Ingester.commit_due`."""
+        ...
+
+    def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
+        """See :meth:`graveler.ingest.reconcile.Reconciler.reconcile`."""
+        ...
+
+
+class Failed(Struct, frozen=True):
+    """What could not be taken: an object, or a source that could not be compared. It is tried again."""
+
+    address: str
+    outcome: str
+    reason: str
+
+
+class Round(Struct, frozen=True):
+    """What one step of a watch came to: events that were processed, of which so many are on their branch now; failures and
+    commits that could not be made, each as long as it has not been told; commits."""
+
+    events: int = 0
+    staged: int = 0
+    failed: tuple[Failed, ...] = ()
+    commits: tuple[Made, ...] = ()
+    commits_failed: tuple[NotMade, ...] = ()
+
+
+class _Waiting(Struct, Generic[T]):
+    what: T
+    reason: str
+    pause: float
+    at: float
+
+
+class Again(Generic[K, T]):
+    """What failed, by key, and when each is tried again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[K, _Waiting[T]] = {}
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    def due(self) -> list[T]:
+        """What is to be tried now, in the order in which it failed first."""
+        now = self._clock.monotonic()
+        return [waiting.what for waiting in self._waiting.values() if waiting.at <= now]
+
+    def done(self, key: K, what: T) -> None:
+        """This need not be tried again; what has taken its place stays."""
+        waiting = self._waiting.get(key)
+        if waiting is not None and waiting.what == what:
+            del self._waiting[key]
+
+    def failed(self, key: K, what: T, reason: str) -> bool:
+        """This failed, and is tried again after twice the pause of before. Whether to tell that: the reason is a new one."""
+        before = self._waiting.get(key)
+        pause = FIRST if before is None or before.what != what else min(2 * before.pause, LONGEST)
+        self._waiting[key] = _Waiting(what, reason, pause, self._clock.monotonic() + pause)
+        return before is None or before.reason != reason
+
+
+class Watcher:
+    """Takes what lands in a folder. ``rules`` tells the rules that are about it, with their repositories, as they are now."""
+
+    def __init__(
+        self, ingest: Ingest, folder: FolderWatch, rules: Callable[[], Iterable[tuple[str, Rule]]], clock: Clock
+    ) -> None:
+        self._ingest = ingest
+        self._folder = folder
+        self._rules = rules
+        self._began = False
+        self._events: Again[str, ObjectEvent] = Again(clock)
+        self._sources: Again[_Named, _Named] = Again(clock)
+        self._uncommitted: dict[_Named, str] = {}
+
+    @property
+    def failing(self) -> int:
+        """Objects, sources and commits that failed, and are tried again."""
+        return len(self._events) + len(self._sources) + len(self._uncommitted)
+
+    def round(self) -> Iterator[Round]:
+        """Look once; take what has come and what is to be tried again, and commit what is due. A :class:`Round` for each
+        :data:`BATCH` events, for each source that is compared, and for the commits. :class:`UnavailableError` if the folder
+        cannot be looked at; all else that fails is tried again."""
+        events = [*self._events.due(), *self._folder.look()]
+        for at in range(0, len(events), BATCH):
+            yield self._take(events[at : at + BATCH])
+        yield from self._compare()
+        yield self._commit()
+
+    def _take(self, events: Sequence[ObjectEvent]) -> Round:
+        try:
+            batch = self._ingest.process(events)
+        except GravelerError as error:
+            batch = Batch((Result(Outcome.RETRY, str(error)),) * len(events))
+        failed: list[Failed] = []
+        for event, result in zip(events, batch.results, strict=True):
+            if result.outcome.is_done:
+                self._events.done(event.address, event)
+            elif self._events.failed(event.address, event, result.reason):
+                failed.append(Failed(event.address, result.outcome.value, result.reason))
+        staged = sum(result.outcome is Outcome.STAGED for result in batch.results)
+        return Round(len(events), staged, tuple(failed), batch.commits, self._untold(batch))
+
+    def _compare(self) -> Iterator[Round]:
+        """With the sources: for what came or went while nobody watched."""
+        due = set(self._sources.due())
+        if self._began and not due:
+            return
+        try:
+            current = {(repository, rule.name): rule for repository, rule in self._rules()}
+        except GravelerError:
+            return  # the next round tries again, and this one's commits tell the same
+        for named in [named for named in current if not self._began or named in due]:
+            rule = current[named]
+            commits: tuple[Made, ...] = ()
+            try:
+                made = self._ingest.reconcile(named[0], rule, dry_run=False)
+                commits = tuple(Made(*named, commit) for commit in made.commits)
+                reason = _refused(made)
+            except GravelerError as error:
+                reason = str(error)
+            if not reason:
+                self._sources.done(named, named)
+                yield Round(commits=commits)
+            elif self._sources.failed(named, named, reason):
+                yield Round(failed=(Failed(rule.source, Outcome.RETRY.value, reason),), commits=commits)
+        for named in due - current.keys():
+            self._sources.done(named, named)
+        self._began = True
+
+    def _commit(self) -> Round:
+        try:
+            batch = self._ingest.commit_due()
+        except GravelerError as error:
+            batch = Batch((), (), (NotMade("", "", str(error)),))
+        failed = {(one.repository, one.rule): one.reason for one in batch.commits_failed}
+        untold = self._untold(batch)
+        self._uncommitted = failed
+        return Round(commits=batch.commits, commits_failed=untold)
+
+    def _untold(self, batch: Batch) -> tuple[NotMade, ...]:
+        untold = [
+            one for one in batch.commits_failed if self._uncommitted.get((one.repository, one.rule)) != one.reason
+        ]
+        self._uncommitted.update(((one.repository, one.rule), one.reason) for one in untold)
+        return tuple(untold)
+
+
+def _refused(made: Reconciled) -> str:
+    """Why a source and its branch still differ; empty if they do not."""
+    if not made.refused:
+        return ""
+    first = made.refused[0]
+    more = f", and {len(made.refused) - 1:,} more paths" if len(made.refused) > 1 else ""
+    return f"{first.path!r}{more} cannot be brought to the branch: {first.reason}"

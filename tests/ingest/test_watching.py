@@ -1,0 +1,199 @@
+"""A watch takes in the end whatever it could not take at first, and tells each failure once."""
+
+from collections.abc import Callable, Sequence
+from hashlib import md5
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from graveler.cli.ingesting import OwnIngest
+from graveler.errors import UnavailableError
+from graveler.ingest.events import ObjectEvent
+from graveler.ingest.ingester import Batch
+from graveler.ingest.reconcile import Reconciled
+from graveler.ingest.rules import CommitPolicy, Overwrites, Rule, RuleStore
+from graveler.ingest.watch import FolderWatch
+from graveler.ingest.watching import FIRST, LONGEST, Round, Watcher
+from graveler.lake.folder import create_folder_lake, open_folder_lake
+from graveler.lake.lake import Lake
+from tests.ingest.test_watch import Ticks
+from tests.lake.support import FakeClock
+from tests.support.campaigns import WHOLE
+
+SEEDS = range(200 if WHOLE else 4)
+STEPS = 40
+
+
+class Away:
+    """A server that answers now and then."""
+
+    def __init__(self, own: OwnIngest) -> None:
+        self._own = own
+        self.away = False
+
+    def process(self, events: Sequence[ObjectEvent]) -> Batch:
+        self._look()
+        return self._own.process(events)
+
+    def commit_due(self) -> Batch:
+        self._look()
+        return self._own.commit_due()
+
+    def reconcile(self, repository: str, rule: Rule, *, dry_run: bool) -> Reconciled:
+        self._look()
+        return self._own.reconcile(repository, rule, dry_run=dry_run)
+
+    def _look(self) -> None:
+        if self.away:
+            raise UnavailableError("the server is away")
+
+
+class Place:
+    """A folder, a lake with a rule about it, and one watch after another."""
+
+    def __init__(self, folder: Path, rule: Rule | None = None) -> None:
+        self.drop = folder / "drop"
+        self.drop.mkdir()
+        self.clock = FakeClock()
+        create_folder_lake(folder / "lake")
+        self.lake: Lake = open_folder_lake(folder / "lake")
+        self.repository = self.lake.create_repository("quick", "local://quick")
+        made = rule or Rule("drop", "", "main", "in/", commit=CommitPolicy(objects=1))
+        RuleStore(self.lake.tables).add(self.lake, "quick", replace(made, source=f"file://{self.drop}/"))
+        self.ingest = Away(OwnIngest(self.lake))
+        self.rules: Callable[[], list[tuple[str, Rule]]] = lambda: [
+            (repository, rule) for repository, rules in OwnIngest(self.lake).all_rules() for rule in rules
+        ]
+        self._ticks = Ticks(self.drop)
+        self.begin()
+
+    def begin(self) -> None:
+        """Watch anew, as after a restart: what two looks find the same counts."""
+        folder = FolderWatch(self.drop, self._ticks)
+        folder.look()
+        self.watcher = Watcher(self.ingest, folder, self.rules, self.clock)
+
+    def rounds(self, number: int = 1, pause: float = 0.0) -> list[Round]:
+        told: list[Round] = []
+        for _ in range(number):
+            told += self.watcher.round()
+            self.clock.time += pause
+        return told
+
+    def held(self) -> dict[str, str]:
+        return {
+            f"in/{path.name}": md5(path.read_bytes(), usedforsecurity=False).hexdigest() for path in self.drop.iterdir()
+        }
+
+    def branch(self, ref: str = "main@") -> dict[str, str]:
+        return {entry.path: entry.checksum for entry in self.repository.objects(ref)}
+
+
+def failures(rounds: Sequence[Round]) -> list[tuple[str, str]]:
+    return [(one.address.rpartition("/")[2], one.outcome) for made in rounds for one in made.failed]
+
+
+def test_what_landed_while_the_branch_was_protected_is_taken_when_it_no_longer_is(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.rounds()
+    place.repository.set_protection(["main"])
+    (place.drop / "a").write_text("1")
+    assert failures(place.rounds(3)) == [("a", "poison")]
+    assert failures(place.rounds(20, 30.0)) == [], "told once"
+    assert place.watcher.failing == 1
+    place.repository.set_protection([])
+    place.rounds(2, LONGEST)
+    assert place.branch() == place.held()
+    assert place.watcher.failing == 0
+
+
+def test_pauses_grow_and_have_an_end(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.rounds()
+    place.repository.set_protection(["main"])
+    (place.drop / "a").write_text("1")
+    tried: list[float] = []
+    own = place.ingest.process
+
+    def process(events: Sequence[ObjectEvent]) -> Batch:
+        tried.append(place.clock.time)
+        return own(events)
+
+    place.ingest.process = process  # type: ignore[method-assign]
+    place.rounds(1500, 1.0)
+    pauses = [after - before for before, after in pairwise(tried)]
+    assert pauses == [FIRST * 2**number for number in range(8)] + [LONGEST] * (len(pauses) - 8)
+    assert len(pauses) > 9
+
+
+def test_what_was_deleted_while_nobody_watched_is_tried_again_too(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    (place.drop / "a").write_text("1")
+    place.rounds()
+    assert sorted(place.branch()) == ["in/a"]
+    (place.drop / "a").unlink()
+    place.repository.set_protection(["main"])
+    place.begin()
+    assert failures(place.rounds(5, 10.0)) == [("", "retry")]
+    place.repository.set_protection([])
+    place.rounds(2, LONGEST)
+    assert place.branch() == {}
+
+
+def test_a_branch_or_repository_that_is_gone_ends_no_watch(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    other = place.lake.create_repository("other", "local://other")
+    other.create_branch("b", "main")
+    rule = Rule("o", f"file://{place.drop}/", "b", "o/")
+    RuleStore(place.lake.tables).add(place.lake, "other", rule)
+    other.delete_branch("b")
+    (place.drop / "a").write_text("1")
+    place.rounds(2)
+    assert place.branch() == place.held()
+    place.lake.delete_repository("other")
+    place.lake.create_repository("other", "local://again").create_branch("b", "main")
+    place.begin()
+    place.rounds(2, LONGEST)
+    again = place.lake.repository("other")
+    assert list(again.objects("b")) == [], "the rules of a repository that is gone are not those of its successor"
+    assert place.watcher.failing == 0
+
+
+def test_a_file_that_stays_refused_is_told_once_and_hinders_nobody(tmp_path: Path) -> None:
+    rule = Rule("drop", "", "main", "in/", commit=CommitPolicy(objects=1), overwrites=Overwrites.REFUSE)
+    place = Place(tmp_path, rule)
+    (place.drop / "a").write_text("1")
+    place.rounds()
+    (place.drop / "a").write_text("22")
+    (place.drop / "b").write_text("1")
+    assert failures(place.rounds(10, 100.0)) == [("a", "poison")]
+    assert sorted(place.branch()) == ["in/a", "in/b"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_happens_meanwhile_the_branch_has_what_the_folder_has_in_the_end(seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    place = Place(tmp_path)
+    for _ in range(STEPS):
+        path = place.drop / random.choice("abc")
+        match random.randrange(8):
+            case 0 | 1:
+                path.write_text(str(random.randrange(100)))
+            case 2:
+                path.unlink(missing_ok=True)
+            case 3:
+                place.repository.set_protection(random.choice([["main"], []]))
+            case 4:
+                place.ingest.away = random.random() < 0.5
+            case 5:
+                place.begin()
+            case _:
+                place.rounds(1, random.choice([0.0, 1.0, 10.0, 1000.0]))
+    place.repository.set_protection([])
+    place.ingest.away = False
+    place.rounds(3, LONGEST)
+    assert place.branch() == place.held()
+    assert place.watcher.failing == 0
