@@ -406,6 +406,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/test_in_parts.py::test_what_took_longer_than_half_the_grace_is_not_published",
     ),
     Mutation(
+        "C6",
+        "parts of an operation that are done are not invoked again",
+        "operations/machine.py",
+        "numbers=planned.left",
+        "numbers=tuple(range(planned.parts))",
+        "operations/test_machine.py::test_parts_that_are_done_are_not_invoked_again",
+    ),
+    Mutation(
         "C4",
         "an operation publishes under its own id if its request has none",
         "lake/verbs/commits.py",

@@ -1,6 +1,6 @@
 """Verbs in parts: whatever the cuts, whoever works on them, however often, the commit has the tree of one call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, MergeStrategies, MergeStrategy
 from graveler.staging.tokens import new_token
-from graveler.tree.parts import apply_points, total_load
+from graveler.tree.parts import Load, apply_points, total_load
 from tests.lake.support import DieAt, World, changes, died, messages, paths, put, texts
 
 SMALL = Sizes(records=10, parts=8)
@@ -217,8 +217,17 @@ def test_every_step_may_run_twice_and_leaves_what_the_first_run_left() -> None:
     commit = opened(world, ask).publish()
     assert commit is not None
     assert opened(world, ask).publish() == commit
-    assert opened(world, ask).plan() == planned
+    again = opened(world, ask).plan()
+    assert (again.parts, again.load, again.left) == (planned.parts, planned.load, ())
+    assert total_of(again.done.values()) == planned.load
     assert world.main.branch("main").commit_id == commit.id
+
+
+def total_of(loads: Iterable[Load]) -> Load:
+    total = Load()
+    for load in loads:
+        total += load
+    return total
 
 
 def files(world: World) -> list[str]:

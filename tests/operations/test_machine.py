@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from graveler.lake.clock import GRACE
 from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.in_parts.asks import Ask, ImportAsk
+from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.machine import LEASE, RENEWAL, Machine, Next, Planned, Published, Task
@@ -22,6 +24,7 @@ from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import CANCELLED
 from tests.lake.support import NAME, OwnClock, World, put
 from tests.operations.support import SMALL, alone, commit_ask, diverged, merge_ask, operations, write_down
+from tests.support.instruments import CountingObjects
 
 MakeAsk = Callable[[OpenRepository], Ask]
 BOTH = pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
@@ -93,6 +96,57 @@ def test_an_execution_makes_the_commit_of_one_call(make_ask: MakeAsk) -> None:
     claimed = operations(world).get("op")
     assert claimed.owner == "machine-1"
     assert list(execute(world)) == ["plan"], "one that has ended ends at once"
+
+
+@BOTH
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_parts_that_are_done_are_not_invoked_again(make_ask: MakeAsk, attempt: int) -> None:
+    """Whichever they are, when the plan is made again: after an answer that was lost, or by another attempt."""
+    world, _ = begun(make_ask)
+    numbers = machine(world).plan(TASK).numbers
+    for which in sorted({*combinations(numbers, 1), *combinations(numbers, 2), numbers[:-1], numbers, ()}):
+        world, tree = begun(make_ask)
+        assert machine(world).plan(TASK).numbers == numbers
+        for number in which:
+            machine(world).part(TASK, number)
+        operations(world).change("op", lambda now: replace(now, attempt=attempt))
+        task = replace(TASK, attempt=attempt)
+        planned = machine(world).plan(task)
+        assert planned.numbers == tuple(number for number in numbers if number not in which)
+        assert operations(world).progress(operations(world).get("op")).parts == len(which)
+        assert list(execute(world, task)).count("part") == len(numbers) - len(which)
+        check_done(world, tree)
+        assert operations(world).progress(operations(world).get("op")).parts == len(numbers)
+
+
+def test_another_attempt_goes_on_with_the_round_that_the_one_before_came_to() -> None:
+    world, _ = begun(merge_ask)
+    operations(world).change("op", lambda now: replace(now, round=0))
+    planned = machine(world).plan(TASK)
+    for number in planned.numbers:
+        machine(world).part(TASK, number)
+    put(world.main, {f"{number:03}": "later" for number in range(1, 120, 5)})
+    world.main.commit("main", "everywhere")
+    published = machine(world).publish(TASK)
+    assert (published.state, published.round) == (Next.PLAN, 1)
+    second = machine(world).plan(replace(TASK, round=1))
+    machine(world).part(replace(TASK, round=1), second.numbers[0])
+    operations(world).change("op", lambda now: replace(now, attempt=2))
+    again = machine(world).plan(replace(TASK, attempt=2))
+    assert (again.round, again.numbers) == (1, second.numbers[1:])
+
+
+def test_a_plan_looks_which_parts_are_done_by_one_listing_and_the_first_one_by_none() -> None:
+    world, _ = begun(merge_ask)
+    objects = CountingObjects(world.objects())
+    counted = Machine(Lake(world.tables, lambda _: objects, clock=world.clock), clock=world.clock, sizes=SMALL)
+    listed = []
+    for _ in range(3):
+        numbers = counted.plan(TASK).numbers
+        listed.append(objects.calls["list"])
+        if numbers:
+            counted.part(TASK, numbers[0])
+    assert listed == [0, 1, 2]
 
 
 @BOTH

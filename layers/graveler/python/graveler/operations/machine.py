@@ -74,7 +74,8 @@ class Task(Struct, frozen=True):
 
 
 class Planned(Struct, frozen=True):
-    """After *plan*: ``state`` is ``parts``, with the ``numbers`` of the parts of this ``round``; or ``ended``."""
+    """After *plan*: ``state`` is ``parts``, with the ``numbers`` of the parts of this ``round`` that are not done; or
+    ``ended``."""
 
     state: Next
     repository: str
@@ -117,12 +118,13 @@ class Machine:
             if found is None:
                 return ended
             repository, operation = found
+            number = max(task.round, operation.round)  # where an earlier attempt came to
             try:
-                planned = Steps(repository, operation, self._sizes).plan(task.round)
+                planned = Steps(repository, operation, self._sizes).plan(number)
             except GravelerError as error:
                 self._settle(repository, operation, error)
                 return ended
-        return replace(ended, state=Next.PARTS, numbers=tuple(range(planned.parts)))
+        return replace(ended, state=Next.PARTS, round=number, numbers=planned.left)
 
     def part(self, task: Task, number: int) -> PartDone:
         """Work on a part. Cost: as :meth:`Steps.run_part`, two table reads, one write a minute for all who work on it."""

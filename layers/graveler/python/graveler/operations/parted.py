@@ -6,7 +6,7 @@ does them all, for a worker that stays until the end; :mod:`graveler.operations.
 does not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
@@ -17,13 +17,14 @@ from msgspec.structs import replace
 
 from graveler.errors import GravelerError, TooLateError, may_pass
 from graveler.lake.importing.changes import Imported
-from graveler.lake.importing.progress import Progress, no_progress
+from graveler.lake.importing.progress import Progress as Tell
+from graveler.lake.importing.progress import no_progress
 from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk, RewriteAsk
 from graveler.lake.in_parts.parted import PartDone, Planned
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
-from graveler.operations.store import Operation, Operations
+from graveler.operations.store import Operation, Operations, Progress
 from graveler.operations.work import Report, Work
 
 T = TypeVar("T")
@@ -72,24 +73,33 @@ class Steps:
         )
 
     def plan(self, round_number: int) -> Planned:
-        """Cut the work. Cost and errors as :meth:`PartedOperation.plan`; one table read and one write. :class:`TooLateError`
-        after very many rounds."""
+        """Cut the work. Cost and errors as :meth:`PartedOperation.plan`; one table read and one write, and one read more for each
+        thousand parts of the round that are done. :class:`TooLateError` after very many rounds."""
         if round_number >= MAX_ROUNDS:
             raise TooLateError(
                 f"the branch moved {MAX_ROUNDS} times while the {self._operation.kind} was worked on; try again"
             )
         planned = self._parted.plan(round_number)
 
+        this_round = replace(self._operation, round=round_number)
+        noted_parts = self._operations.noted_parts(this_round) if planned.done else frozenset()
+        skipped = [load for number, load in planned.done.items() if number not in noted_parts]
+
         def note(now: Operation) -> Operation | None:
             noted = replace(
-                now, round=round_number, parts=planned.parts, records=planned.load.records, bytes=planned.load.bytes
+                now,
+                round=round_number,
+                parts=planned.parts,
+                records=planned.load.records,
+                bytes=planned.load.bytes,
+                skipped=Progress(len(skipped), sum(one.records for one in skipped), sum(one.bytes for one in skipped)),
             )
             return None if noted == now or now.is_finished else noted
 
         self._operation = self._operations.change(self._operation.id, note)
         return planned
 
-    def run_part(self, number: int, round_number: int, progress: Progress = no_progress) -> PartDone:
+    def run_part(self, number: int, round_number: int, progress: Tell = no_progress) -> PartDone:
         """Work on a part, from 0. Cost and errors as :meth:`PartedOperation.run_part`; one table write."""
         done = self._parted.run_part(number, round_number, progress)
         noted = replace(self._operation, round=round_number)
@@ -119,7 +129,9 @@ def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, r
         steps = Steps(repository, operation)
         for round_number in range(operation.round, MAX_ROUNDS + 1):
             planned = _tried(repository, report, partial(steps.plan, round_number))
-            _run_parts(repository, report, steps, planned.parts, round_number)
+            for load in planned.done.values():
+                report(load.records, load.bytes)
+            _run_parts(repository, report, steps, planned.left, round_number)
             commit = _tried(repository, report, partial(steps.publish, round_number))
             if commit is not None:
                 report.changes = commit.changes if isinstance(commit, Imported) else None
@@ -131,15 +143,18 @@ def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, r
         raise
 
 
-def _run_parts(repository: OpenRepository, report: Report, steps: Steps, parts: int, round_number: int) -> None:
-    """All parts of a round. What one raises is raised here, when those that are worked on at that time have ended."""
-    if parts == 1:
-        _tried(repository, report, partial(steps.run_part, 0, round_number, report))
+def _run_parts(
+    repository: OpenRepository, report: Report, steps: Steps, numbers: Sequence[int], round_number: int
+) -> None:
+    """These parts of a round. What one raises is raised here, when those that are worked on at that time have ended."""
+    if len(numbers) < 2:
+        for number in numbers:
+            _tried(repository, report, partial(steps.run_part, number, round_number, report))
         return
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="graveler-part") as pool:
         begun = [
             pool.submit(_tried, repository, report, partial(steps.run_part, number, round_number, report))
-            for number in range(parts)
+            for number in numbers
         ]
         wait(begun, return_when=FIRST_EXCEPTION)
         for each in begun:

@@ -1,6 +1,7 @@
 """The items that operations leave in the table, and the compare-and-set by which workers agree whose turn it is."""
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Final
 
@@ -35,6 +36,14 @@ class OperationState(str, Enum):
     CANCELLED = "cancelled"
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """How many parts of an operation are done, and how many ``records`` of how many ``bytes`` they went through."""
+
+    parts: int = 0
+    records: int = 0
+    bytes: int = 0
+
+
 class Operation(msgspec.Struct, frozen=True):
     """One operation. ``request`` is what is asked for, as its kind encodes it; ``owner`` claims it for ``seconds`` after each
     sign of life, which is a new ``version``, and with 0 nobody does (any more). ``lease`` is what earlier versions wrote instead:
@@ -44,8 +53,8 @@ class Operation(msgspec.Struct, frozen=True):
 
     ``branch`` is what it changes, if anything. ``asked`` names what is asked for, and ``request_id`` is what the client knows its
     request by, if it does; ``told``: somebody who waited has got the answer. Of one that works in parts, ``round`` is the current
-    plan, with ``parts``, and ``records`` of ``bytes`` to read. ``changes`` are those of an import that is completed; a dry run
-    has these, and no ``result``.
+    plan, with ``parts``, and ``records`` of ``bytes`` to read, of which those ``skipped`` were done before. ``changes`` are those
+    of an import that is completed; a dry run has these, and no ``result``.
     """
 
     id: str
@@ -73,6 +82,7 @@ class Operation(msgspec.Struct, frozen=True):
     bytes: int = 0
     seconds: float = 0.0
     changes: ImportChanges | None = None
+    skipped: Progress = Progress()
 
     @property
     def claim(self) -> float:
@@ -85,14 +95,6 @@ class Operation(msgspec.Struct, frozen=True):
     def is_finished(self) -> bool:
         """Has it come to an end, whichever?"""
         return self.state is not OperationState.RUNNING
-
-
-class Progress(msgspec.Struct, frozen=True):
-    """How many parts of an operation are done, and how many ``records`` of how many ``bytes`` they went through."""
-
-    parts: int = 0
-    records: int = 0
-    bytes: int = 0
 
 
 class PartFailure(msgspec.Struct, frozen=True):
@@ -157,18 +159,26 @@ class Operations:
 
     def progress(self, operation: Operation) -> Progress:
         """How much of the current round is done. One table read for each thousand parts, none for what has no parts."""
-        if not operation.parts:
-            return Progress()
-        done = Progress()
+        done = operation.skipped
+        for item in self._noted(operation).values() if operation.parts else ():
+            done = Progress(
+                done.parts + 1, done.records + _number(item, "records"), done.bytes + _number(item, "bytes")
+            )
+        # One that was being noted while others looked which are done may have been counted twice.
+        return msgspec.structs.replace(done, parts=min(done.parts, operation.parts))
+
+    def noted_parts(self, operation: Operation) -> AbstractSet[int]:
+        """The numbers of the parts of the current round that are noted as done. One table read for each thousand."""
+        return self._noted(operation).keys()
+
+    def _noted(self, operation: Operation) -> dict[int, Item]:
+        found: dict[int, Item] = {}
         start, end = _place(operation.round, 0), _place(operation.round + 1, 0)
         while True:
             page = self._tables.query(self._parts_partition(operation), start=start, end=end)
-            for _, item in page.items:
-                done = Progress(
-                    done.parts + 1, done.records + _number(item, "records"), done.bytes + _number(item, "bytes")
-                )
+            found |= {int.from_bytes(place[4:]): item for place, item in page.items}
             if not page.more:
-                return done
+                return found
             start = page.items[-1][0] + b"\0"
 
     def note_failure(self, operation: Operation, failure: PartFailure) -> None:

@@ -103,6 +103,13 @@ class PartFiles:
             return self.expect_plan(number)
         return plan
 
+    def done(self, plan: Plan) -> dict[int, Load]:
+        """The parts of a plan that are done, by their numbers, and what was to be read for each. An object listing: one request
+        for each 1,000 parts that are done in all rounds."""
+        folder = f"{self._folder}/parts/"
+        names = {found.key.removeprefix(folder) for found in self._objects.list(folder)}
+        return {number: part.load for number, part in enumerate(plan.parts) if part.name in names}
+
     def result(self, part: PlannedPart) -> PartResult | None:
         """What a part came to, if it is done. One object read."""
         key = f"{self._folder}/parts/{part.name}"

@@ -1,6 +1,6 @@
 """The steps of an operation in parts: plan, run a part, publish."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,10 +16,17 @@ _DOING: Final = "the operation"
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What a plan says, in few words: how many parts, and what is to be read for all of them together."""
+    """What a plan says, in few words: how many parts, and what is to be read for all of them together; and those that are
+    ``done`` already, by their numbers, with what each had to read."""
 
     parts: int
     load: Load
+    done: Mapping[int, Load] = {}
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """The numbers of those that are not done."""
+        return tuple(number for number in range(self.parts) if number not in self.done)
 
 
 class PartDone(msgspec.Struct, frozen=True):
@@ -51,14 +58,16 @@ class PartedOperation:
     def plan(self, round_number: int = 0) -> Planned:
         """Cut the work, on the branch's head as it is now; a round that is planned already stays as it is.
 
-        One object write; what the kind of verb needs to read metaranges and head. Errors as those of the verb.
+        One object write; what the kind of verb needs to read metaranges and head. To see which parts are done, one listing (a
+        request for each 1,000), but none for a first plan. Errors as those of the verb.
         """
         self._until.check(_DOING)
         plan = self._files.plan(round_number)
+        is_first = plan is None and round_number == 0
         if plan is None:
             before = self._files.expect_plan(round_number - 1) if round_number > 0 else None
             plan = self._files.keep_plan(round_number, self._work.plan(self._sizes, before))
-        return Planned(len(plan.parts), plan.load)
+        return Planned(len(plan.parts), plan.load, {} if is_first else self._files.done(plan))
 
     def run_part(self, number: int, round_number: int = 0, progress: Progress = no_progress) -> PartDone:
         """Work on part ``number`` (from 0) of a round; one that is done already is left as it is.
