@@ -19,6 +19,7 @@ from graveler.storage import folder_objects
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import HIDDEN, FolderObjects
 from graveler.storage.folders import make_folder
+from graveler.storage.modes import PRIVATE
 from graveler.storage.objects import NotSyncedError, ObjectConditionError, ObjectMissingError
 from graveler.storage.presigned import UrlSigner
 from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
@@ -521,7 +522,7 @@ def test_the_folder_of_an_upload_is_durable(tmp_path: Path, monkeypatch: pytest.
 def test_a_folder_relative_to_where_one_is_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     syncs = Syncs(monkeypatch)
-    make_folder(Path("x/y"))
+    make_folder(Path("x/y"), PRIVATE)
     assert syncs.lost(tmp_path / "x/y") == []
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graveler.cli.terminal import warn
 from graveler.errors import InvalidError
-from graveler.lake.place import FolderLake, open_at
+from graveler.lake.place import FolderLake, LakePlace, open_at
 from graveler.places import ENDPOINT as ENDPOINT
 from graveler.places import HIDDEN as HIDDEN
 from graveler.places import LAKE as LAKE
@@ -29,7 +30,7 @@ def open_lake(named: Named | None) -> "LakeVerbs":
         from graveler.remote.opening import open_served
 
         return open_served(place)
-    return open_at(place)
+    return _opened(place)
 
 
 def open_repository(named: Named | None, repository: str) -> "RepositoryVerbs":
@@ -39,7 +40,7 @@ def open_repository(named: Named | None, repository: str) -> "RepositoryVerbs":
 
 def open_own_lake(named: Named | None) -> "Lake":
     """The lake itself, for what is about a lake of one's own. :class:`InvalidError` where a server is named."""
-    return open_at(find_place(named))
+    return _opened(find_place(named))
 
 
 def connection_to(named: Named | None) -> "Connection | None":
@@ -50,6 +51,17 @@ def connection_to(named: Named | None) -> "Connection | None":
     from graveler.remote.opening import connect
 
     return connect(place)
+
+
+def _opened(place: LakePlace) -> "Lake":
+    """The lake at this place; says once if its folder lets in others."""
+    lake = open_at(place)
+    if lake.openness is not None and (wider := lake.openness.wider()) and lake.openness.is_news():
+        warn(
+            f"{str(wider[0])!r} lets in users whom the lake is not for; `graveler fsck --repair` of any repository closes it. "
+            "This is said once"
+        )
+    return lake
 
 
 def own_folder(named: Named | None) -> Path | None:

@@ -79,6 +79,12 @@ def output() -> Screen:
     return Screen(sys.stdout)
 
 
+def warn(text: str) -> None:
+    """Say on stderr what does not keep the command from its work."""
+    screen = Screen(sys.stderr)
+    screen.line(f"{screen.paint('warning:', 'yellow')} {screen.safe(text)}")
+
+
 def confirm(question: str) -> bool | None:
     """Ask on the terminal; None if nobody is there to answer."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

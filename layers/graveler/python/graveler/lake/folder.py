@@ -10,6 +10,7 @@
 
 import math
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 from secrets import token_bytes
 from typing import Final
@@ -27,11 +28,13 @@ from graveler.errors import (
 )
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
+from graveler.lake.openness import Openness
 from graveler.lake.repositories import LAKE
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.folders import make_folder, unavailable
 from graveler.storage.limits import check_object_key
+from graveler.storage.modes import GROUP, PRIVATE, Modes
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectConditionError, Objects
 from graveler.storage.presigned import UrlSigner
@@ -50,28 +53,45 @@ _URL_SECRET: Final = Key("lake", b"url-secret")
 _SECRET_BYTES: Final = 32
 
 
-class _Marker(msgspec.Struct, frozen=True):
+class Shared(str, Enum):
+    """Who may use the files of a lake in a folder: its owner alone, or the owner's group, too."""
+
+    NO = "no"
+    GROUP = "group"
+
+    @property
+    def modes(self) -> Modes:
+        """The permissions of the lake's files and folders."""
+        return GROUP if self is Shared.GROUP else PRIVATE
+
+
+class _Marker(msgspec.Struct, frozen=True, omit_defaults=True):
     format_version: int
+    shared: Shared = Shared.NO
 
 
-def create_folder_lake(folder: Path, *, clock: Clock | None = None) -> Lake:
-    """Make an empty lake in a folder, which is created if need be; all of it is durable afterwards.
-    :class:`AlreadyExistsError` if there is one."""
+def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shared = Shared.NO) -> Lake:
+    """Make an empty lake in a folder, which is created if need be; all of it is durable afterwards. A folder that is there and
+    empty gets the lake's permissions. :class:`AlreadyExistsError` if there is one."""
     taken = AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
     try:
         if (folder / MARKER).exists():
             raise taken
-        make_folder(folder)
+        make_folder(folder, shared.modes)
+        if not any(folder.iterdir()):
+            folder.chmod(shared.modes.folder)
     except OSError as error:
         raise unavailable(error, f"making a lake in {str(folder)!r}") from None
     # The marker goes last: a folder with it is a lake that can be opened.
-    tables = SqliteTables(folder / "tables.sqlite")
+    tables = SqliteTables(folder / "tables.sqlite", modes=shared.modes)
     tables.get(LAKE)  # makes the file
     try:
-        FolderObjects(folder).put(MARKER, msgspec.json.encode(_Marker(FORMAT_VERSION)), if_absent=True)
+        FolderObjects(folder, modes=shared.modes).put(
+            MARKER, msgspec.json.encode(_Marker(FORMAT_VERSION, shared)), if_absent=True
+        )
     except ObjectConditionError:
         raise taken from None
-    return _lake(folder, tables, clock)
+    return _lake(folder, tables, clock, shared.modes)
 
 
 def open_folder_lake(
@@ -95,8 +115,9 @@ def open_folder_lake(
             f"the lake in {str(folder)!r} has format {marker.format_version}; this graveler knows formats up to "
             f"{FORMAT_VERSION}: use a newer one"
         )
-    tables = SqliteTables(folder / "tables.sqlite", create=False)
-    return _lake(folder, tables, clock, None if base_url is None else url_signer(tables, base_url), memory)
+    tables = SqliteTables(folder / "tables.sqlite", create=False, modes=marker.shared.modes)
+    signer = None if base_url is None else url_signer(tables, base_url)
+    return _lake(folder, tables, clock, marker.shared.modes, signer, memory)
 
 
 def url_signer(tables: Tables, base_url: str) -> UrlSigner:
@@ -114,29 +135,31 @@ def url_signer(tables: Tables, base_url: str) -> UrlSigner:
     raise CorruptError(f"the lake's secret for presigned URLs ({_URL_SECRET}) does not stay where it is written")
 
 
-def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None) -> Objects:
-    """The objects of a namespace, for the lake in ``folder``: ``local://<name>`` lies in it, others where they say."""
+def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None, modes: Modes = PRIVATE) -> Objects:
+    """The objects of a namespace, for the lake in ``folder``: ``local://<name>`` lies in it, others where they say. ``modes`` are
+    the permissions of what is made there."""
     if not namespace.startswith(SCHEME):
-        return open_namespace(namespace, signer)
+        return open_namespace(namespace, signer, modes=modes)
     name = namespace.removeprefix(SCHEME)
     try:
         check_object_key(name)
     except InvalidError:
         raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
-    return FolderObjects(folder / "objects" / name, namespace, signer)
+    return FolderObjects(folder / "objects" / name, namespace, signer, modes)
 
 
 def _lake(
     folder: Path,
     tables: SqliteTables,
     clock: Clock | None,
+    modes: Modes,
     signer: UrlSigner | None = None,
     memory: int | None = None,
 ) -> Lake:
-    notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf)
+    notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf, modes=modes)
     return Lake(
         tables,
-        lambda namespace: folder_store(folder, namespace, signer),
+        lambda namespace: folder_store(folder, namespace, signer, modes),
         clock=clock,
         notes=notes,
         workers=processors(),
@@ -145,6 +168,7 @@ def _lake(
         outside=lambda address: _outside(folder, address, signer),
         memory=memory,
         close=tables.close,
+        openness=Openness(folder, modes),
     )
 
 

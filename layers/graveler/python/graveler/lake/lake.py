@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.dump.restore import Restored
     from graveler.lake.fsck.findings import Report
+    from graveler.lake.openness import Openness
 
 FIRST_MESSAGE = "Repository created"
 
@@ -59,7 +60,7 @@ class Lake:
     ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about how many bytes of its tree each repository keeps
     at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is called for each file that was there. ``home`` begins
     the namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
-    calls it."""
+    calls it. ``openness`` says whether the permissions of a lake in a folder are as they should be."""
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class Lake:
         memory: int | None = None,
         home: str = "local://",
         close: Callable[[], None] = lambda: None,
+        openness: "Openness | None" = None,
     ) -> None:
         self.tables = tables
         self.home = home
@@ -96,6 +98,7 @@ class Lake:
         self.grace = grace
         self.skew = skew
         self._outside = outside
+        self.openness = openness
         self._memory = memory
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
@@ -302,6 +305,7 @@ class Lake:
             self.skew,
             leases=self.leases,
             copies=None if self._cache is None else files,
+            openness=self.openness,
         )
         with self._lock:
             self._opened[uid] = opened

@@ -42,16 +42,17 @@ LakePlace: TypeAlias = FolderLake | AwsLake
 """Where a lake can be that this process opens by itself."""
 
 
-def create_at(place: LakePlace, *, create_table: bool = False) -> "Lake":
+def create_at(place: LakePlace, *, create_table: bool = False, shared: bool = False) -> "Lake":
     """Make an empty lake at this place. :class:`AlreadyExistsError` if there is one.
 
     On AWS a lake is its table, and a bucket that is there: both are looked at; with ``create_table`` the table is made if it is
-    not there. Cost there: one table read, one object read. :class:`UnavailableError` for what cannot be reached.
+    not there. ``shared``: the group of a folder may use its lake, too. Cost on AWS: one table read, one object read.
+    :class:`UnavailableError` for what cannot be reached.
     """
     if isinstance(place, FolderLake):
-        from graveler.lake.folder import create_folder_lake
+        from graveler.lake.folder import Shared, create_folder_lake
 
-        return create_folder_lake(place.folder)
+        return create_folder_lake(place.folder, shared=Shared.GROUP if shared else Shared.NO)
     lake = open_at(place, create_table=create_table)
     from graveler.lake.repositories import LAKE, MARKER
     from graveler.storage.namespaces import open_namespace

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from graveler.storage.modes import PRIVATE
+
 _ENCODER: Final = msgspec.json.Encoder()
 _STDERR: Final = 2
 
@@ -44,6 +46,8 @@ def now() -> float:
 
 def open_audit_log(file: Path | None) -> None:
     """Send the audit log (:mod:`graveler.access.audit`) to a file, which is appended to, or to stderr."""
+    if file is not None:
+        os.close(PRIVATE.open(file, os.O_WRONLY))  # it says who did what, and from where
     handler: logging.Handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("graveler.audit")

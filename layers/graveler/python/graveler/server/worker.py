@@ -19,6 +19,7 @@ from graveler.server.metrics import Metrics
 from graveler.server.request_log import open_audit_log
 from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.threads import Threads
+from graveler.storage.modes import PRIVATE
 
 _ANYWHERE: Final = "^(local|file|s3)://"
 _WITHIN: Final = "^local://"
@@ -75,10 +76,11 @@ def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threa
     if isinstance(settings.lake, AwsLake):
         return None
     folder = settings.lake.folder
+    modes = PRIVATE if lake.openness is None else lake.openness.modes
     signer = url_signer(lake.tables, base_url)
     return DataPlane(
         signer,
-        lambda namespace: folder_store(folder, namespace),
+        lambda namespace: folder_store(folder, namespace, modes=modes),
         settings.transfers,
         disk,
         verify_bytes=settings.verify_bytes,

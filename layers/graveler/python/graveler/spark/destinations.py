@@ -7,6 +7,7 @@ from msgspec import Struct
 from graveler.errors import ForbiddenError
 from graveler.spark.handles import Reached
 from graveler.storage.folder_objects import HIDDEN, FolderObjects
+from graveler.storage.modes import PLAIN
 from graveler.storage.namespaces import open_namespace
 from graveler.storage.objects import Objects
 
@@ -37,5 +38,5 @@ def destination_at(repository: Reached, url: str, strip: int = 0) -> Destination
         raise ForbiddenError(f"{url!r} lies in the repository's own place; name another one")
     objects, key = repository.store_at(f"{url}/x")
     if isinstance(objects, FolderObjects):  # of all files of this machine; ours has its temporary files beside its own
-        return Destination(open_namespace(url), "", strip)
+        return Destination(open_namespace(url, modes=PLAIN), "", strip)
     return Destination(objects, key.removesuffix("x"), strip)

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.forks import new_lock
+from graveler.storage.modes import PRIVATE, Modes
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
 _TEMPORARY: Final = ".writing-"
@@ -62,12 +63,17 @@ class Cache(Protocol):
         ...
 
 
+def _nobody() -> None:
+    """Tells nobody of what failed."""
+
+
 class FileCache:
     """At most ``max_bytes`` of files in ``folder``, which is made when needed; the least recently used go first.
 
     Each process looks at the whole folder only after it has added a sixteenth of ``max_bytes``, so n processes may exceed the
     bound by n - 1 sixteenths for a moment. On a disk that is full before, it gives way by sixteenths of what it holds. ``clock``
-    gives Unix seconds; ``failed`` is called for each thing that could not be done (not by copies in other processes).
+    gives Unix seconds; ``failed`` is called for each thing that could not be done (not by copies in other processes). ``modes``
+    are the permissions of the folder and its files.
     """
 
     def __init__(
@@ -76,7 +82,8 @@ class FileCache:
         max_bytes: int,
         recheck_after_seconds: float,
         clock: Callable[[], float] = time.time,
-        failed: Callable[[], None] = lambda: None,
+        failed: Callable[[], None] = _nobody,
+        modes: Modes = PRIVATE,
     ) -> None:
         if max_bytes < 1:
             raise InvalidError(f"a cache of {max_bytes} bytes; give it 1 or more, or use none")
@@ -85,6 +92,7 @@ class FileCache:
         self._recheck_after = recheck_after_seconds
         self._clock = clock
         self._tell = failed
+        self._modes = modes
         self._lock = new_lock()
         self._room_left = 0
         self._under_way = 0
@@ -93,7 +101,10 @@ class FileCache:
         """How often this object could not read, write or remove something, and went on without."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FileCache, (self._folder, self._max_bytes, self._recheck_after, self._clock)
+        return (
+            FileCache,
+            (self._folder, self._max_bytes, self._recheck_after, self._clock, _nobody, self._modes),
+        )
 
     def get(self, name: str) -> CachedFile | None:
         """The copy of this name, or None. Cost: one open, one read."""
@@ -180,10 +191,12 @@ class FileCache:
         try:
             # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums.
             try:
-                temporary.write_bytes(data)
+                descriptor = self._modes.create(temporary, os.O_WRONLY)
             except FileNotFoundError:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                temporary.write_bytes(data)
+                self._modes.make_folders(self._folder)
+                descriptor = self._modes.create(temporary, os.O_WRONLY)
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+                file.write(data)
             now = _ns(self._clock())
             os.utime(temporary, ns=(now, now if known is None else _ns(known)))
             temporary.rename(path)

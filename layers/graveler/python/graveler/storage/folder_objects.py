@@ -31,6 +31,7 @@ from zlib import crc32
 from graveler.errors import GravelerError, InvalidError, UnavailableError
 from graveler.storage.folders import make_folder, not_synced, sync_folder, unavailable
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
+from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.objects import (
     Noted,
     ObjectConditionError,
@@ -61,24 +62,32 @@ class FolderObjects:
     """Objects as files below ``root``, which need not exist before the first put.
 
     ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With a ``signer``, :meth:`presign` makes URLs
-    for a server that checks them by the same one. ``foreign``: others name the files, and a listing tells also of those whose
-    names can be no keys.
+    for a server that checks them by the same one. ``modes`` are the permissions of files and folders that are made. ``foreign``:
+    others name the files, and a listing tells also of those whose names can be no keys.
     """
 
     def __init__(
-        self, root: Path, namespace: str = "", signer: UrlSigner | None = None, *, foreign: bool = False
+        self,
+        root: Path,
+        namespace: str = "",
+        signer: UrlSigner | None = None,
+        modes: Modes = PRIVATE,
+        *,
+        foreign: bool = False,
     ) -> None:
         self._root = Path(root).absolute()
         self._namespace = namespace.rstrip("/") or "file://" + str(self._root).rstrip("/")
         self._signer = signer
         self._foreign = foreign
+        self._modes = modes
         self._hidden = self._root / HIDDEN
         # Folders whose own name this process knows to be durable, with device and inode.
         self._settled: dict[Path, tuple[int, int]] = {}
         self._swept_by = 0
 
     def __reduce__(self) -> tuple[object, ...]:
-        return partial(FolderObjects, foreign=self._foreign), (self._root, self._namespace, self._signer)
+        arguments = self._root, self._namespace, self._signer, self._modes
+        return partial(FolderObjects, foreign=self._foreign), arguments
 
     def __repr__(self) -> str:
         return f"FolderObjects({str(self._root)!r}, {self._namespace!r})"
@@ -231,7 +240,7 @@ class FolderObjects:
         self._sweep_once()
         upload_id = f"{crc32(key.encode()):08x}-{token_hex(16)}"
         with self._explained("beginning an upload of", key):
-            make_folder(self._hidden / "uploads" / upload_id)
+            make_folder(self._hidden / "uploads" / upload_id, self._modes)
         return upload_id
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
@@ -395,13 +404,12 @@ class FolderObjects:
         """A new file that nobody sees, and its descriptor."""
         path = self._hidden / "writes" / f"{os.getpid()}-{token_hex(8)}"
         with self._explained("writing", key):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             try:
-                return path, os.open(path, flags, 0o666)
+                return path, self._modes.create(path, os.O_WRONLY)
             except FileNotFoundError:
-                make_folder(self._root)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                return path, os.open(path, flags, 0o666)
+                make_folder(self._root, self._modes)
+                self._modes.make_folders(path.parent)
+                return path, self._modes.create(path, os.O_WRONLY)
 
     def _publish(
         self, key: str, path: Path, temporary: Path, status: os.stat_result, *, if_absent: bool
@@ -421,7 +429,7 @@ class FolderObjects:
                         # Somebody removed the folder. A new one may get its inode, and would pass for settled.
                         for folder in (path.parent, *path.parent.parents):
                             self._settled.pop(folder, None)
-                        path.parent.mkdir(parents=True, exist_ok=True)
+                        self._modes.make_folders(path.parent)
                         continue
                     raise self._clash(key) from None
                 except NotADirectoryError:
@@ -490,13 +498,12 @@ class FolderObjects:
     def _locked(self, key: str) -> Iterator[None]:
         """Exclude other overwriting puts and deletes of ``key``, in all processes, for some microseconds."""
         path = self._hidden / "locks" / f"{crc32(key.encode()) % _LOCK_STRIPES:02}"
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
-            descriptor = os.open(path, flags, 0o666)
+            descriptor = self._modes.open(path, os.O_RDWR)
         except FileNotFoundError:
-            self._hidden.mkdir(exist_ok=True)
-            path.parent.mkdir(exist_ok=True)
-            descriptor = os.open(path, flags, 0o666)
+            for folder in (self._hidden, path.parent):
+                self._modes.make_folder(folder)
+            descriptor = self._modes.open(path, os.O_RDWR)
         try:
             deadline = time.monotonic() + _LOCK_WAIT
             pause = 0.0005

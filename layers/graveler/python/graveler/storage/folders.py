@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from graveler.errors import UnavailableError
+from graveler.storage.modes import Modes
 from graveler.storage.objects import NotPermittedError, NotSyncedError
 
 _WHY = {
@@ -74,8 +75,8 @@ def sync_folder(folder: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def make_folder(folder: Path) -> None:
-    """Make ``folder`` and those above it, durably; one that is there already is success.
+def make_folder(folder: Path, modes: Modes) -> None:
+    """Make ``folder`` and those above it, durably; one that is there already is success, and keeps its permissions.
 
     Syncs the parent of each, up to where the file system begins, also of those that were there: whoever made one may not have
     synced its name yet, or have died before. Only a folder that this user may not read, and that nothing was made in, is passed
@@ -86,7 +87,7 @@ def make_folder(folder: Path) -> None:
         missing.append(above)
         above = above.parent
     for child in reversed(missing):
-        child.mkdir(exist_ok=True)
+        modes.make_folder(child)
     place = Path(os.path.realpath(folder))
     device = place.stat().st_dev
     for number, parent in enumerate(place.parents):

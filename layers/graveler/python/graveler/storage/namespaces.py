@@ -12,6 +12,7 @@ from msgspec import Struct
 from graveler.errors import InvalidError
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_foreign_key, check_object_key
+from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.objects import Objects
 from graveler.storage.presigned import UrlSigner
 
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from graveler.storage.s3_objects import S3Settings
 
 
-def open_namespace(url: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None) -> Objects:
+def open_namespace(
+    url: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None, modes: Modes = PRIVATE
+) -> Objects:
     """The objects below ``url``, such as ``file:///data/lake`` or ``s3://bucket/lake``. A slash at the end changes nothing.
-    ``signer`` makes the presigned URLs of stores that have none of their own; ``s3`` is how S3 is spoken to."""
+    ``signer`` makes the presigned URLs of stores that have none of their own; ``s3`` is how S3 is spoken to, ``modes`` are the
+    permissions of files and folders that are made."""
     scheme, rest = _split(url)
-    return _OPENERS[scheme](rest.rstrip("/") or "/", _Means(signer, s3))
+    return _OPENERS[scheme](rest.rstrip("/") or "/", _Means(signer, s3, modes=modes))
 
 
 def locate(address: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None) -> tuple[Objects, str]:
@@ -41,6 +45,7 @@ class _Means(Struct, frozen=True):
     signer: UrlSigner | None
     s3: "S3Settings | None"
     foreign: bool = False
+    modes: Modes = PRIVATE
 
 
 def _open_folder(path: str, means: _Means) -> Objects:
@@ -49,7 +54,7 @@ def _open_folder(path: str, means: _Means) -> Objects:
     key = path[1:]
     if key:
         check_object_key(key)
-    return FolderObjects(Path("/" + key), signer=means.signer, foreign=means.foreign)
+    return FolderObjects(Path("/" + key), signer=means.signer, modes=means.modes, foreign=means.foreign)
 
 
 def _split_file(path: str) -> tuple[str, str]:

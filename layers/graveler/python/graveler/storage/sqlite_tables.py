@@ -33,6 +33,7 @@ from graveler.storage.limits import (
     encode_transaction,
     holds,
 )
+from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.rows import decode_row, decode_rows, encode_row, encode_rows
 from graveler.storage.tables import (
     Condition,
@@ -120,17 +121,19 @@ class SqliteTables:
     """Tables in the SQLite file ``path``, made when it is first used (``create=False``: it must be there).
 
     Waits up to ``busy_seconds`` for other writers, then BusyError. May be pickled, and used after a fork: each process opens
-    its own connections. :meth:`close` lets go of them; later calls open new ones.
+    its own connections. :meth:`close` lets go of them; later calls open new ones. ``modes`` are the permissions of the file when
+    it is made, and of its folder; SQLite gives its log and index those of the file.
     """
 
-    def __init__(self, path: Path, *, create: bool = True, busy_seconds: float = 30.0) -> None:
+    def __init__(self, path: Path, *, create: bool = True, busy_seconds: float = 30.0, modes: Modes = PRIVATE) -> None:
         self._path = Path(path).absolute()
         self._create = create
         self._busy_seconds = busy_seconds
+        self._modes = modes
         self._connections = self._new_connections()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self._path, self._create, self._busy_seconds)
+        return _restore, (self._path, self._create, self._busy_seconds, self._modes)
 
     def __repr__(self) -> str:
         return f"SqliteTables({str(self._path)!r})"
@@ -384,9 +387,10 @@ class SqliteTables:
             if not self._create:
                 raise UnavailableError(f"the table {self._path} does not exist; see whether this is the right folder")
             try:
-                make_folder(self._path.parent)
+                make_folder(self._path.parent, self._modes)
+                os.close(self._modes.open(self._path, os.O_RDWR))
             except OSError as error:
-                raise unavailable(error, f"making the folder of the table {self._path}") from error
+                raise unavailable(error, f"making the table {self._path}") from error
         connection = sqlite3.connect(
             self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
@@ -542,5 +546,5 @@ class _Borrowed:
                 raise explained from error
 
 
-def _restore(path: Path, create: bool, busy_seconds: float) -> SqliteTables:
-    return SqliteTables(path, create=create, busy_seconds=busy_seconds)
+def _restore(path: Path, create: bool, busy_seconds: float, modes: Modes) -> SqliteTables:
+    return SqliteTables(path, create=create, busy_seconds=busy_seconds, modes=modes)

@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -47,6 +47,10 @@ def init(
     create_table: Annotated[
         bool, typer.Option("--create-table", help="Make the DynamoDB table if it is not there.")
     ] = False,
+    shared: Annotated[
+        Literal["group"] | None,
+        typer.Option("--shared", help="Who else may use the folder: its group. [default: you alone]"),
+    ] = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,10 +59,13 @@ def init(
     Without LAKE it is where --lake or the environment says, else .graveler in the working folder; commands run there or below
     find it by themselves. A lake on AWS is a DynamoDB table and a place in S3 for its repositories, whose bucket must be there.
 
+    A folder can be read and written by you alone, whatever your umask, since it holds the secrets that sign URLs and tokens. With
+    --shared group those of the folder's group may use it as well; whoever may write there may do anything in the lake.
+
     \b
     Examples:
       graveler init
-      graveler init /data/lake
+      graveler init /data/lake --shared group
       graveler --objects s3://bucket/lake init dynamodb://lake --create-table
 
     JSON: one document {lake}.
@@ -71,7 +78,9 @@ def init(
     where = find_place(named)
     if create_table and isinstance(where, FolderLake):
         raise InvalidError("--create-table is of a lake on AWS; name its table, as dynamodb://TABLE")
-    create_at(where, create_table=create_table).close()
+    if shared and not isinstance(where, FolderLake):
+        raise InvalidError("--shared is of a lake in a folder; who may use one on AWS is said by its roles")
+    create_at(where, create_table=create_table, shared=shared is not None).close()
     screen = output()
     if as_json:
         screen.json({"lake": str(where.folder.absolute() if isinstance(where, FolderLake) else where)})

@@ -22,6 +22,7 @@ from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, 
 from graveler.lake.checked import md5_of
 from graveler.model import ObjectEntry, RepositoryUID
 from graveler.storage.folders import make_folder, unavailable
+from graveler.storage.modes import PLAIN
 
 MARKER: Final = ".graveler-export.json"
 FORMAT_VERSION: Final = 1
@@ -92,7 +93,7 @@ class ExportFolder:
         """Make the folder if need be, and keep other exports out meanwhile, on file systems that know locks.
         :class:`BusyError`."""
         with self._errors(""):
-            make_folder(self.root)
+            make_folder(self.root, PLAIN)
             descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             try:

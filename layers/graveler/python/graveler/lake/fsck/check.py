@@ -19,6 +19,7 @@ from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
+from graveler.lake.openness import Openness
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
@@ -31,6 +32,7 @@ from graveler.tree.record import RecordCodec
 
 _HEX: Final = "0123456789abcdef"
 _MARK: Final = "Another repository could claim the namespace, and mix its files with this one's: run again with repair"
+_NARROW: Final = "Run again with repair, on the lake itself"
 _SHARED: Final = "Find out whose the namespace is before anything is collected in it; then put or remove this file"
 
 
@@ -46,6 +48,7 @@ def fsck(
     outside_objects: bool = False,
     object_bytes: bool = False,
     outside: Callable[[str], tuple[Objects, str]] = locate,
+    openness: Openness | None = None,
     progress: Progress = no_progress,
 ) -> Report:
     """Look at everything that a repository can reach, and say what is wrong with it.
@@ -54,7 +57,7 @@ def fsck(
     also what only the reference logs of the refs reach. ``committed_objects``: look also whether the objects of committed
     records are there (those of staged ones always are looked for), with ``outside_objects`` also those outside the namespace.
     ``object_bytes``: read all these objects, those of committed records too, and compare size and MD5
-    (:mod:`graveler.lake.checked`).
+    (:mod:`graveler.lake.checked`). ``openness``: also whether the lake's own folder lets in whom it should not.
     ``repair`` rebuilds what it can, each file only when its recomputed name is right, and nothing that is whole.
 
     Others may work on the repository meanwhile; what they make after the refs were read is not looked at. Cost: a table read
@@ -93,6 +96,7 @@ def fsck(
     )
     tree_check.run()
     damages = [
+        *([] if openness is None else _check_openness(openness, repair=repair)),
         *_check_namespace(known, tables, store, repair=repair),
         *ref_check.damages,
         *lease_damages,
@@ -102,6 +106,21 @@ def fsck(
     ]
     garbage = _garbage(repository, tables, objects, history, tree_check, progress)
     return Report(repository.name, tuple(history.attribute(damages)), counts, garbage)
+
+
+def _check_openness(openness: Openness, *, repair: bool) -> list[Damage]:
+    """Do the permissions of the lake's folder keep others out?"""
+    wider = openness.wider()
+    if not wider:
+        return []
+    why = "lets in users whom the lake is not for: they could read the secrets that sign URLs and tokens"
+    damage = Damage(FindingKind.PERMISSIONS, str(wider[0]), why, _NARROW)
+    if repair:
+        damage.remedy, damage.repaired = (
+            f"{openness.narrow()} files and folders were closed to them",
+            not openness.wider(),
+        )
+    return [damage]
 
 
 def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, repair: bool) -> list[Damage]:

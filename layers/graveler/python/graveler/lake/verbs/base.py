@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from graveler.lake.landing import Lander
     from graveler.lake.merge import Merger
     from graveler.lake.move import Mover
+    from graveler.lake.openness import Openness
     from graveler.lake.publish import Publisher
     from graveler.lake.ready import ReadyCommitter
     from graveler.lake.rename import Renamer
@@ -65,10 +66,12 @@ class VerbsBase(RepositoryReader):
         *,
         leases: LeaseWatch,
         copies: TreeFiles | None = None,
+        openness: "Openness | None" = None,
     ) -> None:
         super().__init__(known, tables, objects, store, clock, outside, grace, leases=leases)
         self.skew = skew
         self._copies = copies
+        self._openness = openness
         self._deadlines = Deadlines(clock, grace, skew)
         self._tables = tables
         self._clock = clock

@@ -1,0 +1,65 @@
+"""Who may read the files and folders that graveler makes: their owner alone, their owner's group, or whom the umask says."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+_BITS: Final = 0o777
+
+
+class Modes(Struct, frozen=True):
+    """Permission bits of new ``folder``\\s and ``file``\\s. The umask takes bits away, unless ``exact``."""
+
+    folder: int
+    file: int
+    exact: bool = False
+
+    def create(self, path: str | Path, flags: int) -> int:
+        """The descriptor of a new file. ``FileExistsError``, and other ``OSError``."""
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.file)
+        if self.exact:
+            os.fchmod(descriptor, self.file)
+        return descriptor
+
+    def open(self, path: str | Path, flags: int) -> int:
+        """The descriptor of a file, which is made if it is not there; one that is there keeps its permissions. ``OSError``."""
+        while True:
+            try:
+                return os.open(path, flags | os.O_CLOEXEC)
+            except FileNotFoundError:
+                with suppress(FileExistsError):  # somebody else was faster
+                    return self.create(path, flags)
+
+    def make_folder(self, path: Path) -> None:
+        """Make one folder; one that is there keeps its permissions. ``OSError``, ``FileExistsError`` if it is a file."""
+        try:
+            os.mkdir(path, self.folder & _BITS)  # noqa: PTH102 - Path.mkdir costs more
+        except FileExistsError:
+            if not path.is_dir():
+                raise
+            return
+        if self.exact:
+            path.chmod(self.folder)
+
+    def make_folders(self, path: Path) -> None:
+        """Make a folder and those above it, as far as they are missing. ``OSError`` as of :meth:`make_folder`."""
+        try:
+            self.make_folder(path)
+        except FileNotFoundError:
+            self.make_folders(path.parent)
+            self.make_folder(path)
+
+    def allows(self, status: os.stat_result) -> bool:
+        """Is nobody let in whom these would not let in?"""
+        return not status.st_mode & _BITS & ~(self.folder | self.file)
+
+
+PRIVATE: Final = Modes(0o700, 0o600)
+"""The owner alone: in a lake are the secrets that sign URLs and tokens."""
+GROUP: Final = Modes(0o2770, 0o660, exact=True)
+"""The owner and the group, whose umask may be narrower; folders hand the group on to what is made in them."""
+PLAIN: Final = Modes(0o777, 0o666)
+"""What the user's umask says: what a user takes out of a lake."""
