@@ -19,7 +19,7 @@ from graveler.storage import folder_objects
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import HIDDEN, FolderObjects
 from graveler.storage.folders import make_folder
-from graveler.storage.modes import PRIVATE
+from graveler.storage.modes import GROUP, PLAIN, PRIVATE, Modes
 from graveler.storage.objects import NotSyncedError, ObjectConditionError, ObjectMissingError
 from graveler.storage.presigned import UrlSigner
 from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
@@ -45,13 +45,21 @@ def test_an_object_is_a_plain_file_at_its_address(store: FolderObjects, tmp_path
         FolderObjects(Path("/")).get(f"{tmp_path}/gone"[1:])
 
 
-def test_the_umask_decides_who_may_read(store: FolderObjects, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("modes", "folder", "file"), [(PRIVATE, 0o700, 0o600), (GROUP, 0o2770, 0o660), (PLAIN, 0o750, 0o640)]
+)
+def test_who_may_read_what_is_made(tmp_path: Path, modes: Modes, folder: int, file: int) -> None:
     before = os.umask(0o027)
     try:
-        store.put("k", b"x")
+        store = pickle.loads(pickle.dumps(FolderObjects(tmp_path / "top", modes=modes)))
+        store.put("a/k", b"x")
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "top" / "k").stat().st_mode) == 0o640
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("top", "top/a", "top/a/k")] == [
+        folder,
+        folder,
+        file,
+    ]
 
 
 def test_it_can_be_pickled(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The operating system's calls for the files of one folder, which fail as a test says; and disks that are full or read-only."""
 
+import builtins
 import errno
 import io
 import os
@@ -117,6 +118,7 @@ def faulty_disk(folder: Path) -> Iterator[FaultyDisk]:
 
     with (
         patch.object(io, "open", opened),
+        patch.object(builtins, "open", opened),
         patch.object(os, "scandir", scanned),
         patch.object(os, "fstat", before("fstat", os.fstat)),
         patch.object(os, "utime", before("utime", os.utime)),

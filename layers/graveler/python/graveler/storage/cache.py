@@ -191,12 +191,10 @@ class FileCache:
         try:
             # No sync: after a power cut a copy may be damaged, which readers of the file notice by its checksums.
             try:
-                descriptor = self._modes.create(temporary, os.O_WRONLY)
+                self._fill(temporary, data)
             except FileNotFoundError:
                 self._modes.make_folders(self._folder)
-                descriptor = self._modes.create(temporary, os.O_WRONLY)
-            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-                file.write(data)
+                self._fill(temporary, data)
             now = _ns(self._clock())
             os.utime(temporary, ns=(now, now if known is None else _ns(known)))
             temporary.rename(path)
@@ -204,6 +202,10 @@ class FileCache:
             with suppress(OSError):  # it is removed as a leftover later
                 temporary.unlink()
             raise
+
+    def _fill(self, temporary: Path, data: bytes) -> None:
+        with open(temporary, "xb", opener=self._modes.create) as file:
+            file.write(data)
 
     def _reserve(self, size: int) -> bool:
         """Make room for ``size`` more bytes; False if there is none to be had."""
