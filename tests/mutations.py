@@ -34,6 +34,8 @@ class Mutation:
 
 FAULTS: Final = "lake/test_faults.py::test_after_a_fault_at_any_request_a_verb_has_happened_or_not"
 
+TRUTH: Final = "operations/test_truth.py"
+
 MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
@@ -492,6 +494,38 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         'return self._reflog.last_number("branch", name) + 1',
         "return 1",
         "lake/test_moves.py::test_the_log_of_a_name_goes_on_where_a_branch_takes_it_again",
+    ),
+    Mutation(
+        "ends",
+        "an operation publishes on condition that it still runs",
+        "operations/store.py",
+        "Matches({_ENDED: None})",
+        "Matches({})",
+        f"{TRUTH}::test_who_is_told_cancelled_gets_no_commit_and_who_gets_one_is_told_so[merge-machine]",
+    ),
+    Mutation(
+        "ends",
+        "the commit of an operation's request is looked for before an end is said",
+        "operations/store.py",
+        "if commit is not None:\n                ended",
+        "if False:\n                ended",
+        f"{TRUTH}::test_an_outage_at_any_request_ends_in_a_commit_or_in_none_and_it_is_told_which[merge-machine]",
+    ),
+    Mutation(
+        "ends",
+        "an end without a commit is written on condition that there is none",
+        "operations/store.py",
+        "checks: list[Write] = [unchanged]",
+        "checks: list[Write] = []",
+        f"{TRUTH}::test_work_that_goes_on_between_two_requests_of_who_cancels_makes_no_lie_of_it[merge-machine]",
+    ),
+    Mutation(
+        "ends",
+        "an import is committed though its time cannot be noted any more",
+        "operations/parted.py",
+        "raise  # tried again, which finds the commit\n",
+        "raise\n            raise\n",
+        f"{TRUTH}::test_an_import_into_a_repository_that_becomes_read_only_says_whether_it_is_committed[machine]",
     ),
     Mutation(
         "C5",

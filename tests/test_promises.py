@@ -38,5 +38,6 @@ def test_every_promise_is_kept_by_some_line() -> None:
         "F1",
         "F5",
         "bytes",
+        "ends",
         "turns",
     }

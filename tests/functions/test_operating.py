@@ -166,10 +166,10 @@ def test_giving_up_is_told_to_who_asked(machine: str, lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("caught", "said"),
     [
-        (Caught("States.Timeout"), "at last with States.Timeout; it may have happened or not"),
+        (Caught("States.Timeout"), "at last with States.Timeout; nothing was changed"),
         (Caught("BusyError", "not json"), "at last with BusyError: not json; nothing"),
         (Caught("UnavailableError", '{"errorMessage": "why"}'), "at last with UnavailableError: why; nothing"),
-        (Caught("AnswerLostError", '{"errorMessage": "why"}'), "at last with AnswerLostError: why; it may have"),
+        (Caught("AnswerLostError", '{"errorMessage": "why"}'), "at last with AnswerLostError: why; nothing"),
     ],
 )
 def test_a_failure_in_words(caught: Caught, said: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from graveler import errors
-from graveler.errors import UNREADABLE, AnswerLostError, GravelerError, InvalidError
+from graveler.errors import UNREADABLE, GravelerError, InvalidError
 from graveler.functions.entry import Event, Function
 from graveler.functions.maintenance import Context
 from graveler.lake.in_parts.work import Sizes
@@ -21,7 +21,6 @@ from graveler.operations.machine import Machine, Task
 from graveler.operations.store import PartFailure
 
 _WHY_CHARS: Final = 2_000
-_NOTHING: Final = "nothing was changed"
 _A_PART_FAILED: Final = "States.ExceedToleratedFailureThreshold"
 """What a map says whose parts have executions of their own when one of them failed, and nothing else
 (https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html)."""
@@ -87,10 +86,10 @@ def _take(machine: Machine, step: Step) -> dict[str, Any]:
         return {}
     if step.step == "fail":
         noted = machine.noted(task) if step.error.error == _A_PART_FAILED else None
-        if noted is not None:  # and a part publishes nothing, whatever ended it
-            machine.fail(task, f"part {noted.number}: {_words(Caught(noted.error, noted.cause))}; {_NOTHING}")
+        if noted is None:
+            machine.fail(task, why(step.error))
         else:
-            machine.fail(task, why(step.error), unsure=not _changed_nothing(step.error))
+            machine.fail(task, f"part {noted.number}: {why(Caught(noted.error, noted.cause))}")
         return {}
     if step.step == "plan":
         answer: object = machine.plan(task)
@@ -103,15 +102,10 @@ def _take(machine: Machine, step: Step) -> dict[str, Any]:
 
 
 def why(caught: Caught) -> str:
-    """The failure in words for a user."""
-    happened = _NOTHING if _changed_nothing(caught) else "it may have happened or not: look at the branch"
-    return f"{_words(caught)}; {happened}"
-
-
-def _words(caught: Caught) -> str:
+    """The failure in words for a user, to be told where no try has published: then none will."""
     said = _said(caught)
     what = f"{caught.error}: {said}" if said else caught.error
-    return f"it was tried again and again, and failed each time, at last with {what}"
+    return f"it was tried again and again, and failed each time, at last with {what}; nothing was changed"
 
 
 def _said(caught: Caught) -> str:
@@ -121,9 +115,3 @@ def _said(caught: Caught) -> str:
     except (KeyError, *UNREADABLE):
         said = caught.cause
     return said[:_WHY_CHARS]
-
-
-def _changed_nothing(caught: Caught) -> bool:
-    """Errors that say so themselves. A function that timed out or was killed may have published before."""
-    kind = getattr(errors, caught.error, None)
-    return isinstance(kind, type) and issubclass(kind, GravelerError) and not issubclass(kind, AnswerLostError)

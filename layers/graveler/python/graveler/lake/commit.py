@@ -21,6 +21,7 @@ from graveler.lake.sealing import Sealed, Sealer
 from graveler.model import Commit, MetarangeName, SplitParameters, Token
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import Outcomes, TokenState
+from graveler.storage.tables import Check
 from graveler.tree.apply import Change, Interval, apply, reapply
 from graveler.tree.tree import Tree, Trees
 
@@ -118,13 +119,25 @@ class Committer:
         *,
         allow_empty: bool,
         request_id: str,
+        only_while: Check | None = None,
     ) -> Commit:
         """The commit of sealed tokens whose tree was built elsewhere; ``build`` gives it for a head and for as many of them as
-        are still on the branch. Cost and errors as :meth:`commit`, behind the building."""
+        are still on the branch. ``only_while`` as of :meth:`Publisher.publish`. Cost and errors as :meth:`commit`, behind the
+        building."""
 
         def make() -> Commit:
             state = msgspec.structs.replace(self._branches.state(branch), sealed=tokens)
-            return self._publish(branch, Sealed(state, own), said, allow_empty, request_id, until, build, look=True)
+            return self._publish(
+                branch,
+                Sealed(state, own),
+                said,
+                allow_empty,
+                request_id,
+                until,
+                build,
+                look=True,
+                only_while=only_while,
+            )
 
         return self._publisher.once(request_id, make)
 
@@ -139,6 +152,7 @@ class Committer:
         build: "Build",
         *,
         look: bool = False,
+        only_while: Check | None = None,
     ) -> Commit:
         """A commit of the sealed tokens, as far as no other commit has them. ``look``: the branch may have changed since."""
         polls = Polls(self._clock)
@@ -171,6 +185,7 @@ class Committer:
                         applied=tokens,
                         request_id=request_id,
                         adopted={outcome.request for outcome in adopted if outcome.request},
+                        only_while=only_while,
                     )
                     return commit
                 except HeadMovedError:

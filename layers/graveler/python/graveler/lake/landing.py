@@ -20,7 +20,7 @@ from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
 from graveler.lake.turns import Turn, Turns
 from graveler.model import Application, Commit, CommitID, MetarangeName
-from graveler.storage.tables import Put
+from graveler.storage.tables import Check, Put
 from graveler.tree.tree import Tree, Trees
 
 
@@ -28,7 +28,7 @@ class Landing(msgspec.Struct, frozen=True):
     """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it").
     ``created`` (Unix seconds) overrides the time; ``intent`` is what the repository's settings allow or refuse; ``application``
     is whose numbered write this is. ``beside``: what is staged on the branch may stay there, as long as it is apart from what the
-    tree changes and from the prefixes ``replaced``."""
+    tree changes and from the prefixes ``replaced``. ``only_while``: it is published on this condition, too."""
 
     branch: str
     verb: str
@@ -42,6 +42,7 @@ class Landing(msgspec.Struct, frozen=True):
     application: Application | None = None
     beside: bool = False
     replaced: Sequence[str] = ()
+    only_while: Check | None = None
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -102,7 +103,7 @@ class Lander:
         the head moved. With a request id, a repeated request returns the first one's commit, and so does a repeated version of an
         application, after whatever time (promise C4).
         ``deadline`` is that of work that began before. :class:`DirtyBranchError`, :class:`ForbiddenError`, :class:`BusyError`,
-        and what those two raise: then nothing was changed.
+        :class:`StoppedError`, and what those two raise: then nothing was changed.
         """
         until = deadline or self._deadlines.begin()
         operation = token_hex(16)
@@ -131,6 +132,7 @@ class Lander:
                             sources=draft.alive,
                             request_id=landing.request_id,
                             besides=[*turn.leaving(), *numbered.writes(commit)],
+                            only_while=landing.only_while,
                         )
                         turn.left()
                         return commit

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from graveler.errors import GravelerError, RefNotFoundError, UnavailableError
+from graveler.errors import GravelerError, PreconditionError, RefNotFoundError, UnavailableError
 from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches
@@ -14,7 +14,7 @@ from graveler.lake.requests import RequestResults
 from graveler.model import Commit, CommitID, Token
 from graveler.staging.tokens import TokenState
 from graveler.storage.objects import Objects
-from graveler.storage.tables import ConditionFailedError, Tables, Write
+from graveler.storage.tables import Check, ConditionFailedError, Tables, Write
 
 COMMITS_FOLDER = "_graveler/commits"
 
@@ -29,6 +29,10 @@ class AlreadyDoneError(Exception):
 
 class HeadMovedError(Exception):
     """The branch is not as it was when the work began: read it again. For the verbs of this room only."""
+
+
+class StoppedError(PreconditionError):
+    """What was to be published only under a condition must not be any more: nothing was changed."""
 
 
 class Publisher:
@@ -90,12 +94,14 @@ class Publisher:
         request_id: str = "",
         adopted: AbstractSet[str] = frozenset(),
         besides: Sequence[Write] = (),
+        only_while: Check | None = None,
     ) -> None:
         """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``sources`` are
         parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
         ``adopted``, of requests whose tokens are taken over, get this commit as their result (promise C4). ``deadline`` is that
         of the work: from before the first file was written, or found. ``besides`` is written in the same transaction; where a
-        condition of it fails, :class:`HeadMovedError`.
+        condition of it fails, :class:`HeadMovedError`. ``only_while`` is a condition of the transaction, too: where it fails, and
+        the request has no commit, :class:`StoppedError`.
 
         One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
         the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
@@ -112,6 +118,9 @@ class Publisher:
         alive = range(len(writes), len(writes) + len(sources))
         writes += map(self._commits.alive_check, sources)
         writes += besides
+        condition = len(writes)
+        if only_while is not None:
+            writes.append(only_while)
         # From now on, not from the commit's time, which its maker may choose.
         now = event.time_ns / 1e9
         for id_, seen in self._requests.undone(adopted - {request_id}).items():
@@ -133,6 +142,8 @@ class Publisher:
                         continue
                 if self._published(commit):
                     return  # a repeated request of the adapter found its own first try
+                if only_while is not None and condition in error.failures:
+                    raise StoppedError(f"{verb} on branch {state.name!r} was stopped; nothing was changed") from None
                 for number in alive:
                     if number in error.failures:
                         raise RefNotFoundError(

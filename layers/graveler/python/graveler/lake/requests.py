@@ -5,12 +5,12 @@ a request had sealed were staged again under another token (:mod:`graveler.lake.
 request's result is the commit in which the token goes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from graveler.model import CommitID, RepositoryUID, Token
 from graveler.staging.tokens import Outcomes, TokenState
-from graveler.storage.tables import Absent, Condition, Item, Key, Matches, Put, Tables
+from graveler.storage.tables import Absent, Check, Condition, Item, Key, Matches, Put, Tables
 
 REQUEST_TTL: Final = 7 * 86_400
 """Seconds for which the result of a request with an id is kept."""
@@ -27,7 +27,17 @@ class RequestResults:
     def find(self, request_id: str) -> CommitID | None:
         """The commit that a request with this id has made already. One table read, none without an id; more where its changes
         were staged again."""
-        return self.commit_in(self._tables.get(self._key(request_id))) if request_id else None
+        return self.look(request_id)[0] if request_id else None
+
+    def find_many(self, request_ids: Sequence[str]) -> list[CommitID | None]:
+        """As :meth:`find`, of several requests. One table read for each hundred."""
+        return [*map(self.commit_in, self._tables.get_many([*map(self._key, request_ids)]))] if request_ids else []
+
+    def look(self, request_id: str) -> tuple[CommitID | None, Check]:
+        """The commit of :meth:`find`, and the condition that the request's item is as it was read: for a transaction that relies
+        on there being no such commit."""
+        item = self._tables.get(self._key(request_id))
+        return self.commit_in(item), Check(self._key(request_id), _as_seen(item))
 
     def commit_in(self, item: Item | None) -> CommitID | None:
         """The commit that a request's item leads to, if there is one yet. No request, unless the item names a token."""
@@ -55,8 +65,11 @@ class RequestResults:
         return self._write(request_id, {"token": token}, now, seen)
 
     def _write(self, request_id: str, item: Item, now: float, seen: Item | None) -> Put:
-        condition: Condition = Absent() if seen is None else Matches(dict(seen))
-        return Put(self._key(request_id), {**item, "expires": int(now) + REQUEST_TTL}, condition)
+        return Put(self._key(request_id), {**item, "expires": int(now) + REQUEST_TTL}, _as_seen(seen))
 
     def _key(self, request_id: str) -> Key:
         return Key(f"{self._uid}/request/{request_id}", b"result")
+
+
+def _as_seen(item: Item | None) -> Condition:
+    return Absent() if item is None else Matches(dict(item))

@@ -13,6 +13,7 @@ import msgspec
 from graveler.errors import ForbiddenError
 from graveler.lake.importing.sent_listing import SENT_OPTIONS, addresses
 from graveler.lake.repository import OpenRepository
+from graveler.operations.store import Operations
 from graveler.operations.work import Report
 from graveler.storage.plain_addresses import is_plain
 from graveler.storage.spooled import SpooledFile
@@ -37,8 +38,8 @@ class ImportListingRequest(msgspec.Struct, frozen=True):
 
 
 def import_listing(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Import, and return the commit's ID (nothing for a dry run). Run again, it finds the commit that was made. The listing is
-    on disk meanwhile.
+    """Import, on condition that the operation still runs, and return the commit's ID (nothing for a dry run). Run again, it finds
+    the commit that was made. The listing is on disk meanwhile.
 
     Cost: one object read, and as :meth:`OpenRepository.import_listing`. :class:`ForbiddenError` for an address that is in none of
     the sources."""
@@ -64,6 +65,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
             allow_empty=asked.allow_empty,
             dry_run=asked.dry_run,
             label="the uploaded listing",
+            only_while=Operations(repository.tables, repository.repository.uid).running(operation_id),
         )
     report.changes = imported.changes
     return imported.id

@@ -24,19 +24,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graveler.errors import (
-    AnswerLostError,
-    GravelerError,
-    NotFoundError,
-    RepositoryNotFoundError,
-    UnavailableError,
-    may_pass,
-)
+from graveler.errors import GravelerError, NotFoundError, RepositoryNotFoundError, UnavailableError, may_pass
 from graveler.lake.clock import Clock, SystemClock
-from graveler.lake.importing.changes import ImportChanges, Imported
+from graveler.lake.importing.changes import Imported
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.model import Commit
 from graveler.operations.failures import kind_of
 from graveler.operations.parted import Steps, give_up
 from graveler.operations.store import Operation, Operations, OperationState, PartFailure
@@ -132,7 +126,7 @@ class Machine:
             if found is None:
                 return PartDone(Next.ENDED)
             repository, operation = found
-            report = Watch(Operations(self._lake.tables, repository.repository.uid), operation, self._clock)
+            report = Watch(self._operations(repository), operation, self._clock)
             try:
                 done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
             except GravelerError as error:
@@ -154,8 +148,7 @@ class Machine:
                 return ended
         if commit is None:
             return replace(ended, state=Next.PLAN, round=task.round + 1)
-        changes = commit.changes if isinstance(commit, Imported) else None
-        self._finish(repository, operation, OperationState.COMPLETED, result=commit.id, changes=changes)
+        self._complete(repository, operation, commit)
         return ended
 
     def note(self, task: Task, failure: PartFailure) -> None:
@@ -167,7 +160,7 @@ class Machine:
             _log.error(
                 "operation %s, part %d failed: %s: %s", operation.id, failure.number, failure.error, failure.cause
             )
-            Operations(self._lake.tables, repository.repository.uid).note_failure(operation, failure)
+            self._operations(repository).note_failure(operation, failure)
 
     def noted(self, task: Task) -> PartFailure | None:
         """What ended a part of this attempt, as far as that was noted. Cost: three table reads and a write."""
@@ -175,18 +168,17 @@ class Machine:
         if found is None:
             return None
         repository, operation = found
-        return Operations(self._lake.tables, repository.repository.uid).failure(operation)
+        return self._operations(repository).failure(operation)
 
-    def fail(self, task: Task, why: str, *, unsure: bool = False) -> None:
-        """Note that the state machine gave up, ``why`` in words for a user; ``unsure``: the last try may have published. Does
-        nothing if the operation has ended, or another attempt is under way. Cost: two table reads and one write; for a commit
-        some more."""
+    def fail(self, task: Task, why: str) -> None:
+        """Note that the state machine gave up, ``why`` in words for a user. If a try has published, the operation is completed
+        instead, and otherwise none will: :meth:`Operations.end`. Does nothing if the operation has ended, or another attempt is
+        under way. Cost: three table reads and one transaction; for a commit some more."""
         found = self._open(task)
         if found is not None:
             repository, operation = found
-            _log.error("operation %s (%s) failed: %s", operation.id, operation.kind, why)
-            kind = AnswerLostError if unsure else UnavailableError
-            self._finish(repository, operation, OperationState.FAILED, error=why, error_kind=kind.__name__)
+            _log.error("operation %s (%s) was given up: %s", operation.id, operation.kind, why)
+            self._fail(repository, operation, why, UnavailableError.__name__)
             self._let_go(repository, operation)
 
     def _open(self, task: Task) -> tuple[OpenRepository, Operation] | None:
@@ -196,7 +188,7 @@ class Machine:
             repository = self._lake.repository(task.repository)
         except RepositoryNotFoundError:
             return None
-        operations = Operations(self._lake.tables, repository.repository.uid)
+        operations = self._operations(repository)
 
         try:
             operation = self._renew(operations, task)
@@ -229,7 +221,7 @@ class Machine:
         if found is None:
             yield None
             return
-        operations = Operations(self._lake.tables, found[0].repository.uid)
+        operations = self._operations(found[0])
         over = Event()
 
         def renew() -> None:
@@ -252,7 +244,7 @@ class Machine:
         if may_pass(type(error)):
             raise error
         if not isinstance(error, CancelledError):
-            self._finish(repository, operation, OperationState.FAILED, error=str(error), error_kind=kind_of(error))
+            self._fail(repository, operation, str(error), kind_of(error))
         self._let_go(repository, operation)
 
     def _let_go(self, repository: OpenRepository, operation: Operation) -> None:
@@ -261,28 +253,23 @@ class Machine:
         except GravelerError as error:  # it runs out by itself
             _log.warning("operation %s: what it held could not be given back: %s", operation.id, error)
 
-    def _finish(
-        self,
-        repository: OpenRepository,
-        operation: Operation,
-        state: OperationState,
-        *,
-        result: str = "",
-        error: str = "",
-        error_kind: str = "",
-        changes: ImportChanges | None = None,
-    ) -> None:
+    def _complete(self, repository: OpenRepository, operation: Operation, commit: Commit) -> None:
+        now = self._clock.now()
+        changes = commit.changes if isinstance(commit, Imported) else None
+        self._operations(repository).change(operation.id, lambda found: found.completed(commit.id, changes, now))
+
+    def _fail(self, repository: OpenRepository, operation: Operation, error: str, kind: str) -> None:
         now = self._clock.now()
 
-        def finish(found: Operation) -> Operation | None:
-            # What was published is published, also if somebody asked to cancel at the very end.
-            if found.state is OperationState.COMPLETED or (found.is_finished and not result):
+        def fail(found: Operation) -> Operation | None:
+            if found.is_finished:
                 return None
-            return replace(
-                found, state=state, result=result, error=error, error_kind=error_kind, changes=changes, updated=now
-            )
+            return replace(found, state=OperationState.FAILED, error=error, error_kind=kind, updated=now)
 
-        Operations(self._lake.tables, repository.repository.uid).change(operation.id, finish)
+        self._operations(repository).end(operation.id, fail)
+
+    def _operations(self, repository: OpenRepository) -> Operations:
+        return Operations(self._lake.tables, repository.repository.uid)
 
 
 class _Renewals:

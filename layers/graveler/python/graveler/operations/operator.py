@@ -79,17 +79,17 @@ class Operator(ABC):
         return self._operations(repository).get(operation_id)
 
     def cancel(self, repository: OpenRepository, operation_id: str) -> Operation:
-        """Ask an operation to end; at the next sign of life it does. What it built is left as garbage, and nothing was changed.
-        Cancelling twice is once. One table read and one write. :class:`PreconditionError` if it has ended otherwise."""
+        """End an operation; who works on it sees that at the next sign of life. From now on its commit cannot be published; what
+        it built is left as garbage. If the commit is there already, the operation is completed. Cancelling twice is once. Two
+        table reads and one transaction. :class:`PreconditionError` if it has ended otherwise."""
         now = self._clock.now()
-        operation = self._operations(repository).change(
-            operation_id,
-            lambda operation: (
-                None
-                if operation.is_finished
-                else replace(operation, cancel=True, state=OperationState.CANCELLED, error=CANCELLED, updated=now)
-            ),
-        )
+
+        def cancelled(found: Operation) -> Operation | None:
+            if found.is_finished:
+                return None
+            return replace(found, cancel=True, state=OperationState.CANCELLED, error=CANCELLED, updated=now)
+
+        operation = self._operations(repository).end(operation_id, cancelled)
         if operation.state is not OperationState.CANCELLED:
             raise PreconditionError(f"operation {operation_id!r} has ended already: it {_ENDED[operation.state]}")
         return operation
@@ -195,7 +195,7 @@ class Operator(ABC):
             kind = UnavailableError.__name__
             return replace(now, state=OperationState.FAILED, error=why, error_kind=kind, updated=self._clock.now())
 
-        self._operations(repository).change(operation.id, fail)
+        self._operations(repository).end(operation.id, fail)
 
     def _operations(self, repository: OpenRepository) -> Operations:
         return Operations(self._tables, repository.repository.uid)

@@ -6,6 +6,7 @@ does them all, for a worker that stays until the end; :mod:`graveler.operations.
 does not.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -28,6 +29,8 @@ from graveler.operations.store import Operation, Operations, Progress
 from graveler.operations.work import Report, Work
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 MERGE: Final = "merge"
 REVERT: Final = "revert"
@@ -69,7 +72,12 @@ class Steps:
         self._operations = Operations(repository.tables, repository.repository.uid)
         self._ask: Ask = msgspec.json.decode(operation.request, type=ASKS[operation.kind])
         self._parted = repository.in_parts(
-            operation.id, self._ask, request_id=operation.request_id, began=operation.created, sizes=sizes
+            operation.id,
+            self._ask,
+            request_id=operation.request_id,
+            began=operation.created,
+            sizes=sizes,
+            only_while=self._operations.running(operation.id),
         )
 
     def plan(self, round_number: int) -> Planned:
@@ -107,12 +115,21 @@ class Steps:
         return done
 
     def publish(self, round_number: int) -> Commit | None:
-        """Join the parts and publish the commit; None: another round is needed. Cost and errors as
-        :meth:`PartedOperation.publish`; for an import one table read and one write."""
+        """Join the parts and publish the commit, on condition that the operation still runs; None: another round is needed. Cost
+        and errors as :meth:`PartedOperation.publish`; for an import one table read and one write."""
         commit = self._parted.publish(round_number)
         if commit is not None and commit.id and isinstance(self._ask, ImportAsk):
-            self._repository.set_metadata({LAST_IMPORT: str(commit.created)}, force=self._ask.force)
+            self._note_import(commit, force=self._ask.force)
         return commit
+
+    def _note_import(self, commit: Commit, *, force: bool) -> None:
+        """Its time, in the repository's metadata. A repository that takes no metadata any more has the commit all the same."""
+        try:
+            self._repository.set_metadata({LAST_IMPORT: str(commit.created)}, force=force)
+        except GravelerError as error:
+            if may_pass(type(error)):
+                raise  # tried again, which finds the commit
+            _log.warning("the time of import %s could not be noted in the repository's metadata: %s", commit.id, error)
 
     def give_up(self) -> None:
         """Let go of what others wait for: the operation failed."""

@@ -5,7 +5,7 @@ process dies, the claim runs out, and whoever asks after the operation next take
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from threading import Event, Lock, Thread
@@ -13,12 +13,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from graveler.errors import GravelerError
+from graveler.errors import AnswerLostError, GravelerError, UnavailableError
 from graveler.lake.clock import Clock
 from graveler.lake.repository import OpenRepository
 from graveler.operations.failures import kind_of
 from graveler.operations.operator import Operator
-from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, CancelledError, GivenUpError, Report, Work
 from graveler.storage.tables import Tables
 
@@ -103,22 +103,22 @@ class Runner(Operator):
         )
         beats.start()
         try:
-            result, error, kind, state = "", "", "", OperationState.COMPLETED
             try:
                 report.check()
                 result = self._kinds[operation.kind](repository, operation.id, operation.request, report)
-            except CancelledError:
-                error, state = CANCELLED, OperationState.CANCELLED
-            except GravelerError as failure:
-                error, kind, state = str(failure), kind_of(failure), OperationState.FAILED
             except GivenUpError:
                 raise
-            except Exception:  # noqa: BLE001 - the last one who can tell the user that it ended
-                _log.exception("operation %s (%s) broke down", operation.id, operation.kind)
-                error, state = f"internal error; the log has it under operation {operation.id}", OperationState.FAILED
-            ended.set()
-            beats.join()
-            self._finish(operations, operation, report, state, result, error, kind)
+            except Exception as failure:  # noqa: BLE001 - the last one who can tell the user that it ended
+                end = self._failed(operation, failure)
+                ended.set()
+                beats.join()
+                operations.end(
+                    operation.id, lambda now: replace(end(now), objects=report.objects) if self._is_mine(now) else None
+                )
+            else:
+                ended.set()
+                beats.join()
+                operations.change(operation.id, lambda now: self._completed(now, result, report))
         except GivenUpError:
             ended.set()
             beats.join()
@@ -130,34 +130,29 @@ class Runner(Operator):
             with self._lock:
                 self._reports.pop(operation.id, None)
 
-    def _finish(
-        self,
-        operations: Operations,
-        operation: Operation,
-        report: Report,
-        state: OperationState,
-        result: str,
-        error: str,
-        error_kind: str,
-    ) -> None:
-        def finish(now: Operation) -> Operation | None:
-            if not self._is_mine(now) and not result:
-                return None
-            if now.state is OperationState.CANCELLED and not result:
-                return None
-            # What was published is published, also if somebody asked to cancel at the very end.
-            return replace(
-                now,
-                state=state,
-                result=result,
-                error=error,
-                error_kind=error_kind,
-                objects=report.objects,
-                changes=report.changes,
-                updated=self._clock.now(),
-            )
+    def _failed(self, operation: Operation, failure: Exception) -> Callable[[Operation], Operation]:
+        """How the operation is after a failure, or after somebody has cancelled it."""
+        if isinstance(failure, CancelledError):
+            state, error, kind = OperationState.CANCELLED, CANCELLED, ""
+        elif isinstance(failure, GravelerError):
+            state, error, kind = OperationState.FAILED, str(failure), kind_of(failure)
+            if isinstance(failure, AnswerLostError) and operation.kind in COMMITTING:  # known once that is written
+                error, kind = f"{error}. It was looked up since: nothing was changed", UnavailableError.__name__
+        else:
+            _log.error("operation %s (%s) broke down", operation.id, operation.kind, exc_info=failure)
+            error = f"internal error; the log has it under operation {operation.id}"
+            state, kind = OperationState.FAILED, ""
 
-        operations.change(operation.id, finish)
+        def end(now: Operation) -> Operation:
+            return replace(now, state=state, error=error, error_kind=kind, updated=self._clock.now())
+
+        return end
+
+    def _completed(self, now: Operation, result: str, report: Report) -> Operation | None:
+        if not self._is_mine(now) and not result:
+            return None
+        done = now.completed(result, report.changes, self._clock.now())
+        return None if done is None else replace(done, objects=report.objects)
 
     def _beat(self, operations: Operations, operation: Operation, report: Report, ended: Event) -> None:
         def renew(now: Operation) -> Operation | None:

@@ -1,18 +1,26 @@
-"""The items that operations leave in the table, and the compare-and-set by which workers agree whose turn it is."""
+"""The items that operations leave in the table, and the compare-and-set by which workers agree whose turn it is.
 
-from collections.abc import Callable, Iterator
+An operation's end is true. Its commit is published on condition that it still runs (:meth:`Operations.running`), and an end
+without a commit is written on condition that there is none (:meth:`Operations.end`): of the two transactions one comes first, and
+the other one fails.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from graveler.errors import UNREADABLE, BusyError, CorruptError, NotFoundError
 from graveler.lake.clock import Clock
 from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.leases import LeaseWatch, wait_for
+from graveler.lake.requests import RequestResults
 from graveler.model import RepositoryUID
-from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
+from graveler.staging.tokens import Outcomes
+from graveler.storage.tables import Absent, Check, ConditionFailedError, Item, Key, Matches, Put, Tables, Value, Write
 
 KEEP: Final = 7 * 86_400
 """Seconds for which a finished operation can still be asked after."""
@@ -21,6 +29,12 @@ _TRIES: Final = 16
 
 _FAILURE: Final = b"\xff" * 8
 """Where what ended a part is noted: behind the places of all parts of all rounds."""
+
+COMMITTING: Final = frozenset(("merge", "revert", "cherry-pick", "commit", "import", "rewrite", "import-listing"))
+"""The kinds of operations that come to one commit, and change nothing else."""
+
+_ENDED: Final = "expires"
+"""The attribute that the item of an operation has from its end on, and not before. Every version wrote it so."""
 
 _RUNNER_LEASE: Final = 20.0
 _MACHINE_LEASE: Final = 1_200.0
@@ -91,6 +105,35 @@ class Operation(msgspec.Struct, frozen=True):
             return self.seconds
         return _MACHINE_LEASE if self.owner.startswith("machine-") else _RUNNER_LEASE
 
+    def completed(self, result: str, changes: ImportChanges | None, now: float) -> "Operation | None":
+        """As it is when it has come to this result, if any; None if it is so already.
+
+        What is there is there: also if the operation was said to have ended otherwise, by a version that did not look before, or
+        of a kind whose result does not depend on it. An end that was said without a result stays."""
+        if self.is_finished and not (result or self.state is OperationState.COMPLETED):
+            return None
+        if self.state is OperationState.COMPLETED and (changes is None or self.changes is not None):
+            return None
+        return replace(
+            self,
+            state=OperationState.COMPLETED,
+            result=self.result or result,
+            error="",
+            error_kind="",
+            changes=changes,
+            updated=now,
+        )
+
+    @property
+    def known_by(self) -> str:
+        """The ID of the request that its commit is known by (promise C4)."""
+        return self.request_id or self.id
+
+    @property
+    def left(self) -> str:
+        """What there is of it after an end without a result, in words: "nothing was changed"."""
+        return "nothing was changed" if self.kind in COMMITTING else "what it had done until then stays"
+
     @property
     def is_finished(self) -> bool:
         """Has it come to an end, whichever?"""
@@ -113,6 +156,7 @@ class Operations:
         self._tables = tables
         self._uid = uid
         self._partition = f"{uid}/operations"
+        self._results = RequestResults(tables, uid, Outcomes(tables, uid))
 
     def add(self, operation: Operation) -> bool:
         """Write down a new one; False if there is one with this ID, which then stays as it is. One table write."""
@@ -208,13 +252,55 @@ class Operations:
             changed = how(now)
             if changed is None:
                 return now
-            changed = msgspec.structs.replace(changed, version=now.version + 1)
+            changed = replace(changed, version=now.version + 1)
             try:
                 self._tables.put(self._key(operation_id), _encode(changed), Matches({"version": now.version}))
             except ConditionFailedError:
                 continue
             return changed
         raise BusyError(f"operation {operation_id!r} is being changed by too many at once; try again")
+
+    def end(self, operation_id: str, how: Callable[[Operation], Operation | None]) -> Operation:
+        """As :meth:`change`, for an end without a result: failed, or cancelled.
+
+        If the commit of its request is there, the operation is completed, with that commit, whatever ``how`` says. Otherwise what
+        ``how`` says is written on condition, in the same transaction, that there still is none; from then on nobody can publish
+        it. Two table reads and one transaction, again after losing a race. What cannot be read or written is raised, and the
+        operation goes on: nobody says then that it has ended."""
+        for _ in range(_TRIES):
+            now = self.get(operation_id)
+            ended = how(now)
+            if ended is None:
+                return now
+            commit, unchanged = self._results.look(now.known_by)
+            checks: list[Write] = [unchanged]
+            if commit is not None:
+                ended = replace(ended, state=OperationState.COMPLETED, result=commit, error="", error_kind="")
+                checks = []
+            ended = replace(ended, version=now.version + 1)
+            write = Put(self._key(operation_id), _encode(ended), Matches({"version": now.version}))
+            try:
+                self._tables.transact([write, *checks])
+            except ConditionFailedError:
+                continue
+            return ended
+        raise BusyError(f"operation {operation_id!r} is being changed by too many at once; try again")
+
+    def running(self, operation_id: str) -> Check:
+        """The condition, for the transaction that publishes its commit, that the operation has not ended."""
+        return Check(self._key(operation_id), Matches({_ENDED: None}))
+
+    def commits(self, operations: Sequence[Operation]) -> list[str]:
+        """The ID of each one's commit, as far as there is one by now; nothing for the others. One table read for each hundred
+        that are not completed, and none for kinds that make no commit."""
+        asked = [one for one in operations if one.kind in COMMITTING and one.state is not OperationState.COMPLETED]
+        found = self._results.find_many([one.known_by for one in asked])
+        commits = {one.id: commit or "" for one, commit in zip(asked, found, strict=True)}
+        return [commits.get(one.id, one.result if one.kind in COMMITTING else "") for one in operations]
+
+    def commit(self, operation: Operation) -> str:
+        """The ID of its commit, as :meth:`commits`."""
+        return self.commits([operation])[0]
 
     def is_held(self, operation: Operation, leases: LeaseWatch, silent: float = 0.0) -> bool:
         """Whether its worker may still be at work, as far as this process knows, which has read it just now: it gave a sign of
@@ -263,7 +349,7 @@ class Operations:
 def _encode(operation: Operation) -> Item:
     item: dict[str, Value] = {"operation": msgspec.msgpack.encode(operation), "version": operation.version}
     if operation.is_finished:
-        item["expires"] = int(operation.updated) + KEEP
+        item[_ENDED] = int(operation.updated) + KEEP
     return item
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from graveler.errors import EmptySourceError, InvalidError
 from graveler.history.cuts import split_of
@@ -20,6 +21,7 @@ from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.recut import as_cut
 from graveler.lake.rules import Intent
 from graveler.model import Commit, CommitID, SplitParameters, Totals
+from graveler.storage.tables import Check
 from graveler.tree.apply import Interval
 from graveler.tree.parallel import Part, build_parallel
 from graveler.tree.parts import digest
@@ -87,12 +89,14 @@ class Importer:
         created: int | None = None,
         force: bool = False,
         terms: Terms = _STRICT,
+        only_while: Check | None = None,
     ) -> Imported:
         """See :meth:`graveler.lake.repository.OpenRepository.import_folder`. Without a source, the commit has the head's tree."""
         ordered = sorted_sources(sources)
         landing = import_landing(
             branch, message, committer, metadata, request_id=request_id, created=created, force=force
         )
+        landing = replace(landing, only_while=only_while)
         return self._end(landing, ordered, lambda: [self.build(source) for source in ordered], None, terms)
 
     def land(

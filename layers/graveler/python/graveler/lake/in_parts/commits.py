@@ -27,6 +27,7 @@ from graveler.lake.sides import Sides
 from graveler.model import Commit, SplitParameters, Token
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import shard_count
+from graveler.storage.tables import Check
 from graveler.tree.apply import Change, Interval
 from graveler.tree.parts import apply_part, apply_points, join_parts
 from graveler.tree.tree import Tree, Trees
@@ -41,7 +42,7 @@ _TELL: Final = 1_000
 
 
 class CommitWork:
-    """One commit. ``request_id`` is what it is known by (promise C4)."""
+    """One commit. ``request_id`` is what it is known by (promise C4), ``only_while`` the condition on which it is published."""
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class CommitWork:
         trees: Trees,
         clock: Clock,
         until: Deadline,
+        only_while: Check | None,
     ) -> None:
         self._ask = ask
         self._request_id = request_id
@@ -70,6 +72,7 @@ class CommitWork:
         self._trees = trees
         self._clock = clock
         self._until = until
+        self._only_while = only_while
         owner = ask.owner or f"operation-{request_id}"
         self._said = Said(ask.message, ask.committer, ask.metadata, ask.created, owner)
 
@@ -166,6 +169,7 @@ class CommitWork:
                 self._until,
                 allow_empty=self._ask.allow_empty,
                 request_id=self._request_id,
+                only_while=self._only_while,
             )
 
     def give_up(self) -> None:

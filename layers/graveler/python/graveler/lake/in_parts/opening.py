@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from graveler.lake.branches import Branches
 from graveler.lake.clock import Clock
@@ -27,6 +28,7 @@ from graveler.lake.sides import Sides
 from graveler.lake.three_way import ThreeWayLander, Undertaking
 from graveler.model import MergeStrategies, SplitParameters
 from graveler.staging.changes import StagedChanges
+from graveler.storage.tables import Check
 from graveler.tree.tree import Trees
 
 
@@ -51,8 +53,9 @@ class Tools(msgspec.Struct, frozen=True):
     source_at: Callable[[ImportAddress, Progress], ImportSource]
 
 
-def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline) -> Work:
-    """The work that an operation of this request is. A cherry-pick reads its commit; no request otherwise."""
+def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_while: Check | None) -> Work:
+    """The work that an operation of this request is, published on condition of ``only_while``. A cherry-pick reads its commit;
+    no request otherwise."""
     if isinstance(ask, CommitAsk):
         return CommitWork(
             ask,
@@ -67,6 +70,7 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline) -> Work:
             tools.trees,
             tools.clock,
             until,
+            only_while,
         )
     if isinstance(ask, ImportAsk):
         landing = import_landing(
@@ -77,6 +81,7 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline) -> Work:
             return [tools.source_at(source, progress) for source in ask.sources]
 
         terms = Terms(ask.allow_empty, ask.dry_run)
+        landing = replace(landing, only_while=only_while)
         return ImportWork(tools.importer, tools.lander, landing, sources, tools.trees, until, terms)
     if isinstance(ask, RewriteAsk):
         said = rewrite_landing(
@@ -89,10 +94,12 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline) -> Work:
             created=ask.created,
             force=ask.force,
         )
+        said = replace(said, only_while=only_while)
         return RewriteWork(said, ask.split, tools.rewriter, tools.lander, tools.trees, until)
     strategies = ask.strategies if isinstance(ask, MergeAsk) else MergeStrategies()
+    undertaking = _undertaking(tools, ask, request_id)
     return ThreeWayWork(
-        _undertaking(tools, ask, request_id),
+        replace(undertaking, landing=replace(undertaking.landing, only_while=only_while)),
         strategies,
         tools.sides,
         tools.trees,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from graveler.lake.in_parts.asks import Ask
     from graveler.lake.in_parts.parted import PartedOperation
     from graveler.lake.in_parts.work import Sizes
+    from graveler.storage.tables import Check
 
 _SHARED_PART: Final = 4_000_000
 """Records to read for one part of a verb, where several processes share the work on each part."""
@@ -299,12 +300,20 @@ class CommitVerbs(VerbsBase):
         return self._rewriter.run(landing, split, limit)
 
     def in_parts(
-        self, operation_id: str, ask: "Ask", *, request_id: str = "", began: float, sizes: "Sizes | None" = None
+        self,
+        operation_id: str,
+        ask: "Ask",
+        *,
+        request_id: str = "",
+        began: float,
+        sizes: "Sizes | None" = None,
+        only_while: "Check | None" = None,
     ) -> "PartedOperation":
         """A verb that is worked on in parts: see :class:`graveler.lake.in_parts.parted.PartedOperation`. Its files lie under
         ``operation_id``; its commit is known by ``request_id``, or else by that. ``began`` (Unix seconds) is when the operation
-        was first worked on: it has to be published within half the grace. A cherry-pick reads its commit; otherwise no
-        request."""
+        was first worked on: it has to be published within half the grace. ``only_while`` is a condition of the transaction
+        that publishes it: where it fails, :class:`graveler.lake.publish.StoppedError`. A cherry-pick reads its commit; otherwise
+        no request."""
         from graveler.lake.importing.prefix_listing import source_at
         from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
         from graveler.lake.in_parts.opening import Tools, open_work
@@ -334,7 +343,7 @@ class CommitVerbs(VerbsBase):
         )
         known_by = request_id or operation_id
         until = self._deadlines.since(began)
-        work = open_work(tools, ask, known_by, until)
+        work = open_work(tools, ask, known_by, until, only_while)
         files = PartFiles(self._objects, operation_id)
         sharing = self._trees.empty().store.workers > 1
         chosen = sizes or (Sizes(records=_SHARED_PART) if sharing else Sizes())

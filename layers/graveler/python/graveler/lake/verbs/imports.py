@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from graveler.lake.importing.importer import ImportSource
     from graveler.lake.importing.object_listing import ListingOptions
     from graveler.lake.importing.prefix_listing import ImportAddress
+    from graveler.storage.tables import Check
 
 
 class ImportVerbs(VerbsBase):
@@ -86,14 +87,16 @@ class ImportVerbs(VerbsBase):
         allow_empty: bool = False,
         dry_run: bool = False,
         label: str = "",
+        only_while: "Check | None" = None,
     ) -> "Imported":
         """Take over the objects that a listing names, where they lie, as one commit. They replace all that is under the
         options' destination. Nothing looks at the objects themselves.
 
         ``listing`` is a CSV or Parquet file, several, a folder of them, or an S3 Inventory's ``manifest.json``. Several files (or
         row groups of Parquet) in order are shared among worker processes, where the lake has some. Cost: as
-        :meth:`import_folder`, and two passes over the listing. ``label`` is what messages call it. :class:`InvalidError` names
-        file, row and column; also for a file that was cut short.
+        :meth:`import_folder`, and two passes over the listing. ``label`` is what messages call it; ``only_while`` is a condition
+        of the transaction that publishes (:class:`graveler.lake.publish.StoppedError`). :class:`InvalidError` names file, row and
+        column; also for a file that was cut short.
         """
         from graveler.lake.importing.importer import ImportSource
         from graveler.lake.importing.object_listing import ListingOptions, ObjectListing, listing_name
@@ -112,6 +115,7 @@ class ImportVerbs(VerbsBase):
             force=force,
             allow_empty=allow_empty,
             dry_run=dry_run,
+            only_while=only_while,
         )
 
     def export(
@@ -182,8 +186,10 @@ class ImportVerbs(VerbsBase):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
+        only_while: "Check | None" = None,
     ) -> "Imported":
-        """As :meth:`import_folder`, of several sorted listings to destinations that do not overlap."""
+        """As :meth:`import_folder`, of several sorted listings to destinations that do not overlap. ``only_while`` as of
+        :meth:`import_listing`."""
         from graveler.lake.importing.importer import Terms
 
         return self._importer.run(
@@ -196,4 +202,5 @@ class ImportVerbs(VerbsBase):
             created=created,
             force=force,
             terms=Terms(allow_empty, dry_run),
+            only_while=only_while,
         )
