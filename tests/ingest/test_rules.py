@@ -179,7 +179,10 @@ def test_damaged_rules_are_named() -> None:
     uid = shore.repository().repository.uid
     shore.tables.put(Key(PARTITION, uid.encode()), {"rules": b"?", "version": 1, "repository": NAME})
     with pytest.raises(CorruptError, match=uid):
-        list(RuleStore(shore.tables).all())
+        RuleStore(shore.tables).of(shore.repository().repository)
+    (found,) = RuleStore(shore.tables).all()
+    assert (found.repository, found.rules) == (NAME, ())
+    assert uid in found.damaged[0].reason
 
 
 def test_where_keys_go() -> None:

@@ -6,7 +6,9 @@
 :mod:`.windows`     clock windows, as ``2026/01/31/14:00/``
 :mod:`.ledger`      the last event of each object, so that an older one never undoes a newer one
 :mod:`.pending`     what was staged since the last commit of a rule, and whether a commit is due
+:mod:`.waiting`     which repositories have something pending, so that the clock looks at no others
 :mod:`.autocommit`  the commit that is due, once, whoever dies meanwhile
+:mod:`.due`         the clock: what is due in all repositories
 :mod:`.handover`    commits that are too much for one call, to whoever works on operations
 :mod:`.source`      looking at what the store holds now
 :mod:`.ingester`    a batch of events in, a result for each out

@@ -16,25 +16,26 @@ from msgspec.structs import replace
 
 from graveler.errors import (
     BusyError,
+    CorruptError,
     GravelerError,
     InvalidError,
     NotFoundError,
-    RepositoryNotFoundError,
     UnavailableError,
 )
 from graveler.ingest.autocommit import AutoCommitter
+from graveler.ingest.due import DueCommits, Made, NotMade, Overdue, Unread, opened
 from graveler.ingest.events import EventKind, ObjectEvent, parse_message
 from graveler.ingest.handover import LongCommits
 from graveler.ingest.ledger import Ledger, Seen, decode_seen
 from graveler.ingest.pending import Ahead, Pending, decode_pending, pending_key
-from graveler.ingest.rules import Deletes, Overwrites, RepositoryRules, Rule, RuleStore
+from graveler.ingest.rules import DamagedRule, Deletes, Overwrites, RepositoryRules, Rule, RuleStore
 from graveler.ingest.source import checksum, find
 from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry, Repository
-from graveler.storage.tables import ConditionFailedError
+from graveler.storage.tables import ConditionFailedError, Write
 from graveler.tree.record import encode_key
 
 CHUNK: Final = 48
@@ -44,7 +45,7 @@ WINDOWS_APART: Final = 24
 """Windows of one batch and rule that become commits of their own, where they are over already: a day of hours. What is beyond is
 one commit together, so that a backfill of a year is not a year's commits in one call."""
 
-_RETRY: Final = (BusyError, UnavailableError)
+_RETRY: Final = (BusyError, CorruptError, UnavailableError)
 
 
 class Outcome(str, Enum):
@@ -75,28 +76,15 @@ class Result(Struct, frozen=True):
     reason: str = ""
 
 
-class Made(Struct, frozen=True):
-    """A commit that a rule's policy asked for."""
-
-    repository: str
-    rule: str
-    commit: Commit
-
-
-class NotMade(Struct, frozen=True):
-    """A commit that is due and could not be made; whoever looks at the rule next tries again."""
-
-    repository: str
-    rule: str
-    reason: str
-
-
 class Batch(Struct, frozen=True):
-    """``results`` of the events, in their order, and what was committed meanwhile."""
+    """``results`` of the events, in their order, and what was committed meanwhile. ``unread`` are repositories and rules that
+    cannot be read; ``overdue`` is what only :meth:`Ingester.commit_due` tells."""
 
     results: tuple[Result, ...]
     commits: tuple[Made, ...] = ()
     commits_failed: tuple[NotMade, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    overdue: tuple[Overdue, ...] = ()
 
 
 class Message(Struct, frozen=True):
@@ -154,7 +142,8 @@ class Ingester:
         """Stage what the events say, and commit what is due by the rules that they concern: all rules of the lake, or those
         ``of`` one repository. Raises nothing for what concerns an event; :class:`UnavailableError`, :class:`BusyError` if not
         even the rules can be read. When ``go_on`` says that the time is over, no more commits are begun: all events are staged
-        still, and what is due is left to :meth:`commit_due`.
+        still, and what is due is left to :meth:`commit_due`. An event that a rule may be about which cannot be read is to come
+        again; with ``of``, :class:`CorruptError` for such a rule.
 
         Windows that are over when their objects come, as of a backfill, become commits one by one, the oldest first, up to
         :data:`WINDOWS_APART`; what is beyond is one commit. Where objects of a window wait that is not over, these join it.
@@ -172,6 +161,8 @@ class Ingester:
                 tasks = list(self._tasks(rule, events))
                 if tasks:
                     self._work(rules, rule, tasks, batch, go_on)
+            for damaged in rules.damaged:
+                batch.damaged(rules, damaged, events)
         return batch.finished(events, {rule.bucket for rules in current for rule in rules.rules})
 
     def process_messages(
@@ -182,16 +173,10 @@ class Ingester:
 
     def commit_due(self, of: Repository | None = None, go_on: Callable[[], bool] = lambda: True) -> Batch:
         """Make every commit that is due, of all rules or those ``of`` one repository, while ``go_on`` says that there is time:
-        for a clock that calls now and then. Cost: the rules; one table read for each rule, and what commits cost."""
-        batch = _Batch(0)
-        for rules in self._store.all() if of is None else (self._store.of(of),):
-            repository = self._opened(rules)
-            if repository is not None:
-                for rule in rules.rules:
-                    if not go_on():
-                        break
-                    batch.commits(repository, rule, partial(self._committer.commit_if_due, repository, rule))
-        return batch.finished((), set())
+        for a clock that calls now and then. Cost and errors as of :meth:`DueCommits.all` and :meth:`DueCommits.of`."""
+        due = DueCommits(self._lake, self._clock, self._committer)
+        found = due.all(go_on) if of is None else due.of(of, go_on)
+        return Batch((), found.commits, found.commits_failed, found.unread, found.overdue)
 
     # One rule
 
@@ -214,9 +199,9 @@ class Ingester:
         go_on: Callable[[], bool],
     ) -> None:
         try:
-            repository = self._opened(rules)
+            repository = opened(self._lake, rules)
         except GravelerError as error:
-            batch.note(tasks, _failed(error))
+            batch.unopened(rules, tasks, error)
             return
         if repository is None:
             return  # its rules are left over
@@ -265,7 +250,7 @@ class Ingester:
         """Stage, and note what became of the events. The rule's state then, if it is known."""
         try:
             return self._stage(repository, rule, chunk, batch)
-        except InvalidError as error:
+        except (InvalidError, CorruptError) as error:
             if len(chunk) == 1:
                 batch.note(chunk[0], _failed(error))
                 return None
@@ -303,12 +288,11 @@ class Ingester:
             now = self._clock.now()
             marked = any(plan.after.present and rule.is_marker(plan.key) for plan in plans)
             after = _with_more(before, [plan for plan in plans if plan.stages], now, marked=marked)
-            writes = [
+            writes: list[Write] = [
                 ledger.put_write(plan.key, plan.after, plan.before, now, for_good=for_good and plan.after.present)
                 for plan in plans
             ]
-            if after != before:
-                writes.append(after.put_write(counts, before))
+            writes += after.stage_writes(uid, rule.id, before)
             try:
                 repository.stage_with(rule.branch, entries, deleted, writes)
             except ConditionFailedError:
@@ -388,16 +372,6 @@ class Ingester:
             etag = checksum(repository, event.address)
         return ObjectEntry(rule.path(event.key), event.address, size, etag, int(event.time))
 
-    # What is read
-
-    def _opened(self, rules: RepositoryRules) -> OpenRepository | None:
-        """The repository of rules, or None if it is gone, or another one has its name."""
-        try:
-            opened = self._lake.repository(rules.repository)
-        except RepositoryNotFoundError:
-            return None
-        return opened if opened.repository.uid == rules.uid else None
-
 
 class _Batch:
     """Results that are being collected."""
@@ -407,6 +381,7 @@ class _Batch:
         self._results: dict[int, Result] = {}
         self._made: list[Made] = []
         self._not_made: list[NotMade] = []
+        self._unread: list[Unread] = []
 
     def note(self, tasks: Iterable[_Task], result: Result) -> None:
         """What became of events by one rule; the worst of several rules counts."""
@@ -428,6 +403,20 @@ class _Batch:
         except GravelerError as error:
             self._not_made.append(NotMade(name, rule.name, str(error)))
 
+    def damaged(self, rules: RepositoryRules, damaged: DamagedRule, events: Sequence[ObjectEvent]) -> None:
+        """A rule cannot be read: what may be for it comes again."""
+        self._unread.append(Unread(rules.repository or rules.uid, damaged.name, damaged.reason))
+        for at, event in enumerate(events):
+            if damaged.may_take(event.address):
+                self.note([_Task(at, event)], Result(Outcome.RETRY, damaged.reason))
+
+    def unopened(self, rules: RepositoryRules, tasks: Sequence[_Task], error: GravelerError) -> None:
+        """A repository cannot be opened."""
+        self.note(tasks, _failed(error))
+        told = Unread(rules.repository, "", str(error))
+        if isinstance(error, CorruptError) and told not in self._unread:
+            self._unread.append(told)
+
     def finished(self, events: Sequence[ObjectEvent], buckets: set[str]) -> Batch:
         """All results; ``buckets`` are those that have rules."""
         results = [
@@ -435,7 +424,7 @@ class _Batch:
             or (Result(Outcome.SKIPPED, "no rule takes it") if event.bucket in buckets else unwanted(event))
             for at, event in enumerate(events)
         ]
-        return Batch(tuple(results), tuple(self._made), tuple(self._not_made))
+        return Batch(tuple(results), tuple(self._made), tuple(self._not_made), tuple(self._unread))
 
 
 def by_message(

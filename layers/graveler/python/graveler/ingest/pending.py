@@ -19,9 +19,10 @@ import msgspec
 
 from graveler.errors import UNREADABLE, CorruptError
 from graveler.ingest.rules import CommitPolicy
+from graveler.ingest.waiting import mark_write
 from graveler.ingest.windows import Window
 from graveler.model import RepositoryUID
-from graveler.storage.tables import Absent, Condition, Item, Key, Matches, Put
+from graveler.storage.tables import Absent, Condition, Item, Key, Matches, Put, Write
 
 NO_WINDOW: Final = -1
 """In :attr:`Amount.window`: there is none."""
@@ -100,6 +101,11 @@ class Amount(msgspec.Struct, frozen=True):
             times.append(self._window_due(policy.window))
         return min(times, default=None)
 
+    def late(self, policy: CommitPolicy, now: float) -> int:
+        """For how many seconds a commit has been due by the clock; 0 if none is."""
+        due = self.due_at(policy)
+        return 0 if due is None else max(0, int(now - due))
+
     def named(self, window: Window, now: float) -> int:
         """The window that a commit of this is named after: the latest that is over, else the latest."""
         begins = [begin for begin, _ in self._by_window(window)]
@@ -174,6 +180,26 @@ class Pending(msgspec.Struct, frozen=True):
     def wants_commit(self, policy: CommitPolicy, now: float) -> bool:
         """Is there a commit to make, or one that began and is not known to be made?"""
         return self.taken is not None or bool(self.amount.due(policy, now))
+
+    def late(self, policy: CommitPolicy, now: float) -> int:
+        """For how many seconds the clock has had a commit due that is not known to be made; 0 if there is none."""
+        late = self.amount.late(policy, now)
+        return late if self.taken is None else max(late, self.taken.amount.late(policy, now))
+
+    @property
+    def is_empty(self) -> bool:
+        """Is nothing pending, and no commit being made?"""
+        return not self.amount.changes and not self.amount.marked and self.taken is None
+
+    def stage_writes(self, uid: RepositoryUID, rule_id: str, before: "Pending") -> list[Write]:
+        """What a transaction that stages writes of the state of a rule: two items at most, none if the state is that of
+        ``before``."""
+        if self == before:
+            return []
+        writes: list[Write] = [self.put_write(pending_key(uid, rule_id), before)]
+        if before.is_empty and not self.is_empty:
+            writes.append(mark_write(uid))
+        return writes
 
     def put_write(self, key: Key, before: "Pending") -> Put:
         """Replace ``before``, on condition that nobody did so meanwhile."""

@@ -166,7 +166,7 @@ class Reconciler:
                     amount = _with_one(amount, rule, entry.path, entry.mtime, now, objects=1)
                 for path in gone:
                     amount = _with_one(amount, rule, path, now, now, deleted=1)
-                writes.append(replace(pending, amount=amount).put_write(counts, pending))
+                writes += replace(pending, amount=amount).stage_writes(uid, rule.id, pending)
                 try:
                     repository.stage_with(rule.branch, entries, gone, writes)
                 except ConditionFailedError:

@@ -27,8 +27,8 @@ from graveler.ingest.events import split_address
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
 from graveler.model import Repository, RepositoryUID
-from graveler.storage.limits import text_key
-from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Tables, Value
+from graveler.storage.tables import Absent, ConditionFailedError, DamagedItemError, Item, Key, Matches, Tables, Value
+from graveler.storage.walking import walk
 
 PARTITION: Final = "ingest/rules"
 FIELDS: Final = ("rule", "branch", "source", "objects", "deleted", "window", "reason")
@@ -115,13 +115,28 @@ class Rule(msgspec.Struct, frozen=True):
         return self.destination + key[len(self.prefix) :]
 
 
+class DamagedRule(msgspec.Struct, frozen=True):
+    """A rule that cannot be read, and why; without a ``name``, all of its repository. It may concern what begins with one of
+    ``sources``: if nobody can tell, everything."""
+
+    name: str
+    reason: str
+    sources: tuple[str, ...] = ("",)
+
+    def may_take(self, address: str) -> bool:
+        """May an object with this address be one of its?"""
+        return address.startswith(self.sources)
+
+
 class RepositoryRules(msgspec.Struct, frozen=True):
-    """The rules of one repository, by name, and the version of their item (0: there is none)."""
+    """The rules of one repository, by name, those that cannot be read, and the version of their item (0: there is none).
+    ``repository`` is empty if not even that can be read."""
 
     repository: str
     uid: RepositoryUID
     rules: tuple[Rule, ...] = ()
     version: int = 0
+    damaged: tuple[DamagedRule, ...] = ()
 
 
 class RuleStore:
@@ -131,28 +146,32 @@ class RuleStore:
         self._tables = tables
 
     def all(self) -> Iterator[RepositoryRules]:
-        """The rules of every repository that has any. One table read for each thousand repositories with rules."""
-        start = b""
-        while True:
-            page = self._tables.query(PARTITION, start=start)
-            for uid, item in page.items:
-                yield _decode(RepositoryUID(text_key(PARTITION, uid)), item)
-            if not page.more:
-                return
-            start = page.items[-1][0] + b"\0"
+        """The rules of every repository that has any; what cannot be read is named, and keeps nobody from reading the others. One
+        table read for each thousand repositories with rules."""
+        for sort, item in walk(self._tables, PARTITION):
+            uid = RepositoryUID(sort.decode(errors="backslashreplace"))
+            if isinstance(item, DamagedItemError):
+                yield RepositoryRules("", uid, damaged=(DamagedRule("", str(item)),))
+            else:
+                yield _decode(uid, item)
 
     def of(self, repository: Repository) -> RepositoryRules:
-        """The rules of one repository. One table read."""
+        """The rules of one repository. One table read. :class:`CorruptError` if one of them cannot be read."""
         item = self._tables.get(_key(repository.uid))
-        return RepositoryRules(repository.name, repository.uid) if item is None else _decode(repository.uid, item)
+        if item is None:
+            return RepositoryRules(repository.name, repository.uid)
+        found = _decode(repository.uid, item)
+        if found.damaged:
+            raise CorruptError(found.damaged[0].reason)
+        return found
 
     def left_by(self, uid: RepositoryUID) -> tuple[Rule, ...]:
-        """The rules of a repository that is gone; none if they cannot be read. One table read."""
-        item = self._tables.get(_key(uid))
+        """The rules of a repository that is gone, as far as they can be read. One table read."""
         try:
-            return () if item is None else _decode(uid, item).rules
-        except CorruptError:
+            item = self._tables.get(_key(uid))
+        except DamagedItemError:
             return ()
+        return () if item is None else _decode(uid, item).rules
 
     def add(self, lake: Lake, repository: str, rule: Rule) -> Rule:
         """Add a rule; it is given its ID. One table read of the repository, one of the rules, listing the repositories, one table
@@ -216,9 +235,11 @@ class RuleStore:
     def _change(self, repository: Repository, change: Callable[[tuple[Rule, ...]], tuple[Rule, ...]]) -> None:
         for _ in range(_TRIES):
             before = self.of(repository)
+            after = change(before.rules)
             item: dict[str, Value] = {
                 "repository": repository.name,
-                "rules": msgspec.msgpack.encode(change(before.rules)),
+                "rules": msgspec.msgpack.encode(after),
+                "sources": sorted({rule.source for rule in after}),  # to know whom it concerns if the rules are damaged
                 "version": before.version + 1,
             }
             condition = Matches({"version": before.version}) if before.version else Absent()
@@ -357,11 +378,55 @@ def _key(uid: RepositoryUID) -> Key:
 
 
 def _decode(uid: RepositoryUID, item: Item) -> RepositoryRules:
-    packed, version = item.get("rules"), item.get("version")
+    """The rules that an item holds, and the others."""
+    packed, version, named = item.get("rules"), item.get("version"), item.get("repository")
+    repository = named if isinstance(named, str) else ""
+    sources = item.get("sources")
+    where = tuple(sources) if isinstance(sources, list) else ("",)
+    body = packed if isinstance(packed, bytes) else b""
     try:
-        rules = msgspec.msgpack.decode(packed if isinstance(packed, bytes) else b"", type=tuple[Rule, ...])
-        return RepositoryRules(str(item.get("repository")), uid, rules, msgspec.convert(version, int))
+        number = msgspec.convert(version, int)
+        if not repository:
+            raise msgspec.ValidationError("it names no repository")
+        try:
+            return RepositoryRules(repository, uid, _all_rules(body), number)
+        except UNREADABLE:
+            decoded = [_decode_one(uid, raw, where) for raw in _raw_rules(body)]
     except UNREADABLE as error:
-        raise CorruptError(
-            f"the item of the ingest rules of {uid} cannot be read: {error}; restore the table"
-        ) from None
+        why = _unreadable(uid, "the item", str(error))
+        return RepositoryRules(repository, uid, damaged=(DamagedRule("", why, where),))
+    rules = tuple(one for one in decoded if isinstance(one, Rule))
+    return RepositoryRules(
+        repository, uid, rules, number, tuple(one for one in decoded if isinstance(one, DamagedRule))
+    )
+
+
+def _decode_one(uid: RepositoryUID, raw: msgspec.Raw, where: tuple[str, ...]) -> Rule | DamagedRule:
+    try:
+        return msgspec.msgpack.decode(raw, type=Rule)
+    except UNREADABLE as error:
+        why = str(error)
+    try:
+        known = msgspec.msgpack.decode(raw, type=_Named)
+    except UNREADABLE:
+        known = _Named()
+    reason = _unreadable(uid, f"rule {known.name!r} in the item" if known.name else "a rule in the item", why)
+    return DamagedRule(known.name, reason, (known.source,) if known.source else where)
+
+
+class _Named(msgspec.Struct, frozen=True):
+    """What is looked for in a rule that cannot be read."""
+
+    name: str = ""
+    source: str = ""
+
+
+_all_rules = msgspec.msgpack.Decoder(tuple[Rule, ...]).decode
+_raw_rules = msgspec.msgpack.Decoder(tuple[msgspec.Raw, ...]).decode
+
+
+def _unreadable(uid: RepositoryUID, what: str, why: str) -> str:
+    return (
+        f"{what} of the ingest rules of repository {uid} cannot be read: {why}; if no newer version has written it, restore it "
+        f"from a copy of the table (partition {PARTITION}, sort key {uid})"
+    )

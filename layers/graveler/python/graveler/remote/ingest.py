@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from graveler.errors import UnavailableError
+from graveler.ingest.due import Made, NotMade
 from graveler.ingest.events import ObjectEvent, to_line
-from graveler.ingest.ingester import Batch, Made, Message, NotMade, Outcome, Result, by_message, unwanted, worst
+from graveler.ingest.ingester import Batch, Message, Outcome, Result, by_message, unwanted, worst
 from graveler.ingest.reconcile import Reconciled, Refused
 from graveler.ingest.rules import Rule
 from graveler.remote import answers

@@ -17,12 +17,13 @@ from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
-from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
+from graveler.errors import BusyError, InvalidError, UnavailableError
 from graveler.storage.aws_requests import FAILURES, Clients, Outcome, Retries, error_code, explained, send
 from graveler.storage.limits import (
     check_batch,
     check_key,
     check_query,
+    damaged_item,
     encode_item,
     encode_transaction,
 )
@@ -485,7 +486,7 @@ def _decode(key: Key, attributes: Attributes) -> Item:
     try:
         return {name: _decode_value(value) for name, value in attributes.items() if name not in (PARTITION, SORT)}
     except (KeyError, ValueError, TypeError):
-        raise CorruptError(f"item {key} of the table holds what graveler has not written; restore the table") from None
+        raise damaged_item(key, "it holds what graveler has not written") from None
 
 
 def _decode_value(typed: Mapping[str, Any]) -> Value:

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
-from graveler.errors import UNREADABLE, CorruptError, InvalidError
+from graveler.errors import UNREADABLE, InvalidError
 from graveler.storage.tables import (
     MAX_ITEM_BYTES,
     MAX_SORT_KEY_BYTES,
     MAX_TRANSACTION_WRITES,
     Absent,
     Condition,
+    DamagedItemError,
     Delete,
     Item,
     Key,
@@ -182,9 +183,9 @@ def decode_item(key: Key, body: bytes) -> Item:
     return item
 
 
-def damaged_item(key: Key, why: str) -> CorruptError:
+def damaged_item(key: Key, why: str) -> DamagedItemError:
     """The error for an item whose bytes are not what was written."""
-    return CorruptError(f"item {key} of the table is damaged ({why}); restore the table from a copy")
+    return DamagedItemError(key, f"item {key} of the table is damaged ({why}); restore the table from a copy")
 
 
 def text_key(partition: str, sort: bytes) -> str:

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from graveler.errors import PreconditionError
+from graveler.errors import CorruptError, PreconditionError
 
 Value: TypeAlias = str | bytes | int | bool | list[str]
 Item: TypeAlias = Mapping[str, Value]
@@ -77,6 +77,14 @@ class ConditionFailedError(PreconditionError):
     def __init__(self, failures: Mapping[int, Item | None]) -> None:
         self.failures = dict(failures)
         super().__init__(f"a condition of the table failed (writes {sorted(self.failures)}); nothing was written")
+
+
+class DamagedItemError(CorruptError):
+    """The item under ``key`` is not what was written; what was read together with it may be fine."""
+
+    def __init__(self, key: Key, message: str) -> None:
+        self.key = key
+        super().__init__(message)
 
 
 class QueryPage(Struct, frozen=True):

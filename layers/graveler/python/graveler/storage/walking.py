@@ -1,0 +1,31 @@
+"""All items of a partition, past those that are damaged: for who can go on without one, and tells which it was."""
+
+from collections.abc import Iterator
+
+from graveler.storage.tables import DamagedItemError, Item, Tables
+
+
+def walk(tables: Tables, partition: str) -> Iterator[tuple[bytes, Item | DamagedItemError]]:
+    """Sort keys and items in their order; of an item that cannot be read, the error. One table read for each thousand, and two
+    more for each that is damaged."""
+    yield from _walk(tables, partition, b"", None)
+
+
+def _walk(
+    tables: Tables, partition: str, start: bytes, end: bytes | None
+) -> Iterator[tuple[bytes, Item | DamagedItemError]]:
+    while end is None or start < end:
+        try:
+            page = tables.query(partition, start=start, end=end)
+        except DamagedItemError as error:
+            damaged = error.key.sort
+            if damaged < start:
+                raise  # it is not among those that were asked for
+            yield from _walk(tables, partition, start, damaged)
+            yield damaged, error
+            start = damaged + b"\0"
+            continue
+        yield from page.items
+        if not page.more:
+            return
+        start = page.items[-1][0] + b"\0"
