@@ -14,8 +14,9 @@ from typing import Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from graveler.errors import GravelerError
+from graveler.ingest.due import Made, NotMade
 from graveler.ingest.events import ObjectEvent
-from graveler.ingest.ingester import Batch, Made, NotMade, Outcome, Result
+from graveler.ingest.ingester import Batch, Outcome, Result
 from graveler.ingest.reconcile import Reconciled
 from graveler.ingest.rules import Rule
 from graveler.ingest.watch import FolderWatch
