@@ -14,6 +14,7 @@ from graveler.lake.clock import GRACE
 from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.in_parts.asks import Ask, ImportAsk
+from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.dispatch import Dispatcher
@@ -37,9 +38,13 @@ class Silent:
     def begin(self, repository: str, operation: Operation) -> None: ...
 
 
-def machine(world: World) -> Machine:
+ROUNDS = replace(SMALL, in_place=0)
+"""However little a branch has moved, there is another round."""
+
+
+def machine(world: World, sizes: Sizes = SMALL) -> Machine:
     """A function that was just started: nothing is near."""
-    return Machine(world.lake(), clock=world.clock, sizes=SMALL)
+    return Machine(world.lake(), clock=world.clock, sizes=sizes)
 
 
 def sent(value: msgspec.Struct) -> str:
@@ -49,18 +54,18 @@ def sent(value: msgspec.Struct) -> str:
     return text
 
 
-def execute(world: World, task: Task = TASK) -> Iterator[str]:
+def execute(world: World, task: Task = TASK, sizes: Sizes = SMALL) -> Iterator[str]:
     """An execution of the state machine; yields the name of each step after it, so that others may step in."""
     while True:
-        planned = msgspec.json.decode(sent(machine(world).plan(task)), type=Planned)
+        planned = msgspec.json.decode(sent(machine(world, sizes).plan(task)), type=Planned)
         yield "plan"
         task = Task(planned.repository, planned.operation, planned.attempt, planned.round)
         if planned.state is not Next.PARTS:
             return
         for number in reversed(planned.numbers):
-            sent(machine(world).part(task, number))
+            sent(machine(world, sizes).part(task, number))
             yield "part"
-        published = msgspec.json.decode(sent(machine(world).publish(task)), type=Published)
+        published = msgspec.json.decode(sent(machine(world, sizes).publish(task)), type=Published)
         yield "publish"
         if published.state is not Next.PLAN:
             return
@@ -127,7 +132,7 @@ def test_another_attempt_goes_on_with_the_round_that_the_one_before_came_to() ->
         machine(world).part(TASK, number)
     put(world.main, {f"{number:03}": "later" for number in range(1, 120, 5)})
     world.main.commit("main", "everywhere")
-    published = machine(world).publish(TASK)
+    published = machine(world, ROUNDS).publish(TASK)
     assert (published.state, published.round) == (Next.PLAN, 1)
     second = machine(world).plan(replace(TASK, round=1))
     machine(world).part(replace(TASK, round=1), second.numbers[0])
@@ -162,18 +167,19 @@ def test_two_executions_at_once_have_the_effect_of_one(make_ask: MakeAsk, ahead:
     check_done(world, tree)
 
 
-def test_a_head_that_moves_is_another_round() -> None:
+@pytest.mark.parametrize(("sizes", "rounds"), [(SMALL, 1), (ROUNDS, 2)])
+def test_a_head_that_moves_a_little_is_followed_and_else_is_another_round(sizes: Sizes, rounds: int) -> None:
     world, _ = begun(merge_ask)
-    execution = execute(world)
+    execution = execute(world, sizes=sizes)
     seen = []
     for step in execution:
         seen.append(step)
         if step == "part" and seen.count("publish") == 0 and seen.count("part") == 2:
             put(world.main, {"between": "1"})
             world.main.commit("main", "in between")
-    assert seen.count("plan") == seen.count("publish") == 2
+    assert seen.count("plan") == seen.count("publish") == rounds
     done = operations(world).get("op")
-    assert (done.state, done.round) == (OperationState.COMPLETED, 1)
+    assert (done.state, done.round) == (OperationState.COMPLETED, rounds - 1)
     assert operations(world).progress(done).parts == done.parts
     assert world.main.stat("main", "between").size == 1
     assert world.main.stat("main", "000").size == 3

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, TooLateError, UnavailableError
+from graveler.lake.in_parts import joined
 from graveler.lake.in_parts.asks import Ask
 from graveler.lake.in_parts.parted import PartDone
 from graveler.lake.repository import OpenRepository
@@ -21,6 +22,7 @@ from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, OperationState, Progress
 from graveler.operations.sweeping import LOOK, Sweeper, sweep, sweep_and_watch
 from graveler.operations.work import CancelledError, Report
+from graveler.tree.parts import Load
 from tests.lake.support import World, put, texts
 from tests.operations.support import (
     SMALL,
@@ -209,6 +211,7 @@ def test_a_branch_that_keeps_moving_ends_the_operation(monkeypatch: pytest.Monke
     diverged(world.main)
     write_down(world, merge_ask(world.main))
     monkeypatch.setattr(parted, "MAX_ROUNDS", 3)
+    monkeypatch.setattr(joined, "load_in", lambda *_: Load(10**9))  # so that nothing is little
     publish = Steps.publish
 
     def moves(self: Steps, round_number: int) -> object:

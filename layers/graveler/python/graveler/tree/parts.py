@@ -185,6 +185,51 @@ def join_parts(store: TreeStore, split: SplitParameters, parts: Iterable[Tree], 
     return writer.finish()
 
 
+def moved(pairs: Iterable[tuple[Tree, Tree]]) -> list[Interval]:
+    """Where the two trees of any pair are not the same, in ascending order; no two of the intervals touch. Opens nothing."""
+    found: list[Interval] = []
+    different = [interval for before, after in pairs for interval in _different(before, after)]
+    for after, upto in sorted(different, key=lambda interval: interval[0] or b""):  # no key is empty
+        last = found[-1][1] if found else None
+        if found and (after is None or last is None or after <= last):
+            found[-1] = (found[-1][0], None if upto is None or last is None else max(upto, last))
+        else:
+            found.append((after, upto))
+    return found
+
+
+def load_in(trees: Iterable[Tree], intervals: Sequence[Interval]) -> Load:
+    """How much trees have in intervals, which do not touch, by whole ranges. Opens nothing."""
+    total = Load()
+    for tree in trees:
+        for number in {number for interval in intervals for number in _inside(tree, interval)}:
+            info = tree.info(number)
+            total += Load(info.count, 1, info.size)
+    return total
+
+
+def redone(
+    old: Tree,
+    intervals: Sequence[Interval],
+    make: Callable[[Interval], Tree],
+    split: SplitParameters,
+    known: Sequence[Tree] = (),
+) -> Tree:
+    """``old``, made anew in ``intervals``, which ascend and do not touch: ``make`` gives the tree of each. Opens what ``make``
+    does, and under four ranges for each interval on average."""
+    writer = TreeWriter(old.store, split, known=(old, *known))
+    done: bytes | None = None
+    for after, upto in intervals:
+        if after is not None:
+            writer.copy(old, done, after)
+        writer.take(make((after, upto)))
+        done = upto
+        if upto is None:
+            return writer.finish()
+    writer.copy(old, done, None)
+    return writer.finish()
+
+
 def digest(trees: Sequence[Tree], interval: Interval) -> bytes:
     """Names what trees hold in an interval, and its bounds: who finds the same has the same work before him. Opens nothing."""
     hashed = sha256()

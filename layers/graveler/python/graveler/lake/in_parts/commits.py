@@ -20,6 +20,7 @@ from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.files import PartResult, Plan
+from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, planned
 from graveler.lake.publish import Publisher
 from graveler.lake.sealing import Sealed, Sealer
@@ -137,19 +138,27 @@ class CommitWork:
                 yield change
 
         with self._holding(plan.own):
-            split = plan.split or split_of(self._sides.commit(plan.head), self._split)
-            tree = apply_part(self._trees.load(plan.trees[0]), changes, part.interval, split)
+            tree = apply_part(self._trees.load(plan.trees[0]), changes, part.interval, self._cut(plan))
         progress(count % _TELL, part.load.bytes)
         return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)
 
-    def publish(self, plan: Plan, results: Results) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on."""
+    def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
+        """See :class:`Work`. One object read for each part, seams, and as commit in one call from there on; where the head has
+        moved, besides as :meth:`Joined.on`, with the changes there."""
+        joined: Joined | None = None
+        changes = staged_changes(self._staged, plan.tokens)
 
         def build(head: Commit, before: Tree, tokens: tuple[Token, ...]) -> Tree:
-            if head.id != plan.head or tokens != plan.tokens:
+            nonlocal joined
+            split = self._cut(plan)
+            if tokens != plan.tokens or split_of(head, self._split) != split:
                 raise AnotherRoundError
-            parts = (Tree(before.store, result.lasts, result.packed) for result in results())
-            return join_parts(before.store, split_of(head, self._split), parts, [before])
+            if joined is None:
+                planned_on = self._trees.load(plan.trees[0])
+                parts = (Tree(before.store, result.lasts, result.packed) for result in results())
+                made = join_parts(before.store, split, parts, [planned_on])
+                joined = Joined((planned_on,), made, sizes.in_place)
+            return joined.on((before,), split, lambda interval: apply_part(before, changes, interval, split))
 
         if plan.rest:
             raise AnotherRoundError
@@ -157,6 +166,10 @@ class CommitWork:
             return self._publish(plan, build)
         except RestagedError:
             raise AnotherRoundError from None
+
+    def _cut(self, plan: Plan) -> SplitParameters:
+        """How the head is cut that was planned on."""
+        return plan.split or split_of(self._sides.commit(plan.head), self._split)
 
     def _publish(self, plan: Plan, build: Build) -> Commit:
         with self._holding(plan.own):

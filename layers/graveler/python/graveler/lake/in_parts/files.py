@@ -8,6 +8,7 @@ nothing moved have their names, and are there already. Nothing here is needed on
 garbage then, and not before, since an operation ends within half the grace.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 import msgspec
@@ -23,6 +24,8 @@ from graveler.tree.parts import Load
 T = TypeVar("T")
 
 OPERATIONS: Final = f"{FOLDER}/operations"
+
+_READ_AT_ONCE: Final = 16
 
 
 class PlannedPart(msgspec.Struct, frozen=True, array_like=True):
@@ -126,6 +129,14 @@ class PartFiles:
                 f"{self._folder}/parts/{part.name} does not exist; run this part of the operation first"
             )
         return found
+
+    def expect_results(self, plan: Plan) -> list[PartResult]:
+        """What all parts of a plan came to, in order. One object read for each, of many several at a time.
+        :class:`NotFoundError`."""
+        if len(plan.parts) <= _READ_AT_ONCE:
+            return [self.expect_result(part) for part in plan.parts]
+        with ThreadPoolExecutor(_READ_AT_ONCE, thread_name_prefix="graveler-results") as pool:
+            return list(pool.map(self.expect_result, plan.parts))
 
     def keep_result(self, part: PlannedPart, result: PartResult) -> None:
         """Write down what a part came to. One object write."""

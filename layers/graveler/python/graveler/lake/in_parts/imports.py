@@ -57,10 +57,10 @@ class ImportWork:
         records, size = sum(info.count for info in infos), sum(info.size for info in infos)
         return PartResult(tree.lasts, tree.packed, (), records, size)
 
-    def publish(self, plan: Plan, results: Results) -> Imported:
+    def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Imported:
         """See :class:`Work`. One object read for each part, and as import in one call behind the listing; on any head. Of a dry
         run the commit has no ID."""
-        del plan
+        del plan, sizes
         store = self._trees.empty().store
         sources = sorted_sources(self._sources(no_progress))
         built = [Tree(store, result.lasts, result.packed) for result in results()]

@@ -1,13 +1,13 @@
 """The steps of an operation in parts: plan, run a part, publish."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress, no_progress
-from graveler.lake.in_parts.files import PartFiles, PartResult
+from graveler.lake.in_parts.files import PartFiles
 from graveler.lake.in_parts.work import AnotherRoundError, Sizes, Work
 from graveler.model import Commit, CommitID
 from graveler.tree.parts import Load
@@ -86,20 +86,18 @@ class PartedOperation:
         return PartDone(result.records, result.bytes)
 
     def publish(self, round_number: int = 0) -> Commit | None:
-        """Join the parts and publish the commit; None if the branch has moved on, and another round is needed.
+        """Join the parts and publish the commit; where the branch has moved on a little, what was changed there is worked on in
+        the same step. None if that is more than :attr:`Sizes.in_place`, and another round is needed.
 
-        An object read for each part; what lies at seams; the metarange and the commit record written; one transaction.
+        An object read for each part, once; what lies at seams; the metarange and the commit record written; one transaction.
         :class:`NotFoundError` while a part is not done; errors as those of the verb.
         """
         plan = self._files.expect_plan(round_number)
 
-        def results() -> Sequence[PartResult]:
-            return [self._files.expect_result(part) for part in plan.parts]
-
         if plan.done is not None:
             return self._commit_of(plan.done)
         try:
-            return self._work.publish(plan, results)
+            return self._work.publish(plan, lambda: self._files.expect_results(plan), self._sizes)
         except AnotherRoundError:
             return None
 

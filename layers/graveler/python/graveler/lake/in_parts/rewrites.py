@@ -7,7 +7,8 @@ import msgspec
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
-from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, planned
+from graveler.lake.in_parts.joined import Joined
+from graveler.lake.in_parts.work import Results, Sizes, planned
 from graveler.lake.landing import Draft, Lander, Landing
 from graveler.lake.recut import recut
 from graveler.lake.rewrite import Rewriter
@@ -58,14 +59,20 @@ class RewriteWork:
         progress(part.load.records, part.load.bytes)
         return PartResult(done.lasts, done.packed, (), part.load.records, part.load.bytes)
 
-    def publish(self, plan: Plan, results: Results) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on."""
+    def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
+        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on; where the head has
+        moved, besides as :meth:`Joined.on`."""
+        joined: Joined | None = None
 
         def build(head: Commit, before: Tree) -> Draft:
-            if head.id != plan.head:
-                raise AnotherRoundError
-            parts = (Tree(before.store, result.lasts, result.packed) for result in results())
-            return self._rewriter.draft(join_parts(before.store, self._split, parts), self._split)
+            nonlocal joined
+            self._rewriter.expect_other(self._landing.branch, head, before, self._split)
+            if joined is None:
+                parts = (Tree(before.store, result.lasts, result.packed) for result in results())
+                made = join_parts(before.store, self._split, parts)
+                joined = Joined((self._trees.load(plan.trees[0]),), made, sizes.in_place)
+            made = joined.on((before,), self._split, lambda interval: recut(_ranges(before, interval), self._split))
+            return self._rewriter.draft(made, self._split)
 
         return self._lander.land(self._landing, lambda: build, self._until)
 

@@ -1,16 +1,21 @@
 """Merge, revert and cherry-pick in parts: each merges the three trees in its interval of keys."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
+from graveler.lake.in_parts.joined import Joined
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, planned
 from graveler.lake.landing import Draft, Lander
 from graveler.lake.recut import recut
 from graveler.lake.sides import Sides
 from graveler.lake.three_way import ThreeWayLander, Undertaking, draft, strategy_by_key
-from graveler.model import Commit, MergeStrategies
+from graveler.model import Commit, MergeStrategies, SplitParameters
+from graveler.tree.apply import Interval
+from graveler.tree.merge import MergeResult, TreeConflict
 from graveler.tree.parts import clip, join_parts, merge_part, merge_points
 from graveler.tree.tree import Tree, Trees
 
@@ -55,31 +60,63 @@ class ThreeWayWork:
         """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written."""
         part = plan.parts[number]
         base, source, destination = map(self._trees.load, plan.trees)
-        split = plan.split or self._three_way.split_of(self._sides.commit(plan.head))
-        if plan.recut:
-            source = recut(clip(source, part.interval, split), split)
-        merged = merge_part(base, source, destination, part.interval, split, strategy_by_key(self._strategies))
+        merged = self._merge((base, source, destination), part.interval, self._split(plan), recuts=plan.recut)
         progress(part.load.records, part.load.bytes)
         done = merged.tree or self._trees.empty()
         return PartResult(done.lasts, done.packed, merged.conflicts, part.load.records, part.load.bytes)
 
-    def publish(self, plan: Plan, results: Results) -> Commit:
-        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on."""
+    def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
+        """See :class:`Work`. One object read for each part, seams, and as merge in one call from there on; where the head has
+        moved, besides as :meth:`Joined.on`."""
+        joined: Joined | None = None
 
         def build(head: Commit, before: Tree) -> Draft:
-            if head.id != plan.head:
-                raise AnotherRoundError
-            found = results()
-            conflicts = tuple(conflict for result in found for conflict in result.conflicts)
-            if conflicts:
-                raise self._three_way.conflicts(self._undertaking, conflicts)
+            nonlocal joined
+            joined = joined or self._joined(plan, results(), head, sizes.in_place)
+            chosen = self._undertaking.begin()(head)
             split = self._three_way.split_of(head)
-            known = [before] if plan.recut else [before, self._trees.load(plan.trees[1])]
-            parts = (Tree(before.store, result.lasts, result.packed) for result in found)
-            joined = join_parts(before.store, split, parts, known)
-            return draft(self._undertaking, self._undertaking.begin()(head), joined, before)
+            is_cut = split, self._three_way.split_of(chosen.source) != split
+            if is_cut != (self._split(plan), plan.recut):
+                raise AnotherRoundError
+            base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
+            conflicts: list[TreeConflict] = []
+
+            def make(interval: Interval) -> Tree:
+                merged = self._merge((base, source, before), interval, split, recuts=plan.recut)
+                conflicts.extend(merged.conflicts)
+                return merged.tree or self._trees.empty()
+
+            made = joined.on((base, source, before), split, make)
+            if conflicts:
+                raise self._three_way.conflicts(self._undertaking, tuple(conflicts))
+            return draft(self._undertaking, chosen, made, before)
 
         return self._three_way.land_built(self._undertaking, build, self._until)
+
+    def _joined(self, plan: Plan, found: Sequence[PartResult], head: Commit, limit: int) -> Joined:
+        """What the parts came to on the head that was planned on. :class:`MergeConflictError`, if that is the head still."""
+        conflicts = tuple(conflict for result in found for conflict in result.conflicts)
+        if conflicts and head.id != plan.head:
+            raise AnotherRoundError  # some may have gone
+        if conflicts:
+            raise self._three_way.conflicts(self._undertaking, conflicts)
+        base, source, destination = map(self._trees.load, plan.trees)
+        known = [destination] if plan.recut else [destination, source]
+        parts = (Tree(destination.store, result.lasts, result.packed) for result in found)
+        made = join_parts(destination.store, self._split(plan), parts, known)
+        return Joined((base, source, destination), made, limit)
+
+    def _split(self, plan: Plan) -> SplitParameters:
+        """How the head is cut that was planned on."""
+        return plan.split or self._three_way.split_of(self._sides.commit(plan.head))
+
+    def _merge(
+        self, trees: tuple[Tree, Tree, Tree], interval: Interval, split: SplitParameters, *, recuts: bool
+    ) -> MergeResult:
+        base, source, destination = trees
+        if recuts:
+            source = recut(clip(source, interval, split), split)
+        return merge_part(base, source, destination, interval, split, strategy_by_key(self._strategies))
 
     def give_up(self) -> None:
         """See :class:`Work`. Nobody waits for a merge."""

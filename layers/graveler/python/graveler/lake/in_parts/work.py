@@ -19,10 +19,12 @@ class AnotherRoundError(Exception):
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """Into how many parts work is cut: such as read ``records`` each, at most ``parts``."""
+    """Into how many parts work is cut: such as read ``records`` each, at most ``parts``. Who publishes reads up to ``in_place``
+    records to follow a branch that has moved meanwhile; beyond that there is another round."""
 
     records: int = 500_000
     parts: int = 1_000
+    in_place: int = 5_000_000
 
 
 Results = Callable[[], Sequence[PartResult]]
@@ -40,8 +42,9 @@ class Work(Protocol):
         """Work on a part."""
         ...
 
-    def publish(self, plan: Plan, results: Results) -> Commit:
-        """Publish what the parts came to. :class:`AnotherRoundError`."""
+    def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
+        """Publish what the parts came to; where the branch has moved a little, on the head that it has now.
+        :class:`AnotherRoundError`."""
         ...
 
     def give_up(self) -> None:

@@ -1,0 +1,35 @@
+"""What the parts came to, joined; and what becomes of that on a head to which the branch has moved meanwhile (promise C6)."""
+
+from collections.abc import Callable, Sequence
+
+from graveler.lake.in_parts.work import AnotherRoundError
+from graveler.model import SplitParameters
+from graveler.tree.apply import Interval
+from graveler.tree.parts import load_in, moved, redone
+from graveler.tree.tree import Tree
+
+
+class Joined:
+    """The tree that parts made of ``trees``: those of the head that was planned on, and others. For one step, which may find the
+    branch at several heads, one after the other."""
+
+    def __init__(self, trees: Sequence[Tree], made: Tree, limit: int) -> None:
+        self._trees = trees
+        self._made = made
+        self._limit = limit
+
+    def on(self, trees: Sequence[Tree], split: SplitParameters, make: Callable[[Interval], Tree]) -> Tree:
+        """What the parts would have made of these trees. Where all are as they were, what was made stays; ``make`` gives the
+        rest, by intervals.
+
+        Nothing is opened where they are the same. Otherwise the ranges of these trees in the intervals that differ, and some
+        at their seams. :class:`AnotherRoundError` where these ranges have more records than the limit: then it is work for
+        parts again.
+        """
+        anew = moved(zip(self._trees, trees, strict=True))
+        if anew:
+            if load_in(trees, anew).records > self._limit:
+                raise AnotherRoundError
+            self._made = redone(self._made, anew, make, split, trees)
+        self._trees = trees
+        return self._made
