@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graveler.access import failures, verified
 from graveler.access.authentication import COOKIE, Access
 from graveler.access.errors import AuthenticationError, KeyNotFoundError, TooManyFailuresError
-from graveler.access.keys import AccessKey, Keys, KeyWithSecret
+from graveler.access.keys import Keys, KeyWithSecret, Proof
 from graveler.access.permissions import Identity, Role
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.storage.memory_tables import MemoryTables
@@ -134,15 +134,16 @@ def test_a_revoked_key_ends_at_once_here_and_soon_elsewhere(
 def test_a_key_that_is_revoked_while_it_is_verified_ends_at_once_here(
     access: Access, made: KeyWithSecret, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verify = Keys.verify
+    proof = Keys.proof
 
-    def slow(keys: Keys, key_id: str, secret: str) -> AccessKey | None:
-        found = verify(keys, key_id, secret)
+    def slow(keys: Keys, key_id: str) -> Proof:
+        found = proof(keys, key_id)
+        patch.undo()  # which revoking would come through, too
         access.revoke(key_id)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Keys, "verify", slow)
+        patch.setattr(Keys, "proof", slow)
         access.authenticate(header_of(made), None, HERE)  # it was good when it was looked at
     with pytest.raises(AuthenticationError):
         access.authenticate(header_of(made), None, HERE)
@@ -201,16 +202,55 @@ def test_too_many_failures_are_refused_until_the_window_ends(
             access.authenticate(wrong, None, HERE)
     tables.reset()
     with pytest.raises(TooManyFailuresError) as caught:
-        access.authenticate(header_of(made), None, HERE)
+        access.authenticate(wrong, None, HERE)
     assert caught.value.retry_after == failures.WINDOW
     with pytest.raises(TooManyFailuresError):
-        access.login(made.key.key_id, made.secret, HERE)
+        access.login(made.key.key_id, "wrong", HERE)
     assert tables.requests == 0
-    access.authenticate(header_of(made), None, THERE)
+    with pytest.raises(AuthenticationError):
+        access.authenticate(wrong, None, THERE)
     other = access.create_key("bob", Role.READER)
     access.authenticate(header_of(other), None, HERE)
     clock.now += failures.WINDOW
     access.authenticate(header_of(made), None, HERE)
+
+
+@pytest.mark.parametrize("after", ["at once", "in a while"])
+def test_nobody_locks_out_the_holder_of_a_key(
+    access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock, after: str
+) -> None:
+    for _ in range(2 * failures.MOST):
+        with pytest.raises((AuthenticationError, TooManyFailuresError)):
+            access.authenticate(basic(made.key.key_id, "wrong"), None, HERE)
+    if after == "in a while":
+        clock.now += failures.WINDOW - 1
+    tables.reset()
+    assert access.authenticate(header_of(made), None, HERE).name == made.key.name
+    assert tables.requests == 1
+    assert access.login(made.key.key_id, made.secret, HERE).token
+    with pytest.raises(TooManyFailuresError):
+        access.authenticate(basic(made.key.key_id, "wrong"), None, HERE)
+
+
+def test_a_key_that_is_revoked_ends_though_its_digest_is_kept(
+    access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
+) -> None:
+    for _ in range(failures.MOST):
+        with pytest.raises(AuthenticationError):
+            access.authenticate(basic(made.key.key_id, "wrong"), None, HERE)
+    Access(tables, clock).revoke(made.key.key_id)
+    with pytest.raises(AuthenticationError):
+        access.authenticate(header_of(made), None, HERE)
+
+
+def test_who_is_wrong_about_a_key_that_does_not_exist_waits(access: Access, tables: CountingTables) -> None:
+    for _ in range(failures.MOST):
+        with pytest.raises(AuthenticationError):
+            access.authenticate(basic("AKIANOBODY", "wrong"), None, HERE)
+    tables.reset()
+    with pytest.raises(TooManyFailuresError):
+        access.authenticate(basic("AKIANOBODY", "wrong"), None, HERE)
+    assert tables.requests == 0
 
 
 def test_forged_tokens_are_slowed_down_but_good_ones_never(access: Access, made: KeyWithSecret) -> None:
@@ -227,7 +267,7 @@ def test_what_is_remembered_of_failures_is_bounded(clock: HandClock) -> None:
     counts = failures.Failures(clock, most=1, windows=3)
     for at in range(10):
         counts.note(f"192.0.2.{at}", "AKIA")
-    assert len(vars(counts)["_counts"]) == 3
+    assert len(vars(counts)["_windows_of"]) == 3
     counts.check("192.0.2.6", "AKIA")
     with pytest.raises(TooManyFailuresError):
         counts.check("192.0.2.9", "AKIA")

@@ -13,7 +13,8 @@ from graveler.errors import InvalidError
 from graveler.server.answers import Answer
 from graveler.server.data_plane import DataPlane
 from graveler.server.threads import Threads
-from graveler.storage.folder_objects import HIDDEN, FolderObjects
+from graveler.storage.folder_objects import HIDDEN, FolderObjects, FolderWriter
+from graveler.storage.objects import StoredObject
 from graveler.storage.presigned import Grant, UrlSigner
 from tests.server.support import arriving, request
 
@@ -101,9 +102,11 @@ def test_the_whole_object_and_its_head(filled: Plane) -> None:
     assert {name for name, _ in head.headers} == {
         "accept-ranges",
         "content-length",
+        "content-security-policy",
         "content-type",
         "etag",
         "last-modified",
+        "x-content-type-options",
     }
     assert dict(filled.get("data/k", "HEAD", Range="bytes=0-0").headers)["content-range"] == f"bytes 0-0/{len(BYTES)}"
 
@@ -140,6 +143,38 @@ def test_a_wrong_digest_leaves_nothing(plane: Plane) -> None:
     assert plane.put("k", b"data", Content_Md5="?").status == 400
     assert list(plane.store.list()) == []
     assert plane.put("k", b"data", Content_Md5=b64encode(md5(b"data").digest()).decode()).status == 200
+
+
+@pytest.mark.parametrize("size", [0, 3, 600_000])
+@pytest.mark.parametrize("condition", [{}, {"If_None_Match": "*"}])
+def test_bytes_that_are_there_are_never_replaced(plane: Plane, size: int, condition: dict[str, str]) -> None:
+    mine, others, longer = b"m" * size, b"o" * size, b"m" * (size + 1)
+    first = plane.put("data/k", mine, **condition)
+    again = plane.put("data/k", mine, **condition)
+    assert (first.status, again.status) == (200, 200)
+    assert dict(again.headers)["etag"] == dict(first.headers)["etag"] == f'"{md5(mine).hexdigest()}"'
+    for body in (others, longer) if size else (longer,):
+        refused = plane.put("data/k", body, **condition)
+        assert refused.status == 412
+        assert b"PreconditionFailed" in body_of(refused)
+    assert plane.store.get("data/k") == mine
+    assert temporary_files(plane) == []
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_of_two_that_put_at_once_the_first_one_stays(plane: Plane, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
+    """Another upload ends while ours is on its way."""
+    finish = FolderWriter.finish
+
+    def slow(writer: FolderWriter) -> StoredObject:
+        monkeypatch.setattr(FolderWriter, "finish", finish)
+        assert plane.put("data/k", b"first").status == 200
+        return finish(writer)
+
+    monkeypatch.setattr(FolderWriter, "finish", slow)
+    assert plane.put("data/k", b"first" if same else b"other").status == (200 if same else 412)
+    assert plane.store.get("data/k") == b"first"
+    assert temporary_files(plane) == []
 
 
 def test_put_if_there_is_none(plane: Plane) -> None:

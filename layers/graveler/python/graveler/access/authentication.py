@@ -122,12 +122,12 @@ class Access:
         return identity
 
     def _check_secret(self, key_id: str, secret: str, source: str) -> AccessKey:
-        self._failures.check(source, key_id[:128])
-        key = self._keys.verify(key_id, secret)
-        if key is None:
-            self._failures.note(source, key_id[:128])
+        self._failures.check(source, key_id[:128], secret)
+        proof = self._keys.proof(key_id)
+        if proof.key is None or not proof.is_of(secret):
+            self._failures.note(source, key_id[:128], proof)
             raise AuthenticationError
-        return key
+        return proof.key
 
     def _check_token(self, token: str, source: str) -> tuple[Identity, float]:
         # The signature comes first and costs no request: a token of ours is never refused for what others sent from its address.

@@ -1,20 +1,31 @@
 """How often one address may be wrong about one key.
 
-After :data:`MOST` failures within :data:`WINDOW` seconds no more tries are looked at until the window ends, not even right ones.
-It counts in one process: several workers allow as many times more. That is enough, since a secret cannot be guessed anyway; the
-limit keeps a mistaken script from being expensive, and makes an attack visible. Memory is bounded: the oldest window makes room.
+After :data:`MOST` failures within :data:`WINDOW` seconds the table is asked no more until the window ends: the digest of the
+key's secret, as the last failure found it, is kept so long, and tells a right try, which goes on as ever, from a wrong one. So
+nobody locks out the holder of a key by being wrong about it. It counts in one process: several workers allow as many times
+more. That is enough, since a secret cannot be guessed anyway; the limit keeps a mistaken script from being expensive, and makes
+an attack visible. Memory is bounded: the oldest window makes room.
 """
 
 import math
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from graveler.access.errors import TooManyFailuresError
+from graveler.access.keys import Proof
 from graveler.forks import new_lock
 
 MOST: Final = 10
 WINDOW: Final = 60.0
 MAX_WINDOWS: Final = 10_000
+
+
+class _Window(Struct, frozen=True):
+    began: float
+    failures: int
+    proof: Proof | None = None
 
 
 class Failures:
@@ -24,29 +35,32 @@ class Failures:
         self, clock: Callable[[], float], most: int = MOST, window: float = WINDOW, windows: int = MAX_WINDOWS
     ) -> None:
         self._clock, self._most, self._window, self._windows = clock, most, window, windows
-        self._counts: dict[tuple[str, str], tuple[float, int]] = {}
-        """To the beginning of the window and the failures in it; in the order in which windows began."""
+        self._windows_of: dict[tuple[str, str], _Window] = {}
+        """In the order in which they began."""
         self._lock = new_lock()
 
-    def check(self, source: str, key_id: str) -> None:
-        """:class:`TooManyFailuresError` if this address was wrong about this key too often."""
+    def check(self, source: str, key_id: str, secret: str | None = None) -> None:
+        """:class:`TooManyFailuresError` if this address was wrong about this key too often, unless ``secret`` is the one that the
+        key had then."""
         now = self._clock()
-        began, count = self._counts.get((source, key_id), (now, 0))
-        if count >= self._most and self._open(began, now):
-            raise TooManyFailuresError(max(1, math.ceil(began + self._window - now)))
+        window = self._windows_of.get((source, key_id))
+        if window is None or window.failures < self._most or not self._is_open(window, now):
+            return
+        if secret is None or window.proof is None or not window.proof.is_of(secret):
+            raise TooManyFailuresError(max(1, math.ceil(window.began + self._window - now)))
 
-    def note(self, source: str, key_id: str) -> None:
-        """Count a failure."""
+    def note(self, source: str, key_id: str, proof: Proof | None = None) -> None:
+        """Count a failure; ``proof`` is what the secret was compared with."""
         now, who = self._clock(), (source, key_id)
         with self._lock:
-            began, count = self._counts.get(who, (now, 0))
-            if count and self._open(began, now):
-                self._counts[who] = (began, count + 1)
+            window = self._windows_of.get(who)
+            if window is not None and self._is_open(window, now):
+                self._windows_of[who] = _Window(window.began, window.failures + 1, proof)
                 return
-            self._counts.pop(who, None)
-            while len(self._counts) >= self._windows:
-                del self._counts[next(iter(self._counts))]
-            self._counts[who] = (now, 1)
+            self._windows_of.pop(who, None)
+            while len(self._windows_of) >= self._windows:
+                del self._windows_of[next(iter(self._windows_of))]
+            self._windows_of[who] = _Window(now, 1, proof)
 
-    def _open(self, began: float, now: float) -> bool:
-        return began <= now < began + self._window
+    def _is_open(self, window: _Window, now: float) -> bool:
+        return window.began <= now < window.began + self._window

@@ -38,8 +38,6 @@ _UPPER: Final = string.ascii_uppercase + string.digits
 _LETTERS: Final = string.ascii_letters + string.digits
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_.-]{3,128}")
 _SECRET: Final = re.compile(r"[!-~]+")
-_NO_SALT: Final = bytes(16)
-_NO_DIGEST: Final = token_bytes(32)
 
 
 class AccessKey(Struct, frozen=True):
@@ -129,17 +127,19 @@ class Keys:
 
     def verify(self, key_id: str, secret: str) -> AccessKey | None:
         """The key, if it lives and this is its secret. One table read; a key that does not exist takes the same work."""
-        stored = _decode(key_id, self._item(key_id))
-        salt, digest = (_NO_SALT, _NO_DIGEST) if stored is None else (stored.salt, stored.digest)
-        right = hmac.compare_digest(_digest(salt, secret), digest)
-        return stored.key if stored is not None and right else None
+        proof = self.proof(key_id)
+        return proof.key if proof.is_of(secret) else None
+
+    def proof(self, key_id: str) -> "Proof":
+        """What tells whether a secret is this key's: of no key whatever, if it does not live. One table read."""
+        return _decode(key_id, self._item(key_id)) or _NOBODYS
 
     def get(self, key_id: str) -> AccessKey:
         """A live key. One table read. :class:`KeyNotFoundError`."""
-        stored = _decode(key_id, self._item(key_id))
-        if stored is None:
+        key = self.proof(key_id).key
+        if key is None:
             raise KeyNotFoundError(key_id)
-        return stored.key
+        return key
 
     def all(self) -> list[AccessKey]:
         """The live keys, by ID. One table read for each 1,000, revoked ones included."""
@@ -149,7 +149,7 @@ class Keys:
             page = self._tables.query(_PARTITION, start=start, limit=_PAGE)
             for sort, item in page.items:
                 stored = _decode(sort.decode(errors="backslashreplace"), item)
-                if stored is not None:
+                if stored is not None and stored.key is not None:
                     found.append(stored.key)
             more = page.more and bool(page.items)
             if more:
@@ -176,10 +176,23 @@ class Keys:
         return self._tables.get(_address(key_id if _KEY_ID.fullmatch(key_id) else "-"))
 
 
-class _Stored(Struct, frozen=True):
-    key: AccessKey
+class Proof(Struct, frozen=True):
+    """A digest of the secret of a ``key``, under a salt; of no secret if there is no such key."""
+
+    key: AccessKey | None
     salt: bytes
     digest: bytes
+
+    def is_of(self, secret: str) -> bool:
+        """Is it this key's? It takes as long if there is none."""
+        right = hmac.compare_digest(_digest(self.salt, secret), self.digest)
+        return right and self.key is not None
+
+    def __repr__(self) -> str:
+        return f"Proof({self.key!r})"
+
+
+_NOBODYS: Final = Proof(None, bytes(16), token_bytes(32))
 
 
 def _ours(error: ConditionFailedError, item: Item) -> bool:
@@ -244,7 +257,7 @@ def _encode(made: KeyWithSecret) -> Item:
     return item
 
 
-def _decode(key_id: str, item: Item | None) -> _Stored | None:
+def _decode(key_id: str, item: Item | None) -> Proof | None:
     """What the item says; None if there is none or the key is revoked. :class:`CorruptError` for one that makes no sense."""
     if item is None or "revoked" in item:
         return None
@@ -263,4 +276,4 @@ def _decode(key_id: str, item: Item | None) -> _Stored | None:
     ):
         raise CorruptError(f"access key {key_id!r} cannot be read; restore the table from a copy")
     key = AccessKey(key_id, name, Role(role), tuple(repositories), tuple(branches), created)
-    return _Stored(key, salt, digest)
+    return Proof(key, salt, digest)

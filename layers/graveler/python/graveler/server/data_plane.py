@@ -22,12 +22,15 @@ from graveler.server.answers import Answer, Headers, RequestError
 from graveler.server.bodies import PIECE, declared_length, pieces
 from graveler.server.requests import Receive, Request
 from graveler.server.threads import Threads
-from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.folder_objects import FolderObjects, FolderWriter
 from graveler.storage.objects import ObjectConditionError, Objects, StoredObject
 from graveler.storage.presigned import DAMAGED, Grant, UrlSigner
 
 MAX_PUT: Final = 5 << 30
 """Bytes of one PUT, as in S3."""
+
+_NO_PAGE: Final = (("x-content-type-options", "nosniff"), ("content-security-policy", "sandbox"))
+"""No browser shall take an object for a page of ours, whatever is in it."""
 
 _AT_ONCE: Final = 256 << 10
 """Bytes that are answered in one piece, whatever the client's pace."""
@@ -75,6 +78,7 @@ class DataPlane:
         except GravelerError as error:
             answer = _error(503, "ServiceUnavailable", str(error))
         answer.operation = operation
+        answer.headers += _NO_PAGE
         return answer
 
     async def _answer(self, request: Request, receive: Receive) -> Answer:
@@ -142,25 +146,60 @@ class DataPlane:
         try:
             if grant.part:
                 writer = await self._disk.run(store.part_writer, grant.key, grant.upload_id, grant.part)
-            else:
-                writer = await self._disk.run(store.writer, grant.key, if_absent=bool(condition))
-            try:
-                digest = md5(usedforsecurity=False)
-
-                def take(piece: bytes) -> None:
-                    digest.update(piece)
-                    writer.write(piece)
-
-                async for piece in pieces(request, receive, MAX_PUT):
-                    await self._disk.run(take, piece)
-                if expected not in (None, digest.digest()):
-                    raise _BadDigestError("the bytes that arrived have another MD5 than the header Content-MD5 says")
-                stored = await self._disk.run(writer.finish)
-            finally:
-                await self._disk.run(writer.abort)
+                stored, _ = await self._write(request, receive, writer, expected)
+                return _written(stored.etag)
+            return _written(await self._put_once(request, receive, store, grant.key, expected))
         finally:
             self._places.release()
-        return Answer(200, [("etag", f'"{stored.etag if grant.part else digest.hexdigest()}"')])
+
+    async def _put_once(
+        self, request: Request, receive: Receive, store: FolderObjects, key: str, expected: bytes | None
+    ) -> str:
+        """Write an object that is not there, and return its MD5. One that is there stays: the same bytes are answered as the
+        first time, others are refused with :class:`ObjectConditionError`."""
+        try:
+            writer = await self._disk.run(store.writer, key, if_absent=True)
+        except ObjectConditionError as taken:
+            if declared_length(request) != (await self._disk.run(store.head, key)).size:
+                raise
+            digest = await self._take(request, receive, lambda _: None, expected)
+            await self._disk.run(_expect_same, store, key, digest, taken)
+            return digest
+        try:
+            _, digest = await self._write(request, receive, writer, expected)
+        except _TakenError as error:
+            await self._disk.run(_expect_same, store, key, error.md5, error.taken)
+            return error.md5
+        return digest
+
+    async def _write(
+        self, request: Request, receive: Receive, writer: FolderWriter, expected: bytes | None
+    ) -> tuple[StoredObject, str]:
+        """What was written, and the MD5 of its bytes. :class:`_TakenError` if somebody else was faster."""
+        try:
+            digest = await self._take(request, receive, writer.write, expected)
+            try:
+                return await self._disk.run(writer.finish), digest
+            except ObjectConditionError as taken:
+                raise _TakenError(digest, taken) from None
+        finally:
+            await self._disk.run(writer.abort)
+
+    async def _take(
+        self, request: Request, receive: Receive, take: Callable[[bytes], None], expected: bytes | None
+    ) -> str:
+        """Take the body as it comes, and return its MD5. :class:`_BadDigestError` if it should be another one."""
+        digest = md5(usedforsecurity=False)
+
+        def took(piece: bytes) -> None:
+            digest.update(piece)
+            take(piece)
+
+        async for piece in pieces(request, receive, MAX_PUT):
+            await self._disk.run(took, piece)
+        if expected not in (None, digest.digest()):
+            raise _BadDigestError("the bytes that arrived have another MD5 than the header Content-MD5 says")
+        return digest.hexdigest()
 
     def _take_place(self) -> None:
         if not self._places.acquire(blocking=False):
@@ -169,6 +208,14 @@ class DataPlane:
 
 class _BadDigestError(Exception):
     """The bytes are not those that the header Content-MD5 speaks of."""
+
+
+class _TakenError(Exception):
+    """Somebody else's object is there by now; ``md5`` is that of what arrived."""
+
+    def __init__(self, md5: str, taken: ObjectConditionError) -> None:
+        self.md5, self.taken = md5, taken
+        super().__init__(str(taken))
 
 
 class _Sending:
@@ -219,6 +266,19 @@ def _read(file: FileIO, length: int) -> bytes:
 def _expect_md5(found: str, noted: str, size: int) -> None:
     if found != noted:
         raise CorruptError(f"{size:,} bytes with MD5 {found}")
+
+
+def _expect_same(store: FolderObjects, key: str, arrived: str, taken: ObjectConditionError) -> None:
+    """``taken``, unless the object that is there has this MD5."""
+    digest = md5(usedforsecurity=False)
+    for piece in store.stream(key):
+        digest.update(piece)
+    if digest.hexdigest() != arrived:
+        raise taken
+
+
+def _written(etag: str) -> Answer:
+    return Answer(200, [("etag", f'"{etag}"')])
 
 
 def _digest_of(request: Request) -> bytes | None:

@@ -23,6 +23,8 @@ from graveler.server.threads import Threads
 
 HEALTH: Final = ("/healthcheck", "/api/v1/healthcheck")
 METRICS: Final = "/metrics"
+MAX_HEADERS: Final = 32 << 10
+"""Bytes that the names and values of a request's headers may have together."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -61,9 +63,14 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         began = time.perf_counter()
-        request = request_of(scope)
+        request = request_of(scope, self._settings.client_address_header)
         request_id = token_hex(8)
-        answer = await self._answer(request, receive, request_id)
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS:
+            answer = json_error(
+                431, f"the headers have more than {MAX_HEADERS:,} bytes together; send fewer or shorter ones"
+            )
+        else:
+            answer = await self._answer(request, receive, request_id)
         headers = [(name.encode("latin-1"), value.encode("utf-8", "replace")) for name, value in answer.headers]
         start = {"type": "http.response.start", "status": answer.status, "headers": headers}
         if isinstance(answer.body, bytes):

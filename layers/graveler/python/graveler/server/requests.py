@@ -1,7 +1,7 @@
 """Requests as they arrive over ASGI: their heads, and what is still to come of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote_from_bytes
 
 import msgspec
@@ -10,6 +10,10 @@ Scope = Mapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+
+_LONGEST_ADDRESS: Final = 64
+"""Characters."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -23,8 +27,9 @@ class Request(msgspec.Struct, frozen=True):
     protocol: str = "HTTP/1.1"
 
 
-def request_of(scope: Scope) -> Request:
-    """The head of what the server hands over. Headers of one name are joined by commas; cookies by semicolons."""
+def request_of(scope: Scope, client_address_header: str = "") -> Request:
+    """The head of what the server hands over. Headers of one name are joined by commas; cookies by semicolons. The client's
+    address is the last one in the header that a proxy in front adds to (its name in lower case), if there is such a proxy."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, said = name.decode("latin-1"), value.decode("latin-1")
@@ -32,12 +37,15 @@ def request_of(scope: Scope) -> Request:
             said = f"{headers[key]}{'; ' if key == 'cookie' else ','}{said}"
         headers[key] = said
     path: bytes = scope["raw_path"]
+    source = scope["client"][0] if scope["client"] else ""
+    if client_address_header and (told := headers.get(client_address_header)):
+        source = told.rpartition(",")[2].strip()[:_LONGEST_ADDRESS]
     return Request(
         scope["method"],
         path.decode("ascii") if path.isascii() else quote_from_bytes(path, _AS_SENT),
         scope["query_string"].decode("latin-1"),
         headers,
-        scope["client"][0] if scope["client"] else "",
+        source,
         f"HTTP/{scope['http_version']}",
     )
 

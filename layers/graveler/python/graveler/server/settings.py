@@ -19,7 +19,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ``audit_log``, or to stderr. ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of addresses
     outside of a repository that its objects may be linked and imported from (None: any), and presigned URLs live for
     ``presign_seconds``. The size of an object that is read is compared with what the lake noted, with ``verify_bytes`` the MD5 of
-    a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository."""
+    a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository. A
+    proxy in front tells a client's address as the last one of ``client_address_header`` (its name in lower case)."""
 
     lake: LakePlace
     metrics: Path
@@ -38,4 +39,5 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     import_sources: tuple[str, ...] | None = None
     presign_seconds: int = 900
     verify_bytes: bool = False
+    client_address_header: str = ""
     memory: int = 72 << 20

@@ -85,6 +85,15 @@ def serve(
             help="Compare the MD5 of whole objects that pass through the server, not their size alone.",
         ),
     ] = False,
+    client_address_header: Annotated[
+        str,
+        typer.Option(
+            "--client-address-header",
+            metavar="NAME",
+            help="The header in which a proxy in front adds its client's address, such as X-Forwarded-For; its last address is "
+            "believed, so give it only behind such a proxy. [default: none]",
+        ),
+    ] = "",
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stderr for each request.")
     ] = False,
@@ -154,6 +163,7 @@ def serve(
             import_sources=sources,
             presign_seconds=presign_seconds,
             verify_bytes=verify_bytes,
+            client_address_header=client_address_header.strip().lower(),
         )
 
         def ready() -> None:
