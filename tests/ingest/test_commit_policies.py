@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import InvalidError
-from graveler.ingest.ingester import Batch
+from graveler.ingest.results import Batch
 from graveler.ingest.rules import CommitPolicy, Rule
 from graveler.ingest.windows import Window, spelled
 from tests.ingest.support import RULE, Shore

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from graveler.ingest import rules, waiting
 from graveler.ingest.events import ObjectEvent
-from graveler.ingest.ingester import Batch, Outcome
 from graveler.ingest.ledger import Ledger
 from graveler.ingest.pending import pending_key
+from graveler.ingest.results import Batch, Outcome
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.repositories import repository_key
 from graveler.storage.memory_tables import MemoryTables

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from graveler.ingest.events import EventKind, ObjectEvent
-from graveler.ingest.ingester import CHUNK, Ingester, Message, Outcome
+from graveler.ingest.ingester import CHUNK, Ingester
 from graveler.ingest.ledger import KEEP
+from graveler.ingest.results import Message, Outcome
 from graveler.ingest.rules import CommitPolicy, Deletes, Overwrites, RuleStore
 from graveler.lake.lake import Lake
 from tests.ingest.support import BUCKET, RULE, Shore, traffic
-from tests.lake.support import NAME
+from tests.lake.support import NAME, NAMESPACE
 from tests.support.instruments import CountingTables
 
 EVENTS = int(os.environ.get("GRAVELER_INGEST_EVENTS", "20000" if "GRAVELER_SOAK_SECONDS" in os.environ else "1000"))
@@ -101,7 +102,7 @@ def test_a_commit_at_the_same_moment_loses_no_change() -> None:
 def test_of_two_at_one_key_the_older_event_gives_way() -> None:
     """Also where nothing is staged, and only the last event is noted."""
     shore = Shore()
-    shore.add(replace(RULE, deletes=Deletes.KEEP))
+    shore.add(replace(RULE, suffixes=(".csv",), commit=CommitPolicy(marker="a")))
     first, gone, second = shore.bucket.put("in/a", "1"), shore.bucket.delete("in/a"), shore.bucket.put("in/a", "2")
     outcomes(shore, first)
     done: list[bool] = []
@@ -224,11 +225,11 @@ def test_a_chunk_costs_two_reads_and_a_transaction() -> None:
     tables.reset()
     events = [shore.bucket.put(f"in/{number}") for number in range(CHUNK)]
     assert {result.outcome for result in ingester.process(events).results} == {Outcome.STAGED}
-    # The rules; the repository; last events and counts, the branch, the transaction.
-    assert tables.calls == {"query": 1, "get": 1, "get_many": 2, "transact": 1}
+    # The rules; the repository; last events, counts and the branch; the transaction.
+    assert tables.calls == {"query": 1, "get_many": 2, "transact": 1}
     tables.reset()
     ingester.process(events)
-    assert tables.calls == {"query": 1, "get": 1, "get_many": 1}, "what was seen before costs no write"
+    assert tables.calls == {"query": 1, "get_many": 2}, "what was seen before costs no write"
 
 
 def test_last_events_expire_and_not_where_overwrites_are_refused() -> None:
@@ -243,9 +244,14 @@ def test_last_events_expire_and_not_where_overwrites_are_refused() -> None:
         assert [item.get("expires") for item in items] == [int(shore.clock.now()) + KEEP if expire else None]
 
 
-def test_rules_of_a_repository_that_is_gone_take_nothing() -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_rules_of_a_repository_that_is_gone_are_none(again: bool) -> None:
+    """Also where another one has its name: the event waits among the dead letters for whoever wants it."""
     shore = Shore()
     shore.add()
-    event = shore.bucket.put("in/a")
+    events = [shore.bucket.put("in/a"), shore.bucket.put("elsewhere/a")]
     shore.lake().delete_repository(NAME)
-    assert outcomes(shore, event) == [Outcome.SKIPPED]
+    if again:
+        shore.lake().create_repository(NAME, NAMESPACE + "-again")
+    for result in shore.ingester().process(events).results:
+        assert (result.outcome, "no rule is about 's3://landing'" in result.reason) == (Outcome.POISON, True)

@@ -14,7 +14,7 @@ from graveler.errors import (
     NotFoundError,
     RefNotFoundError,
 )
-from graveler.ingest.ingester import Outcome
+from graveler.ingest.results import Outcome
 from graveler.ingest.rules import PARTITION, CommitPolicy, Rule, RuleStore, check_rule
 from graveler.ingest.windows import Window
 from graveler.storage.tables import Key

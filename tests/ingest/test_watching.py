@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from graveler.cli.ingesting import OwnIngest
 from graveler.errors import UnavailableError
 from graveler.ingest.events import ObjectEvent
-from graveler.ingest.ingester import Batch
 from graveler.ingest.reconcile import Reconciled
+from graveler.ingest.results import Batch
 from graveler.ingest.rules import CommitPolicy, Overwrites, Rule, RuleStore
 from graveler.ingest.watch import FolderWatch
 from graveler.ingest.watching import FIRST, LONGEST, Round, Watcher

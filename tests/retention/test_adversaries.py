@@ -16,6 +16,7 @@ from graveler.lake.in_parts.asks import MergeAsk
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import MARKER
 from graveler.lake.repository import OpenRepository
+from graveler.lake.verbs.staging import Beside
 from graveler.model import ObjectEntry, RetentionRules
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.retention.collector import Options
@@ -196,7 +197,7 @@ def test_what_was_reset_is_staged_again_by_no_way_round(world: World) -> None:
         lambda: again.link("main", staged),
         lambda: again.link("main", staged, if_absent=True),
         lambda: again.link_many("main", [staged]),
-        lambda: again.stage_with("main", [staged], [], []),
+        lambda: again.stage_beside("main", [], lambda _: Beside([staged])),
     ]
     for way in ways:
         with pytest.raises(InvalidError, match="too old"):

@@ -13,6 +13,7 @@ from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.lake.verbs.staging import Beside
 from graveler.model import ObjectEntry
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
@@ -36,7 +37,7 @@ VERBS: dict[str, Verb] = {
     "create": lambda repository: repository.upload("main", "new", b"new", if_absent=True),
     "link": lambda repository: repository.link("main", linked("new")),
     "link if absent": lambda repository: repository.link("main", linked("new"), if_absent=True),
-    "stage with": lambda repository: repository.stage_with("main", [linked("new")], [], []),
+    "stage beside": lambda repository: repository.stage_beside("main", [], lambda _: Beside([linked("new")])),
     "copy": lambda repository: repository.copy("main", "a", "new"),
     "copy prefix": lambda repository: list(repository.copy_prefix("main", "a", "new")),
     "commit": lambda repository: repository.commit("side", "one"),

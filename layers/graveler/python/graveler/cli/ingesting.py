@@ -5,8 +5,9 @@ from functools import cached_property
 
 from graveler.errors import RepositoryNotFoundError
 from graveler.ingest.events import ObjectEvent
-from graveler.ingest.ingester import Batch, Ingester, Message, Result
+from graveler.ingest.ingester import Ingester
 from graveler.ingest.reconcile import Reconciled, Reconciler
+from graveler.ingest.results import Batch, Message, Result
 from graveler.ingest.rules import Rule, RuleStore
 from graveler.lake.clock import SystemClock
 from graveler.lake.lake import Lake

@@ -18,7 +18,8 @@ from graveler.api.ingest_commits import OperationCommits
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Event, Function
 from graveler.functions.maintenance import Context
-from graveler.ingest.ingester import Batch, Ingester, Message, Outcome, Result
+from graveler.ingest.ingester import Ingester
+from graveler.ingest.results import Batch, Message, Outcome, Result
 from graveler.lake.clock import SystemClock
 
 OVERDUE: Final = "a commit is due and cannot be made"

@@ -1,129 +1,64 @@
 """A batch of events in, a result for each out: the branch then has what the events say, whatever came twice, late or in pieces.
 
-For each rule the events of a batch are put together by key, compared with the ledger, and what is new is staged: last events,
-the rule's counts and the changes in one transaction for each :data:`CHUNK` keys. What goes wrong concerns the events that it is
-about, and is named in their results; the others go on.
+All rules of one branch are staged together. Their events are put together by key and compared with the ledger, and what is new is
+staged: last events, the rules' counts and the changes in one transaction for each :data:`CHUNK` keys. What goes wrong concerns
+the events that it is about, and is named in their results; the others go on.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graveler.errors import (
-    BusyError,
-    CorruptError,
-    GravelerError,
-    InvalidError,
-    NotFoundError,
-    UnavailableError,
-)
+from graveler.errors import CorruptError, GravelerError, InvalidError, RepositoryNotFoundError
 from graveler.ingest.autocommit import AutoCommitter
-from graveler.ingest.due import DueCommits, Made, NotMade, Overdue, Unread, opened
-from graveler.ingest.events import EventKind, ObjectEvent, parse_message
+from graveler.ingest.due import DueCommits
+from graveler.ingest.events import ObjectEvent, check_event
 from graveler.ingest.handover import LongCommits
-from graveler.ingest.ledger import Ledger, Seen, decode_seen
+from graveler.ingest.judging import Plan, Task, judge
+from graveler.ingest.ledger import Ledger, decode_seen
+from graveler.ingest.matching import RuleTree
 from graveler.ingest.pending import Ahead, Pending, decode_pending, pending_key
-from graveler.ingest.rules import DamagedRule, Deletes, Overwrites, RepositoryRules, Rule, RuleStore
-from graveler.ingest.source import checksum, find
-from graveler.ingest.windows import spelled
-from graveler.lake.clock import Backoff, Clock
+from graveler.ingest.results import Batch, Message, Notes, Outcome, Result, by_message, failed
+from graveler.ingest.rules import Overwrites, RepositoryRules, Rule, RuleStore
+from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit, ObjectEntry, Repository
-from graveler.storage.tables import ConditionFailedError, Write
+from graveler.lake.verbs.staging import Beside
+from graveler.model import Repository, RepositoryUID
+from graveler.storage.tables import Item, Key, Write
 from graveler.tree.record import encode_key
 
 CHUNK: Final = 48
-"""Keys of one transaction: for each its last event and its change, besides the rule's counts and the branch."""
+"""Keys of one rule in one transaction: for each its last event and its change, besides the rule's counts and the branch."""
 
 WINDOWS_APART: Final = 24
 """Windows of one batch and rule that become commits of their own, where they are over already: a day of hours. What is beyond is
 one commit together, so that a backfill of a year is not a year's commits in one call."""
 
-_RETRY: Final = (BusyError, CorruptError, UnavailableError)
+_WRITES: Final = 98
+"""Of rules and keys in one transaction, which takes 100: the branch and the mark of its repository are the others."""
+_READS: Final = 98
+"""Of rules and keys in one table read, which takes 100: the branch and its repository are read with them."""
 
 
-class Outcome(str, Enum):
-    """What became of an event. ``staged``: the branch has it. ``stale``: it was seen before, or a newer one was. ``skipped``: no
-    rule wants it, or it is not there any more. ``retry``: the same event may succeed later. ``poison``: it cannot, until a person
-    changes something."""
+class _Part(Struct, frozen=True):
+    """What one transaction stages by one rule: tasks, put together by key."""
 
-    STAGED = "staged"
-    STALE = "stale"
-    SKIPPED = "skipped"
-    RETRY = "retry"
-    POISON = "poison"
-
-    @property
-    def is_done(self) -> bool:
-        """Need the event not be sent again?"""
-        return self not in (Outcome.RETRY, Outcome.POISON)
+    rule: Rule
+    groups: list[list[Task]]
 
 
-_WORSE: Final = list(Outcome)
-_WORSE.sort(key=[Outcome.SKIPPED, Outcome.STALE, Outcome.STAGED, Outcome.RETRY, Outcome.POISON].index)
+class _Work(Struct, frozen=True):
+    """What a batch has to do for one branch: for each rule its tasks, in portions that are staged one after another."""
 
-
-class Result(Struct, frozen=True):
-    """What became of an event, and why."""
-
-    outcome: Outcome
-    reason: str = ""
-
-
-class Batch(Struct, frozen=True):
-    """``results`` of the events, in their order, and what was committed meanwhile. ``unread`` are repositories and rules that
-    cannot be read; ``overdue`` is what only :meth:`Ingester.commit_due` tells."""
-
-    results: tuple[Result, ...]
-    commits: tuple[Made, ...] = ()
-    commits_failed: tuple[NotMade, ...] = ()
-    unread: tuple[Unread, ...] = ()
-    overdue: tuple[Overdue, ...] = ()
-
-
-class Message(Struct, frozen=True):
-    """A message of a queue."""
-
-    id: str
-    body: str
-
-
-class _Task(Struct, frozen=True):
-    """An event that a rule wants: ``at`` is its place in the batch, ``window`` the beginning of the clock window that it counts
-    to, if the rule has some, and ``said`` of the one that it says."""
-
-    at: int
-    event: ObjectEvent
-    window: int | None = None
-    said: int | None = None
-
-    @property
-    def staged(self) -> Result:
-        """The result if its change is staged; of an object that is dated too far in the future, with its name."""
-        if self.said is None or self.window is None or self.said == self.window:
-            return Result(Outcome.STAGED)
-        return Result(
-            Outcome.STAGED,
-            f"{self.event.address!r} is dated {spelled(self.said)}, too far in the future to wait for; "
-            f"it counts to the window of {spelled(self.window)}",
-        )
-
-
-class _Plan(Struct, frozen=True):
-    """What the events of a key come to: the last of them, the new last event, and what to stage (None: a delete)."""
-
-    key: str
-    task: _Task
-    before: Seen | None
-    after: Seen
-    stages: bool
-    entry: ObjectEntry | None
+    repository: OpenRepository
+    branch: str
+    portions: list[tuple[Rule, list[list[Task]]]]
 
 
 class Ingester:
@@ -148,22 +83,35 @@ class Ingester:
         Windows that are over when their objects come, as of a backfill, become commits one by one, the oldest first, up to
         :data:`WINDOWS_APART`; what is beyond is one commit. Where objects of a window wait that is not over, these join it.
 
-        Cost: the rules (they are not kept: what lands after a rule was made must find it); for each rule its repository, and for
-        each :data:`CHUNK` keys two table reads (last events and counts; the branch) and one transaction, these at most once more
-        for each of those windows; of a rule with windows one table read more, and one for each that becomes a commit; and what
-        commits cost. An object read for each event without ETag, an object request for each of a rule
-        with ``verify``, and for each version that was deleted.
+        Cost: the rules, one table read for each thousand repositories that have some (they are not kept: what lands after a rule
+        was made must find it); one for each hundred of these repositories that have rules about the events' buckets; and for each
+        branch, and so many keys of its rules as go into one transaction, a table read and a transaction. A rule without suffixes
+        has :data:`CHUNK` keys there; of several rules of one branch each takes the room of half a key more. Then what commits
+        cost, with one table read for each rule of which one is due. Both again where others were in the way. An object read for
+        each event without ETag, an object request for each of a rule with ``verify``, for each version that was deleted, and for
+        each event from before the last reconciling of its rule.
         """
-        batch = _Batch(len(events))
+        events = list(events)
+        notes = Notes()
+        good = []
+        for at, event in enumerate(events):
+            try:
+                check_event(event)
+                good.append((at, event))
+            except InvalidError as error:
+                notes.note(at, failed(error))
         current = tuple(self._store.all()) if of is None else (self._store.of(of),)
+        tree = RuleTree(current)
+        opened = self._opened(tree.about({event.bucket for _, event in good}))
+        for work in self._work(tree, good, opened, notes):
+            self._do(work, notes, go_on)
         for rules in current:
-            for rule in rules.rules:
-                tasks = list(self._tasks(rule, events))
-                if tasks:
-                    self._work(rules, rule, tasks, batch, go_on)
             for damaged in rules.damaged:
-                batch.damaged(rules, damaged, events)
-        return batch.finished(events, {rule.bucket for rules in current for rule in rules.rules})
+                notes.unread(rules, damaged.name, damaged.reason)
+                for at, event in good:
+                    if damaged.may_take(event.address):
+                        notes.note(at, Result(Outcome.RETRY, damaged.reason))
+        return notes.finished(events, opened.buckets)
 
     def process_messages(
         self, messages: Sequence[Message], of: Repository | None = None, go_on: Callable[[], bool] = lambda: True
@@ -178,49 +126,41 @@ class Ingester:
         found = due.all(go_on) if of is None else due.of(of, go_on)
         return Batch((), found.commits, found.commits_failed, found.unread, found.overdue)
 
-    # One rule
-
-    def _tasks(self, rule: Rule, events: Sequence[ObjectEvent]) -> Iterator[_Task]:
-        bucket, window, now = rule.bucket, rule.commit.window, self._clock.now()
-        for at, event in enumerate(events):
-            if event.bucket == bucket and (rule.takes(event.key) or rule.is_marker(event.key)):
-                if window is None:
-                    yield _Task(at, event)
-                    continue
-                below = event.key[len(rule.prefix) :]
-                yield _Task(at, event, window.of(below, event.time, now), window.said(below, event.time))
+    # What is to be done
 
     def _work(
-        self,
-        rules: RepositoryRules,
-        rule: Rule,
-        tasks: Sequence[_Task],
-        batch: "_Batch",
-        go_on: Callable[[], bool],
-    ) -> None:
-        try:
-            repository = opened(self._lake, rules)
-        except GravelerError as error:
-            batch.unopened(rules, tasks, error)
-            return
-        if repository is None:
-            return  # its rules are left over
-        tasks = [task for task in tasks if self._is_possible(repository, rule, task, batch)]
-        commit = partial(self._committer.commit_if_due, repository, rule)
-        pending: Pending | None = None
-        for portion in self._portions(rule, tasks):
-            if rule.commit.window is not None and go_on():
-                batch.commits(repository, rule, commit)
-            for chunk in _chunks(portion):
-                pending = self._apply(repository, rule, chunk, batch) or pending
-        if pending is not None and pending.wants_commit(rule.commit, self._clock.now()) and go_on():
-            batch.commits(repository, rule, commit)
+        self, tree: RuleTree, events: Sequence[tuple[int, ObjectEvent]], opened: "_Opened", notes: Notes
+    ) -> Iterator[_Work]:
+        """The work for each branch. What could never become an object of it is refused by itself."""
+        now = self._clock.now()
+        wanted: dict[tuple[RepositoryUID, str], dict[str, tuple[Rule, list[Task]]]] = {}
+        for at, event in events:
+            for owned in tree.taking(event.bucket, event.key):
+                rule, uid = owned.rule, owned.rules.uid
+                if (why := opened.failed.get(uid)) is not None:
+                    notes.note(at, failed(why))
+                    if isinstance(why, CorruptError):
+                        notes.unread(owned.rules, "", str(why))
+                    continue
+                repository = opened.found.get(uid)
+                if repository is None:
+                    continue  # its rules are left over
+                try:
+                    _expect_possible(repository, rule, event)
+                except GravelerError as error:
+                    notes.note(at, failed(error))
+                    continue
+                of_branch = wanted.setdefault((uid, rule.branch), {})
+                of_branch.setdefault(rule.id, (rule, []))[1].append(_task(rule, at, event, now))
+        for (uid, branch), of_rules in wanted.items():
+            portions = [(rule, self._portions(rule, tasks)) for rule, tasks in of_rules.values()]
+            yield _Work(opened.found[uid], branch, portions)
 
-    def _portions(self, rule: Rule, tasks: Sequence[_Task]) -> list[list[_Task]]:
+    def _portions(self, rule: Rule, tasks: Sequence[Task]) -> list[list[Task]]:
         """Tasks that are staged together. Where all windows are over, those of each, the oldest first: a commit may come between.
         Where one is not, the others join it."""
         window, now = rule.commit.window, self._clock.now()
-        over: dict[int, list[_Task]] = {}
+        over: dict[int, list[Task]] = {}
         for task in tasks:
             if window is None or task.window is None or now < window.ends(task.window):
                 return [list(tasks)]
@@ -230,261 +170,227 @@ class Ingester:
         joined = [task for begin in begins[WINDOWS_APART - 1 :] for task in over[begin]]
         return [*apart, joined] if joined else apart
 
-    def _is_possible(self, repository: OpenRepository, rule: Rule, task: _Task, batch: "_Batch") -> bool:
-        """Refuse by itself what could never become an object of the branch."""
-        address = task.event.address
-        try:
-            encode_key(rule.path(task.event.key))
-            encode_key(task.event.key)
-            repository.expect_readable(address)
-            if address.startswith(repository.repository.namespace + "/"):
-                raise InvalidError(f"{address!r} lies in the repository's own storage namespace, and is not ingested")
-        except GravelerError as error:
-            batch.note([task], _failed(error))
-            return False
-        return True
+    # Doing it
+
+    def _do(self, work: _Work, notes: Notes, go_on: Callable[[], bool]) -> None:
+        name = work.repository.repository.name
+        states: dict[str, Pending] = {}
+        left: set[str] = set()
+        rules = {rule.id: rule for rule, _ in work.portions}
+        for step in zip_longest(*(portions for _, portions in work.portions)):
+            asked = [(rule, tasks) for (rule, _), tasks in zip(work.portions, step, strict=True) if tasks is not None]
+            # What is due by the clock is committed before more is staged, so that it has its own.
+            early = {rule.id for rule, _ in asked if rule.commit.window is not None}
+            for parts in _transactions(asked):
+                states.update(self._apply(work, _without_markers(parts, left, notes), early, left, notes, go_on))
+        for rule_id, pending in states.items():
+            rule = rules[rule_id]
+            if pending.wants_commit(rule.commit, self._clock.now()) and go_on():
+                notes.commits(name, rule.name, partial(self._committer.commit_if_due, work.repository, rule))
 
     def _apply(
-        self, repository: OpenRepository, rule: Rule, chunk: Sequence[Sequence[_Task]], batch: "_Batch"
-    ) -> Pending | None:
-        """Stage, and note what became of the events. The rule's state then, if it is known."""
+        self,
+        work: _Work,
+        parts: Sequence[_Part],
+        early: set[str],
+        left: set[str],
+        notes: Notes,
+        go_on: Callable[[], bool],
+    ) -> Mapping[str, Pending]:
+        """Stage, and note what became of the events. The state of each rule then, as far as it is known; ``left`` are those of
+        which an event is to come again."""
         try:
-            return self._stage(repository, rule, chunk, batch)
+            return self._stage(work, parts, early, notes, go_on) if parts else {}
         except (InvalidError, CorruptError) as error:
-            if len(chunk) == 1:
-                batch.note(chunk[0], _failed(error))
-                return None
-            pending: Pending | None = None
-            for single in chunk:  # one of them: the others are fine by themselves
-                pending = self._apply(repository, rule, [single], batch) or pending
-            return pending
+            singles = [_Part(part.rule, [group]) for part in parts for group in part.groups]
+            if len(singles) == 1:
+                _note_all(parts, failed(error), notes)
+                return {}
+            states: dict[str, Pending] = {}
+            for single in singles:  # one of them: the others are fine by themselves
+                states.update(self._apply(work, [single], early, left, notes, go_on))
+            return states
         except GravelerError as error:
-            for tasks in chunk:
-                batch.note(tasks, _failed(error))
-            return None
+            result = failed(error)
+            _note_all(parts, result, notes)
+            if result.outcome is Outcome.RETRY:
+                left.update(part.rule.id for part in parts)
+            return {}
 
     def _stage(
-        self, repository: OpenRepository, rule: Rule, chunk: Sequence[Sequence[_Task]], batch: "_Batch"
-    ) -> Pending:
+        self, work: _Work, parts: Sequence[_Part], early: set[str], notes: Notes, go_on: Callable[[], bool]
+    ) -> Mapping[str, Pending]:
+        """One transaction. The state of each rule then."""
+        repository = work.repository
         uid = repository.repository.uid
-        ledger, counts = Ledger(uid, rule.id), pending_key(uid, rule.id)
-        keys = [tasks[0].event.key for tasks in chunk]
-        for_good = rule.overwrites is Overwrites.REFUSE
-        backoff = Backoff(self._clock)
-        while True:
-            item, *items = self._lake.tables.get_many([counts, *map(ledger.key, keys)])
-            found = _Batch(batch.size)
-            plans = [
-                plan
-                for tasks, seen in zip(chunk, items, strict=True)
-                if (plan := self._plan(repository, rule, tasks, decode_seen(seen), found)) is not None
-            ]
-            before = decode_pending(counts, item)
-            if not plans:
-                batch.take(found)
-                return before
-            entries = [plan.entry for plan in plans if plan.stages and plan.entry is not None]
-            deleted = [rule.path(plan.key) for plan in plans if plan.stages and plan.entry is None]
-            now = self._clock.now()
-            marked = any(plan.after.present and rule.is_marker(plan.key) for plan in plans)
-            after = _with_more(before, [plan for plan in plans if plan.stages], now, marked=marked)
-            writes: list[Write] = [
-                ledger.put_write(plan.key, plan.after, plan.before, now, for_good=for_good and plan.after.present)
-                for plan in plans
-            ]
-            writes += after.stage_writes(uid, rule.id, before)
-            try:
-                repository.stage_with(rule.branch, entries, deleted, writes)
-            except ConditionFailedError:
-                if not backoff.wait():
-                    raise BusyError(
-                        f"too many others ingest by rule {rule.name!r} at once; the same events may succeed later"
-                    ) from None
-                continue
-            batch.take(found)
-            return after
+        keys: list[Key] = []
+        for part in parts:
+            ledger = Ledger(uid, part.rule.id)
+            keys += [pending_key(uid, part.rule.id), *(ledger.key(group[0].event.key) for group in part.groups)]
+        states: dict[str, Pending] = {}
+        found = Notes()
+        due: list[Rule] = []
 
-    def _plan(
-        self, repository: OpenRepository, rule: Rule, tasks: Sequence[_Task], before: Seen | None, batch: "_Batch"
-    ) -> _Plan | None:
-        """What the events of one key come to, from the oldest on. None: nothing is new."""
-        last: _Task | None = None
-        seen = before
-        for task in sorted(tasks, key=lambda task: task.event.sequencer):
-            event = task.event
-            if seen is not None and event.sequencer <= seen.sequencer:
-                why = "seen before" if event.sequencer == seen.sequencer else "a newer event of this object was seen"
-                batch.note([task], Result(Outcome.STALE, why))
-                continue
-            created = event.kind is EventKind.CREATED
-            if (
-                created
-                and seen is not None
-                and seen.present
-                and (not event.etag or seen.etag != event.etag)
-                and rule.overwrites is Overwrites.REFUSE
-            ):
-                why = f"{event.address!r} was overwritten, and rule {rule.name!r} refuses that"
-                batch.note([task], Result(Outcome.POISON, why))
-                continue
-            if last is not None:
-                batch.note([last], Result(Outcome.STALE, "a newer event of this object came with it"))
-            last, seen = task, Seen(event.sequencer, created, event.etag if created else "")
-        if last is None or seen is None:
-            return None
-        try:
-            return self._change(repository, rule, last, before, seen, batch)
-        except GravelerError as error:
-            batch.note([last], _failed(error))
-            return None
-
-    def _change(
-        self, repository: OpenRepository, rule: Rule, task: _Task, before: Seen | None, after: Seen, batch: "_Batch"
-    ) -> _Plan | None:
-        event = task.event
-        stages = rule.takes(event.key)
-        entry: ObjectEntry | None = None
-        if event.kind is EventKind.CREATED:
-            try:
-                entry = self._entry(repository, rule, event) if stages else None
-            except NotFoundError as error:
-                batch.note([task], Result(Outcome.SKIPPED, f"it vanished from the source: {error}"))
+        def decide(items: Sequence[Item | None]) -> Beside | None:
+            nonlocal found
+            found = Notes()
+            rows = iter(items)
+            read = []
+            for part in parts:
+                rule = part.rule
+                before = decode_pending(pending_key(uid, rule.id), next(rows))
+                read.append((part, before, [decode_seen(next(rows)) for _ in part.groups]))
+                states[rule.id] = before
+                if rule.id in early and before.wants_commit(rule.commit, self._clock.now()):
+                    due.append(rule)
+            if due:
                 return None
-        elif event.kind is EventKind.VERSION_DELETED and (there := find(repository, event.address)) is not None:
-            after = Seen(after.sequencer, True, there.etag)
-            entry = ObjectEntry(rule.path(event.key), event.address, there.size, there.etag, int(there.modified))
-        if entry is None and not after.present and rule.deletes is Deletes.KEEP:
-            batch.note([task], Result(Outcome.SKIPPED, f"rule {rule.name!r} keeps what is deleted at the source"))
-            return _Plan(event.key, task, before, after, False, None)
-        batch.note([task], task.staged if stages else Result(Outcome.STAGED))
-        return _Plan(event.key, task, before, after, stages, entry)
+            plans: list[tuple[Rule, Plan]] = []
+            writes: dict[Key, Write] = {}
+            for part, before, seen in read:
+                rule = part.rule
+                made = [
+                    plan
+                    for tasks, last in zip(part.groups, seen, strict=True)
+                    if (plan := judge(repository, rule, tasks, last, before.reconciled, _noting(found))) is not None
+                ]
+                plans += [(rule, plan) for plan in made]
+                states[rule.id] = after = _with_more(before, made, self._clock.now())
+                now = self._clock.now()
+                for write in [*_ledger_writes(uid, rule, made, now), *after.stage_writes(uid, rule.id, before)]:
+                    writes[write.key] = write
+            if not plans:
+                return None
+            return Beside(
+                [plan.entry for _, plan in plans if plan.entry is not None],
+                [rule.path(plan.key) for rule, plan in plans if plan.stages and plan.entry is None],
+                list(writes.values()),
+            )
 
-    def _entry(self, repository: OpenRepository, rule: Rule, event: ObjectEvent) -> ObjectEntry:
-        """:class:`NotFoundError` if the store has it no longer, or (with ``verify``) another one."""
-        size, etag = event.size, event.etag
-        if rule.verify:
-            there = find(repository, event.address)
-            if there is None:
-                raise NotFoundError(f"{event.address!r} does not exist")
-            if there.size != size or (there.etag and etag and there.etag != etag):
-                raise NotFoundError(f"{event.address!r} is another object by now, whose own event comes")
-        if not etag:
-            etag = checksum(repository, event.address)
-        return ObjectEntry(rule.path(event.key), event.address, size, etag, int(event.time))
+        while True:
+            repository.stage_beside(work.branch, keys, decide)
+            if not due:
+                notes.take(found)
+                return states
+            for rule in due:
+                early.discard(rule.id)
+                if go_on():
+                    name = repository.repository.name
+                    notes.commits(name, rule.name, partial(self._committer.commit_if_due, repository, rule))
+            due.clear()
 
+    # What is read
 
-class _Batch:
-    """Results that are being collected."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._results: dict[int, Result] = {}
-        self._made: list[Made] = []
-        self._not_made: list[NotMade] = []
-        self._unread: list[Unread] = []
-
-    def note(self, tasks: Iterable[_Task], result: Result) -> None:
-        """What became of events by one rule; the worst of several rules counts."""
-        for task in tasks:
-            noted = self._results.get(task.at)
-            self._results[task.at] = result if noted is None else worst(noted, result)
-
-    def take(self, other: "_Batch") -> None:
-        """What was noted in an attempt that went well."""
-        for at, result in other._results.items():
-            noted = self._results.get(at)
-            self._results[at] = result if noted is None else worst(noted, result)
-
-    def commits(self, repository: OpenRepository, rule: Rule, make: Callable[[], list[Commit]]) -> None:
-        """Make commits; that one cannot be made is noted, and no event's fault."""
-        name = repository.repository.name
-        try:
-            self._made += [Made(name, rule.name, commit) for commit in make()]
-        except GravelerError as error:
-            self._not_made.append(NotMade(name, rule.name, str(error)))
-
-    def damaged(self, rules: RepositoryRules, damaged: DamagedRule, events: Sequence[ObjectEvent]) -> None:
-        """A rule cannot be read: what may be for it comes again."""
-        self._unread.append(Unread(rules.repository or rules.uid, damaged.name, damaged.reason))
-        for at, event in enumerate(events):
-            if damaged.may_take(event.address):
-                self.note([_Task(at, event)], Result(Outcome.RETRY, damaged.reason))
-
-    def unopened(self, rules: RepositoryRules, tasks: Sequence[_Task], error: GravelerError) -> None:
-        """A repository cannot be opened."""
-        self.note(tasks, _failed(error))
-        told = Unread(rules.repository, "", str(error))
-        if isinstance(error, CorruptError) and told not in self._unread:
-            self._unread.append(told)
-
-    def finished(self, events: Sequence[ObjectEvent], buckets: set[str]) -> Batch:
-        """All results; ``buckets`` are those that have rules."""
-        results = [
-            self._results.get(at)
-            or (Result(Outcome.SKIPPED, "no rule takes it") if event.bucket in buckets else unwanted(event))
-            for at, event in enumerate(events)
-        ]
-        return Batch(tuple(results), tuple(self._made), tuple(self._not_made), tuple(self._unread))
+    def _opened(self, wanted: Sequence[RepositoryRules]) -> "_Opened":
+        """The repositories of rules. One that is gone, or whose name another one has, is none: its rules are left over."""
+        opened = _Opened({}, {}, set())
+        for rules, found in zip(wanted, self._lake.look_up([rules.repository for rules in wanted]), strict=True):
+            if isinstance(found, RepositoryNotFoundError):
+                continue
+            if isinstance(found, GravelerError):
+                opened.failed[rules.uid] = found
+            elif found.repository.uid == rules.uid:
+                opened.found[rules.uid] = found
+            else:
+                continue
+            opened.buckets.update(rule.bucket for rule in rules.rules)
+        return opened
 
 
-def by_message(
-    messages: Sequence[Message], process: Callable[[Sequence[ObjectEvent]], Batch]
-) -> tuple[list[Result], Batch]:
-    """``process`` the events of messages: the worst result of the events in each, in their order, and all results."""
-    parsed: list[list[ObjectEvent] | Result] = []
-    for message in messages:
-        try:
-            parsed.append(parse_message(message.body))
-        except InvalidError as error:
-            parsed.append(Result(Outcome.POISON, str(error)))
-    batch = process([event for events in parsed if isinstance(events, list) for event in events])
-    results = iter(batch.results)
-    of_messages: list[Result] = []
-    for events in parsed:
-        if isinstance(events, Result):
-            of_messages.append(events)
-        else:
-            told = Result(Outcome.SKIPPED, "" if events else "no event of an object")
-            for _ in events:
-                told = worst(told, next(results))
-            of_messages.append(told)
-    return of_messages, batch
+class _Opened(Struct):
+    """Repositories by uid, errors of those that cannot be opened, and the buckets that rules of both are about."""
+
+    found: dict[RepositoryUID, OpenRepository]
+    failed: dict[RepositoryUID, GravelerError]
+    buckets: set[str]
 
 
-def unwanted(event: ObjectEvent) -> Result:
-    """What becomes of an event that comes from where no rule is about."""
-    return Result(Outcome.POISON, f"no rule is about {event.bucket!r}, from which {event.address!r} comes")
+def _task(rule: Rule, at: int, event: ObjectEvent, now: float) -> Task:
+    window = rule.commit.window
+    if window is None:
+        return Task(at, event)
+    below = event.key[len(rule.prefix) :]
+    return Task(at, event, window.of(below, event.time, now), window.said(below, event.time))
 
 
-def _with_more(before: Pending, plans: Sequence[_Plan], now: float, *, marked: bool) -> Pending:
+def _expect_possible(repository: OpenRepository, rule: Rule, event: ObjectEvent) -> None:
+    """Refuse what could never become an object of the branch."""
+    address = event.address
+    encode_key(rule.path(event.key))
+    encode_key(event.key)
+    repository.expect_readable(address)
+    if address.startswith(repository.repository.namespace + "/"):
+        raise InvalidError(f"{address!r} lies in the repository's own storage namespace, and is not ingested")
+
+
+def _transactions(work: Sequence[tuple[Rule, Sequence[Task]]]) -> Iterator[list[_Part]]:
+    """The tasks of rules by key, as many together as go into one transaction. Markers come behind what they mark."""
+    parts: list[_Part] = []
+    writes = reads = 0
+    for rule, tasks in work:
+        by_key: dict[str, list[Task]] = {}
+        for task in sorted(tasks, key=lambda task: rule.is_marker(task.event.key)):
+            by_key.setdefault(task.event.key, []).append(task)
+        for key, group in by_key.items():
+            weight = 2 if rule.takes(key) else 1
+            begins = not parts or parts[-1].rule is not rule
+            if parts and (writes + weight + begins > _WRITES or reads + 1 + begins > _READS):
+                yield parts
+                parts, writes, reads, begins = [], 0, 0, True
+            if begins:
+                parts.append(_Part(rule, []))
+            parts[-1].groups.append(group)
+            writes += weight + begins
+            reads += 1 + begins
+    if parts:
+        yield parts
+
+
+def _without_markers(parts: Sequence[_Part], left: set[str], notes: Notes) -> list[_Part]:
+    """The same without the markers of rules of which an event is to come again: they would have half of it committed."""
+    kept: list[_Part] = []
+    why = "an object that it marks could not be taken yet"
+    for part in parts:
+        groups = part.groups
+        if part.rule.id in left:
+            groups = [group for group in groups if not part.rule.is_marker(group[0].event.key)]
+            held = [group for group in part.groups if part.rule.is_marker(group[0].event.key)]
+            _note_all([_Part(part.rule, held)], Result(Outcome.RETRY, why), notes)
+        if groups:
+            kept.append(_Part(part.rule, groups))
+    return kept
+
+
+def _note_all(parts: Sequence[_Part], result: Result, notes: Notes) -> None:
+    for part in parts:
+        for group in part.groups:
+            for task in group:
+                notes.note(task.at, result)
+
+
+def _noting(notes: Notes) -> Callable[[Task, Result], None]:
+    return lambda task, result: notes.note(task.at, result)
+
+
+def _ledger_writes(uid: RepositoryUID, rule: Rule, plans: Sequence[Plan], now: float) -> list[Write]:
+    ledger, for_good = Ledger(uid, rule.id), rule.overwrites is Overwrites.REFUSE
+    return [
+        ledger.put_write(plan.key, plan.after, plan.before, now, for_good=for_good and plan.after.present)
+        for plan in plans
+    ]
+
+
+def _with_more(before: Pending, plans: Sequence[Plan], now: float) -> Pending:
     """The state of a rule with what these plans stage."""
     amount, ahead = before.amount, before.ahead
-    objects = Counter(plan.task.window for plan in plans if plan.entry is not None)
-    deleted = Counter(plan.task.window for plan in plans if plan.entry is None)
-    for window in dict.fromkeys(plan.task.window for plan in plans):
+    staged = [plan for plan in plans if plan.stages]
+    objects = Counter(plan.task.window for plan in staged if plan.entry is not None)
+    deleted = Counter(plan.task.window for plan in staged if plan.entry is None)
+    for window in dict.fromkeys(plan.task.window for plan in staged):
         amount = amount.with_more(objects[window], deleted[window], now, window)
-    if marked:
+    if any(plan.marks for plan in plans):
         amount = amount.with_more(0, 0, now, marked=True)
-    for task in (plan.task for plan in plans):
+    for task in (plan.task for plan in staged):
         if task.said is not None and task.said != task.window:
             ahead = Ahead(task.event.key, task.said, now)
     return replace(before, amount=amount, ahead=ahead)
-
-
-def _chunks(tasks: Sequence[_Task]) -> Iterator[list[list[_Task]]]:
-    """The tasks by key, :data:`CHUNK` keys at a time, in the order in which they came."""
-    by_key: dict[str, list[_Task]] = {}
-    for task in tasks:
-        by_key.setdefault(task.event.key, []).append(task)
-    groups = list(by_key.values())
-    for at in range(0, len(groups), CHUNK):
-        yield groups[at : at + CHUNK]
-
-
-def _failed(error: GravelerError) -> Result:
-    return Result(Outcome.RETRY if isinstance(error, _RETRY) else Outcome.POISON, str(error))
-
-
-def worst(one: Result, other: Result) -> Result:
-    """Of two results of an event, or of events that belong together, the one that counts."""
-    return max(one, other, key=lambda result: _WORSE.index(result.outcome))

@@ -10,6 +10,7 @@ events; reconcile instead.
 
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 from xxhash import xxh64_intdigest
 
@@ -27,11 +28,18 @@ _SHARDS: Final = 16
 
 
 class Seen(Struct, frozen=True):
-    """The newest event of a key: its sequencer in canonical form, whether the object was there after it, and its ETag."""
+    """The newest event of a key: its sequencer in canonical form, whether the object was there after it, and its ETag.
+
+    Times are Unix seconds. ``modified`` is that of the object which reconciling has found since; None if it has not. ``marked``
+    is that of the newest marker of this key that was counted, 0 if none was; None of other keys, and in items of earlier
+    versions.
+    """
 
     sequencer: str
     present: bool
     etag: str = ""
+    modified: int | None = None
+    marked: int | None = None
 
 
 class Ledger:
@@ -52,6 +60,10 @@ class Ledger:
     def put_write(self, key: str, seen: Seen, before: Seen | None, now: float, *, for_good: bool) -> Put:
         """Note an event, on condition that the last one is still ``before``. ``for_good``: it never expires."""
         item: dict[str, Value] = {"sequencer": seen.sequencer, "present": seen.present, "etag": seen.etag}
+        if seen.modified is not None:
+            item["modified"] = seen.modified
+        if seen.marked is not None:
+            item["marked"] = seen.marked
         if not for_good:
             item["expires"] = int(now) + KEEP
         condition = Absent() if before is None else Matches({"sequencer": before.sequencer})
@@ -62,7 +74,12 @@ def decode_seen(item: Item | None) -> Seen | None:
     """The last event that an item holds. :class:`CorruptError`."""
     if item is None:
         return None
-    sequencer, present, etag = item.get("sequencer"), item.get("present"), item.get("etag")
-    if not (isinstance(sequencer, str) and isinstance(present, bool) and isinstance(etag, str)):
-        raise CorruptError(f"an item of the ingest ledger holds {dict(item)!r}; delete it, and reconcile the rule")
-    return Seen(sequencer, present, etag)
+    try:
+        return msgspec.convert({name: value for name, value in item.items() if name in _FIELDS}, Seen)
+    except msgspec.ValidationError as error:
+        raise CorruptError(
+            f"an item of the ingest ledger holds {dict(item)!r}: {error}; delete it, and reconcile the rule"
+        ) from None
+
+
+_FIELDS: Final = frozenset(Seen.__struct_fields__)

@@ -169,13 +169,19 @@ class Ahead(msgspec.Struct, frozen=True):
 
 class Pending(msgspec.Struct, frozen=True):
     """The state of one rule. ``number`` is that of the last commit that began, ``ahead`` the last object that was dated too far
-    in the future."""
+    in the future.
+
+    ``reconciled`` (Unix seconds) is when the source was last compared with the branch, and the clocks' skew more; 0: it was not.
+    Until then events do not say what the source holds. It is here since whoever stages replaces this item: so a process that has
+    read it before the comparing began does not stage behind its back. Processes of before drop it, and ask the source no more
+    than they ever did."""
 
     amount: Amount = Amount()
     taken: Taken | None = None
     number: int = 0
     version: int = 0
     ahead: Ahead | None = None
+    reconciled: int = 0
 
     def wants_commit(self, policy: CommitPolicy, now: float) -> bool:
         """Is there a commit to make, or one that began and is not known to be made?"""

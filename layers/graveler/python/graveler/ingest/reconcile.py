@@ -2,31 +2,42 @@
 
 The listing says where to look; what is staged is decided by looking at the object again, between reading its last event and
 writing on condition that there was no newer one. So reconciling while events come undoes none of them.
+
+Nor do events that come later undo it. Before it looks at anything, it says in the rule's state that events up to now do not say
+what the source holds (:attr:`graveler.ingest.pending.Pending.reconciled`), so that the source is asked.
+
+Markers are counted last, when all that they may mark is linked: what came into a marker's folder while the listing was under way
+is looked for first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import groupby
-from typing import Final
+from itertools import groupby, islice
+from math import ceil
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, GravelerError
+from graveler.errors import BusyError, GravelerError, NotFoundError
 from graveler.ingest.autocommit import AutoCommitter
+from graveler.ingest.events import FILES
 from graveler.ingest.ingester import CHUNK
 from graveler.ingest.ledger import BEFORE_ALL, Ledger, Seen, decode_seen
-from graveler.ingest.pending import Amount, decode_pending, pending_key
+from graveler.ingest.pending import Amount, Pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
-from graveler.ingest.source import Found, checksum, everything, find
+from graveler.ingest.source import Found, checksum, entry_of, everything, find
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.repository import OpenRepository
+from graveler.lake.verbs.staging import Beside
 from graveler.model import Commit, ObjectEntry
-from graveler.storage.tables import ConditionFailedError, Tables, Write
+from graveler.storage.tables import ConditionFailedError, Item, Tables, Write
 from graveler.tree.record import encode_key
 
 _NAMED: Final = 1000
+
+T = TypeVar("T")
 
 
 class Refused(Struct, frozen=True):
@@ -69,33 +80,97 @@ class Reconciler:
         """Make the branch have what the source has, as far as the rule is about it; with ``dry_run``, only say what differs.
         ``progress`` is told of the source's objects and their bytes; what it raises ends it, between two changes.
 
-        Objects at the rule's destination that do not come from its source are left alone. Cost: listing the source, one object
-        request for each thousand, and the branch below the destination; for each difference an object request (a file: it is
-        read), for each :data:`graveler.ingest.ingester.CHUNK` two table reads and a transaction; what is then due is committed.
+        Objects at the rule's destination that do not come from its source are left alone. Cost: two table reads and two writes;
+        listing the source, one object request for each thousand, and the branch below the destination; for each difference an
+        object request (a file: it is read), for each :data:`graveler.ingest.ingester.CHUNK` a table read and a transaction; a
+        table read for each hundred markers, and for one that came just now its folder again; what is then due is committed.
         :class:`RefNotFoundError`, :class:`ForbiddenError`, :class:`UnavailableError`; a path that cannot be repaired is in the
         report.
         """
-        report = _Report()
-        chunk: list[_Difference] = []
-        for difference in self._differences(repository, rule, report, progress):
-            if dry_run:
-                report.note(rule, difference.key, linked=self._is_there(repository, rule, difference))
-                continue
-            chunk.append(difference)
-            if len(chunk) == CHUNK:
-                self._repair(repository, rule, chunk, report)
-                chunk = []
-        if chunk:
-            self._repair(repository, rule, chunk, report)
-        commits = () if dry_run else AutoCommitter(self._tables, self._clock).commit_if_due(repository, rule)
-        return report.finished(commits)
+        return _Run(self._tables, self._clock, repository, rule, progress).reconcile(dry_run=dry_run)
 
-    def _differences(
-        self, repository: OpenRepository, rule: Rule, report: "_Report", progress: Progress
-    ) -> Iterator[_Difference]:
-        """Both listings side by side, in the order of paths' bytes."""
-        sources = ((rule.path(found.key).encode(), 0, found) for found in everything(repository, rule))
-        entries = ((entry.path.encode(), 1, entry) for entry in repository.objects(rule.branch, rule.destination))
+
+class _Run:
+    """One comparing of one rule."""
+
+    def __init__(
+        self, tables: Tables, clock: Clock, repository: OpenRepository, rule: Rule, progress: Progress
+    ) -> None:
+        self._tables = tables
+        self._clock = clock
+        self._repository = repository
+        self._rule = rule
+        self._progress = progress
+        self._uid = uid = repository.repository.uid
+        self._ledger = Ledger(uid, rule.id)
+        self._state = pending_key(uid, rule.id)
+        self._report = _Report()
+        self._markers: dict[str, Found] = {}
+
+    def reconcile(self, *, dry_run: bool) -> Reconciled:
+        if dry_run:
+            for difference in self._differences():
+                self._rehearse(difference)
+            return self._report.finished(())
+        # Before anything is looked at: an event that is older than what is found comes too late from here on.
+        self._ask_the_source_from_now_on()
+        began = self._clock.now()
+        self._repair_all("")
+        # What landed while the listing was under way may lie before the place where it was, and its marker behind.
+        for folder in sorted(
+            {
+                key.rpartition("/")[0]
+                for key, found in self._markers.items()
+                if found.modified > began - self._repository.skew
+            }
+        ):
+            below = folder[len(self._rule.prefix) :]
+            self._progress = no_progress
+            self._repair_all(f"{below}/" if below else "")
+        self._count_markers()
+        self._ask_the_source_from_now_on()
+        commits = AutoCommitter(self._tables, self._clock).commit_if_due(self._repository, self._rule)
+        return self._report.finished(commits)
+
+    def _rehearse(self, difference: _Difference) -> None:
+        path = self._rule.path(difference.key)
+        try:
+            encode_key(path)
+            there = find(self._repository, f"{self._rule.bucket}/{difference.key}")
+        except GravelerError as error:
+            self._report.refused.append(Refused(path, str(error)))
+            return
+        self._report.note_path(path, linked=there is not None)
+
+    def _ask_the_source_from_now_on(self) -> None:
+        """Say that events up to now do not say what the source holds. Whoever has read the rule's state before does not stage."""
+        backoff = Backoff(self._clock)
+        while True:
+            before = decode_pending(self._state, self._tables.get(self._state))
+            write = replace(before, reconciled=self._until(before)).put_write(self._state, before)
+            try:
+                self._tables.put(write.key, write.item, write.condition)
+                return
+            except ConditionFailedError:
+                if not backoff.wait():
+                    raise BusyError(f"too many others ingest by rule {self._rule.name!r} at once; try again") from None
+
+    def _until(self, before: Pending) -> int:
+        return max(before.reconciled, ceil(self._clock.now() + self._repository.skew))
+
+    def _repair_all(self, below: str) -> None:
+        for chunk in _chunks(self._differences(below)):
+            self._repair(chunk)
+
+    def _differences(self, below: str = "") -> Iterator[_Difference]:
+        """Both listings side by side, in the order of paths' bytes; of what begins with ``below`` behind source and destination.
+        Markers that are met are kept."""
+        rule, repository = self._rule, self._repository
+        listed = everything(repository, rule, below)
+        # A name of a file that is no UTF-8 sorts too, and is refused by name when it is to be linked.
+        sources = ((rule.path(found.key).encode("utf-8", "surrogatepass"), 0, found) for found in listed)
+        listing = repository.objects(rule.branch, rule.destination + below)
+        entries = ((entry.path.encode(), 1, entry) for entry in listing)
         for _, group in groupby(merge(sources, entries, key=lambda row: row[:2]), key=lambda row: row[0]):
             found: Found | None = None
             there: ObjectEntry | None = None
@@ -105,89 +180,143 @@ class Reconciler:
                 elif isinstance(item, ObjectEntry):
                     there = item
             if found is not None:
-                report.objects += 1
-                progress(1, found.size)
-                if there is None or not self._is_same(repository, rule, found, there):
+                if rule.is_marker(found.key):
+                    self._markers[found.key] = found
+                if not rule.takes(found.key):
+                    continue
+                if not below:
+                    self._report.objects += 1
+                self._progress(1, found.size)
+                if there is None or not self._is_same(found, there):
                     yield _Difference(found.key, there)
             elif there is not None and (key := _key_of(rule, there)) is not None and rule.deletes is Deletes.APPLY:
                 yield _Difference(key, there)
 
-    def _is_there(self, repository: OpenRepository, rule: Rule, difference: _Difference) -> bool:
-        return find(repository, f"{rule.bucket}/{difference.key}") is not None
-
-    def _is_same(self, repository: OpenRepository, rule: Rule, found: Found, there: ObjectEntry) -> bool:
-        address = f"{rule.bucket}/{found.key}"
-        if there.address != address or there.size != found.size:
+    def _is_same(self, found: Found, there: ObjectEntry) -> bool:
+        address = f"{self._rule.bucket}/{found.key}"
+        if there.address != address:
+            return False
+        if self._rule.deletes is Deletes.KEEP and self._rule.bucket != FILES and int(found.modified) < there.mtime:
+            return True  # an older version shows again, since the one that is kept was deleted for good
+        if there.size != found.size:
             return False
         if found.etag:
             return there.checksum == found.etag
-        return there.mtime == int(found.modified) or there.checksum == checksum(repository, address)
-
-    def _repair(self, repository: OpenRepository, rule: Rule, chunk: Sequence[_Difference], report: "_Report") -> None:
         try:
-            self._stage(repository, rule, chunk, report)
+            return there.mtime == int(found.modified) or there.checksum == checksum(self._repository, address)
+        except NotFoundError:
+            return False  # it went meanwhile, and is looked at again
+
+    def _repair(self, chunk: Sequence[_Difference]) -> None:
+        try:
+            self._stage(chunk)
         except GravelerError as error:
             if len(chunk) == 1:
-                report.refused.append(Refused(rule.path(chunk[0].key), str(error)))
+                self._report.refused.append(Refused(self._rule.path(chunk[0].key), str(error)))
                 return
             for single in chunk:
-                self._repair(repository, rule, [single], report)
+                self._repair([single])
 
-    def _stage(self, repository: OpenRepository, rule: Rule, chunk: Sequence[_Difference], report: "_Report") -> None:
-        uid = repository.repository.uid
-        ledger, counts = Ledger(uid, rule.id), pending_key(uid, rule.id)
-        backoff = Backoff(self._clock)
-        while True:
-            item, *items = self._tables.get_many([counts, *(ledger.key(found.key) for found in chunk)])
+    def _stage(self, chunk: Sequence[_Difference]) -> None:
+        rule = self._rule
+        refused: list[Refused] = []
+        staged: list[tuple[str, bool]] = []
+
+        def decide(items: Sequence[Item | None]) -> Beside | None:
+            refused.clear()
+            staged.clear()
             now = self._clock.now()
             entries: list[ObjectEntry] = []
             gone: list[str] = []
             writes: list[Write] = []
-            refused: list[Refused] = []
-            for difference, seen_item in zip(chunk, items, strict=True):
-                encode_key(rule.path(difference.key))
-                before = decode_seen(seen_item)
-                entry = self._look(repository, rule, difference.key)
+            pending = decode_pending(self._state, items[0])
+            amount = pending.amount
+            for difference, item in zip(chunk, items[1:], strict=True):
+                path = rule.path(difference.key)
+                encode_key(path)
+                before = decode_seen(item)
+                found = find(self._repository, f"{rule.bucket}/{difference.key}")
+                entry = None if found is None else entry_of(self._repository, rule, found)
+                if entry is None and rule.deletes is Deletes.KEEP:
+                    continue  # it went since it was listed
                 if entry is not None and difference.there is not None and rule.overwrites is Overwrites.REFUSE:
-                    refused.append(Refused(entry.path, f"was overwritten, and rule {rule.name!r} refuses that"))
+                    refused.append(Refused(path, f"was overwritten, and rule {rule.name!r} refuses that"))
                     continue
-                sequencer = BEFORE_ALL if before is None else before.sequencer
-                after = Seen(sequencer, entry is not None, "" if entry is None else entry.checksum)
+                after = Seen(
+                    BEFORE_ALL if before is None else before.sequencer,
+                    entry is not None,
+                    "" if entry is None else entry.checksum,
+                    None if entry is None else entry.mtime,
+                    (0 if before is None else before.marked) if rule.is_marker(difference.key) else None,
+                )
                 for_good = rule.overwrites is Overwrites.REFUSE and after.present
-                writes.append(ledger.put_write(difference.key, after, before, now, for_good=for_good))
+                writes.append(self._ledger.put_write(difference.key, after, before, now, for_good=for_good))
                 if entry is not None:
                     entries.append(entry)
-                elif rule.deletes is Deletes.APPLY:
-                    gone.append(rule.path(difference.key))
-            if writes:
-                pending = decode_pending(counts, item)
-                amount = pending.amount
-                for entry in entries:
-                    amount = _with_one(amount, rule, entry.path, entry.mtime, now, objects=1)
-                for path in gone:
+                    amount = _with_one(amount, rule, path, entry.mtime, now, objects=1)
+                else:
+                    gone.append(path)
                     amount = _with_one(amount, rule, path, now, now, deleted=1)
-                writes += replace(pending, amount=amount).stage_writes(uid, rule.id, pending)
-                try:
-                    repository.stage_with(rule.branch, entries, gone, writes)
-                except ConditionFailedError:
-                    if not backoff.wait():
-                        raise BusyError(f"too many others ingest by rule {rule.name!r} at once; try again") from None
-                    continue
-            for entry in entries:
-                report.note_path(entry.path, linked=True)
-            for path in gone:
-                report.note_path(path, linked=False)
-            report.refused += refused
-            return
+                staged.append((path, entry is not None))
+            if not writes:
+                return None
+            after_all = replace(pending, amount=amount, reconciled=self._until(pending))
+            writes += after_all.stage_writes(self._uid, rule.id, pending)
+            return Beside(entries, gone, writes)
 
-    def _look(self, repository: OpenRepository, rule: Rule, key: str) -> ObjectEntry | None:
-        """What the source has now."""
-        address = f"{rule.bucket}/{key}"
-        found = find(repository, address)
-        if found is None:
-            return None
-        etag = found.etag or checksum(repository, address)
-        return ObjectEntry(rule.path(key), address, found.size, etag, int(found.modified))
+        keys = [self._state, *(self._ledger.key(difference.key) for difference in chunk)]
+        self._repository.stage_beside(rule.branch, keys, decide)
+        for path, linked in staged:
+            self._report.note_path(path, linked=linked)
+        self._report.refused += refused
+
+    def _count_markers(self) -> None:
+        """Have what is pending committed if a marker is there that nobody counted."""
+        for some in _chunks(sorted(self._markers.items())):
+            self._count(some)
+
+    def _count(self, markers: Sequence[tuple[str, Found]]) -> None:
+        keys = [self._state, *(self._ledger.key(key) for key, _ in markers)]
+
+        def decide(items: Sequence[Item | None]) -> Beside | None:
+            pending = decode_pending(self._state, items[0])
+            now = self._clock.now()
+            writes: list[Write] = []
+            for (key, found), item in zip(markers, items[1:], strict=True):
+                before = decode_seen(item)
+                if not _is_uncounted(before, found):
+                    continue
+                modified = int(found.modified)
+                sequencer = BEFORE_ALL if before is None else before.sequencer
+                after = Seen(sequencer, True, found.etag, modified, modified)
+                for_good = self._rule.overwrites is Overwrites.REFUSE
+                writes.append(self._ledger.put_write(key, after, before, now, for_good=for_good))
+            # Where nothing is pending, the marker's objects are committed, or it has none.
+            if not writes or not pending.amount.changes:
+                return None
+            after_all = replace(pending, amount=pending.amount.with_more(0, 0, now, marked=True))
+            return Beside(writes=[*writes, *after_all.stage_writes(self._uid, self._rule.id, pending)])
+
+        try:
+            self._repository.stage_beside(self._rule.branch, keys, decide)
+        except GravelerError as error:
+            self._report.refused += [Refused(self._rule.path(key), str(error)) for key, _ in markers]
+
+
+def _chunks(items: Iterable[T]) -> Iterator[list[T]]:
+    """:data:`CHUNK` at a time."""
+    left = iter(items)
+    while chunk := list(islice(left, CHUNK)):
+        yield chunk
+
+
+def _is_uncounted(before: Seen | None, found: Found) -> bool:
+    """Whether nobody has counted this marker, as far as the ledger tells."""
+    if before is None:
+        return True
+    if before.marked is None:  # of an earlier version
+        return not before.present or bool(found.etag and before.etag != found.etag)
+    return int(found.modified) > before.marked
 
 
 class _Report:
@@ -199,9 +328,6 @@ class _Report:
         self._linked: list[str] = []
         self._deleted: list[str] = []
         self._linked_count = self._deleted_count = 0
-
-    def note(self, rule: Rule, key: str, *, linked: bool) -> None:
-        self.note_path(rule.path(key), linked=linked)
 
     def note_path(self, path: str, *, linked: bool) -> None:
         self._linked_count += linked

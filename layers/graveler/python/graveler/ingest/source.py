@@ -10,6 +10,7 @@ from graveler.errors import NotFoundError
 from graveler.ingest.events import FILES
 from graveler.ingest.rules import Rule
 from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry
 from graveler.storage.objects import Objects, StoredObject
 
 _FILES: Final = FILES + "/"
@@ -42,11 +43,20 @@ def checksum(repository: OpenRepository, address: str) -> str:
     return digest.hexdigest()
 
 
-def everything(repository: OpenRepository, rule: Rule) -> Iterator[Found]:
-    """All that a rule would take, in the order of keys' bytes. One object request for each thousand below its source."""
+def entry_of(repository: OpenRepository, rule: Rule, found: Found) -> ObjectEntry:
+    """What a rule's branch has of an object as the store has it. An object request for one without ETag, which is read.
+    :class:`NotFoundError` if it is gone by then."""
+    address = f"{rule.bucket}/{found.key}"
+    etag = found.etag or checksum(repository, address)
+    return ObjectEntry(rule.path(found.key), address, found.size, etag, int(found.modified))
+
+
+def everything(repository: OpenRepository, rule: Rule, below: str = "") -> Iterator[Found]:
+    """All that a rule would take, and its markers, in the order of keys' bytes; only what begins with ``below`` behind its
+    source. One object request for each thousand there."""
     store, prefix = _below(repository, rule)
-    for stored in store.list(prefix):
-        if rule.takes(stored.key):
+    for stored in store.list(prefix + below):
+        if rule.takes(stored.key) or rule.is_marker(stored.key):
             yield _found(rule.source, stored.key, stored)
 
 

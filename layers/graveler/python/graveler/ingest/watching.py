@@ -16,8 +16,8 @@ from msgspec import Struct
 from graveler.errors import GravelerError
 from graveler.ingest.due import Made, NotMade
 from graveler.ingest.events import ObjectEvent
-from graveler.ingest.ingester import Batch, Outcome, Result
 from graveler.ingest.reconcile import Reconciled
+from graveler.ingest.results import Batch, Outcome, Result
 from graveler.ingest.rules import Rule
 from graveler.ingest.watch import FolderWatch
 from graveler.lake.clock import Clock

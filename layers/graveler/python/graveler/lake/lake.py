@@ -1,7 +1,7 @@
 """A lake: the repositories of one table, and the object stores that they name."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -33,7 +33,7 @@ from graveler.storage.cache import Cache, CacheNotes
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
-from graveler.storage.tables import ConditionFailedError, Tables
+from graveler.storage.tables import ConditionFailedError, DamagedItemError, Tables
 from graveler.tree.files import TreeStore
 
 if TYPE_CHECKING:
@@ -206,6 +206,24 @@ class Lake:
                 opened = self._open(decode_repository(name, item))
                 return opened.having_read(dict(zip(keys, items, strict=True))) if opened is kept else opened
         return self._open(self._repositories.get(name))
+
+    def look_up(self, names: Sequence[str]) -> list[OpenRepository | GravelerError]:
+        """The repositories of these names, or why there is none: :class:`RepositoryNotFoundError`, :class:`CorruptError`. Cost:
+        one table read for each hundred."""
+        try:
+            items = self.tables.get_many([repository_key(name) for name in names])
+        except DamagedItemError as error:
+            # The others may be fine: each by itself.
+            return [error] if len(names) == 1 else [self.look_up([name])[0] for name in names]
+        found: list[OpenRepository | GravelerError] = []
+        for name, item in zip(names, items, strict=True):
+            try:
+                if item is None:
+                    raise RepositoryNotFoundError(name)
+                found.append(self._open(decode_repository(name, item)))
+            except GravelerError as error:
+                found.append(error)
+        return found
 
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """Repositories by name. Cost: one table read."""

@@ -10,8 +10,8 @@ from msgspec import Struct
 from graveler.errors import UnavailableError
 from graveler.ingest.due import Made, NotMade
 from graveler.ingest.events import ObjectEvent, to_line
-from graveler.ingest.ingester import Batch, Message, Outcome, Result, by_message, unwanted, worst
 from graveler.ingest.reconcile import Reconciled, Refused
+from graveler.ingest.results import Batch, Message, Outcome, Result, by_message, unwanted, worst
 from graveler.ingest.rules import Rule
 from graveler.remote import answers
 from graveler.remote.connection import Connection

@@ -18,10 +18,11 @@ from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.errors import NotFoundError
 from graveler.ingest.autocommit import AutoCommitter
-from graveler.ingest.ingester import Ingester, Message
+from graveler.ingest.ingester import Ingester
 from graveler.ingest.operation import KIND, ReconcileRequest
 from graveler.ingest.pending import Amount
 from graveler.ingest.reconcile import Reconciled
+from graveler.ingest.results import Message
 from graveler.ingest.rules import MESSAGE, CommitPolicy, Deletes, Overwrites, Rule, RuleStore
 from graveler.ingest.windows import spelled
 from graveler.lake.reports import read_report

@@ -19,7 +19,7 @@ from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from graveler.cli.ingesting import OwnIngest
-    from graveler.ingest.ingester import Batch
+    from graveler.ingest.results import Batch
     from graveler.ingest.rules import Rule
     from graveler.ingest.watching import Round
     from graveler.remote.ingest import RemoteIngest
@@ -200,7 +200,7 @@ def replay(
 
     JSON: a line {line, outcome, reason} for each of the file.
     """
-    from graveler.ingest.ingester import Message
+    from graveler.ingest.results import Message
 
     ingester = _ingest(lake)
     screen = output()

@@ -135,7 +135,7 @@ class VerbsBase(RepositoryReader):
     def _joint(self) -> "JointStager":
         from graveler.lake.joint import JointStager
 
-        return JointStager(self._tables, self._refs, self._branches, self._staged, self._clock)
+        return JointStager(self._tables, self._refs, self._branches, self._staged, self._clock, self._deadlines)
 
     @cached_property
     def _sealer(self) -> "Sealer":

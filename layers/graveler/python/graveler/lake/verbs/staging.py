@@ -1,6 +1,6 @@
 """Uncommitted changes of one repository: objects that are uploaded, linked, copied, moved, deleted; and what is reset."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import md5
 from pathlib import Path
 from typing import Final
@@ -15,13 +15,22 @@ from graveler.lake.verbs.base import VerbsBase
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.staging.changes import StagedRecord
 from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.storage.tables import Write
+from graveler.storage.tables import Item, Key, Write
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
 
 _PIECE: Final = 1 << 20
 _DUPLICATED_BYTES: Final = 256 << 20
 """A store copies that much within some seconds."""
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is staged in one transaction: objects and deletes, of distinct paths, and ``writes`` of a room above. At most 99
+    together."""
+
+    entries: Sequence[ObjectEntry] = ()
+    deleted: Sequence[str] = ()
+    writes: Sequence[Write] = ()
 
 
 class StagingVerbs(VerbsBase):
@@ -175,26 +184,33 @@ class StagingVerbs(VerbsBase):
         deleted = [(encode_key(path), None) for path in dict.fromkeys(paths)]
         self._stager.stage(branch, deleted, self._deadlines.begin(), force=force)
 
-    def stage_with(
+    def stage_beside(
         self,
         branch: str,
-        entries: Sequence[ObjectEntry],
-        deleted: Sequence[str],
-        writes: Sequence[Write],
+        keys: Sequence[Key],
+        decide: Callable[[Sequence[Item | None]], Beside | None],
         *,
         force: bool = False,
-    ) -> None:
-        """Stage objects as :meth:`link_many` does and deletes as :meth:`delete` does, of distinct paths, in one transaction with
-        ``writes`` of a room above: all of it or nothing. At most 99 of all of them together.
+    ) -> bool:
+        """Stage what ``decide`` says by the items of a room above that are under ``keys``: objects as :meth:`link_many` does, and
+        deletes as :meth:`delete` does, in one transaction with writes of that room. False if it says to stage nothing.
 
-        Cost: one table read and one transaction; both again if the branch changed meanwhile. Those who do so on one branch, and
-        commits there, exclude each other. :class:`graveler.storage.tables.ConditionFailedError` for conditions of ``writes``, by
-        their positions; :class:`BusyError`; after :class:`UnavailableError` it may have happened.
+        The writes' conditions hold that the items are as they were read. If one fails, or the branch has changed, all begins anew
+        with reading, and ``decide`` is asked again. Cost: one table read for each 98 keys, and one transaction. Those who do so
+        on one branch, and commits there, exclude each other. :class:`BusyError`; after :class:`UnavailableError` it may have
+        happened.
         """
-        now, until = self._clock.now(), self._deadlines.begin()
-        records: list[StagedRecord] = [self._record(branch, entry, now) for entry in entries]
-        records += [(encode_key(path), None) for path in deleted]
-        self._joint.stage(branch, records, writes, until, force=force)
+
+        def decided(items: Sequence[Item | None]) -> tuple[Sequence[StagedRecord], Sequence[Write]] | None:
+            found = decide(items)
+            if found is None:
+                return None
+            now = self._clock.now()
+            records: list[StagedRecord] = [self._record(branch, entry, now) for entry in found.entries]
+            records += [(encode_key(path), None) for path in found.deleted]
+            return records, found.writes
+
+        return self._joint.stage(branch, keys, decided, force=force)
 
     def copy(
         self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False

@@ -1,0 +1,240 @@
+"""What the events of one object come to: what is staged, and what is remembered of them.
+
+The newest event counts, by its sequencer, and what is older than the last one that was applied is stale. Two things are more:
+
+*What a rule keeps.* Where deletes are kept, no delete of any kind counts, nor is it remembered: the branch has what was created
+last, however the events are ordered and cut into batches.
+
+*What was reconciled.* Reconciling looks at the source, not at events, so nobody knows the sequencer of what it found. Until some
+time after it (:attr:`graveler.ingest.pending.Pending.reconciled`), an event does not say what the source holds: it may be older
+than what was found, and its successor lost. So the source is asked, and what is there counts. docs/design/0008-late-events.md has
+the reasons.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from graveler.errors import GravelerError, NotFoundError
+from graveler.ingest.events import FILES, EventKind, ObjectEvent
+from graveler.ingest.ledger import Seen
+from graveler.ingest.results import Outcome, Result, failed
+from graveler.ingest.rules import Deletes, Overwrites, Rule
+from graveler.ingest.source import Found, checksum, entry_of, find
+from graveler.ingest.windows import spelled
+from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry
+
+
+class Task(Struct, frozen=True):
+    """An event that a rule wants: ``at`` is its place in the batch, ``window`` the beginning of the clock window that it counts
+    to, if the rule has some, and ``said`` of the one that it says."""
+
+    at: int
+    event: ObjectEvent
+    window: int | None = None
+    said: int | None = None
+
+    @property
+    def staged(self) -> Result:
+        """The result if its change is staged; of an object that is dated too far in the future, with its name."""
+        if self.said is None or self.window is None or self.said == self.window:
+            return Result(Outcome.STAGED)
+        return Result(
+            Outcome.STAGED,
+            f"{self.event.address!r} is dated {spelled(self.said)}, too far in the future to wait for; "
+            f"it counts to the window of {spelled(self.window)}",
+        )
+
+
+class Plan(Struct, frozen=True):
+    """What the events of a key come to: the last of them, the new last event, and what to stage (None: a delete). ``marks``: a
+    marker came, and what was staged before is to be committed."""
+
+    task: Task
+    before: Seen | None
+    after: Seen
+    stages: bool
+    entry: ObjectEntry | None
+    marks: bool
+
+    @property
+    def key(self) -> str:
+        """The object's key."""
+        return self.task.event.key
+
+
+Note = Callable[[Task, Result], None]
+"""Is told what became of a task."""
+
+
+def judge(
+    repository: OpenRepository, rule: Rule, tasks: Sequence[Task], before: Seen | None, reconciled: float, note: Note
+) -> Plan | None:
+    """What the events of one key come to, from the oldest on; None: nothing is new. ``before`` is the last event that was
+    applied, ``reconciled`` the time (Unix seconds) up to which events do not say what the source holds.
+
+    Cost: an object request for such an event, for one of a rule with ``verify``, and for a version that was deleted; an object
+    read for one without ETag. What goes wrong is the event's result.
+    """
+    last: Task | None = None
+    seen, marks = before, False
+    for task in sorted(tasks, key=lambda task: task.event.sequencer):
+        event = task.event
+        created = event.kind is EventKind.CREATED
+        if not created and rule.deletes is Deletes.KEEP:
+            note(task, Result(Outcome.SKIPPED, f"rule {rule.name!r} keeps what is deleted at the source"))
+            continue
+        if seen is not None and event.sequencer <= seen.sequencer:
+            why = "seen before" if event.sequencer == seen.sequencer else "a newer event of this object was seen"
+            note(task, Result(Outcome.STALE, why))
+            continue
+        if created and _refuses(rule, seen, event.etag):
+            note(task, _overwritten(rule, event))
+            continue
+        if last is not None:
+            note(last, Result(Outcome.STALE, "a newer event of this object came with it"))
+        marks = marks or (created and rule.is_marker(event.key))
+        last, seen = task, Seen(event.sequencer, created, event.etag if created else "")
+    if last is None or seen is None:
+        return None
+    try:
+        return _Judgement(repository, rule, last, before, seen, reconciled, marks=marks).made(note)
+    except GravelerError as error:
+        note(last, failed(error))
+        return None
+
+
+class _Judgement:
+    """What the last event of a key means for its branch."""
+
+    def __init__(
+        self,
+        repository: OpenRepository,
+        rule: Rule,
+        task: Task,
+        before: Seen | None,
+        after: Seen,
+        reconciled: float,
+        *,
+        marks: bool,
+    ) -> None:
+        self._repository = repository
+        self._rule = rule
+        self._task = task
+        self._event = event = task.event
+        self._before = before
+        self._after = after
+        self._marks = marks
+        self._keeps = rule.deletes is Deletes.KEEP
+        # Anybody may give a file any time, so one's events are never known to be young.
+        self._old = bool(reconciled) and (event.time <= reconciled or event.bucket == FILES)
+
+    def made(self, note: Note) -> Plan | None:
+        event, rule = self._event, self._rule
+        created, stages = event.kind is EventKind.CREATED, rule.takes(event.key)
+        found: Found | None = None
+        if self._old or event.kind is EventKind.VERSION_DELETED or (created and rule.verify):
+            found = find(self._repository, event.address)
+        if created and (why := self._overtaken(found)):
+            note(self._task, Result(Outcome.SKIPPED, why))
+            return None
+        entry: ObjectEntry | None = None
+        after = self._after
+        if found is not None and not (created and (self._is_same(found) or self._is_older(found))):
+            entry = entry_of(self._repository, rule, found)
+            if _refuses(rule, self._before, entry.checksum):
+                note(self._task, _overwritten(rule, event))
+                return None
+            after = Seen(after.sequencer, True, entry.checksum)
+        elif created and stages:
+            try:
+                entry = self._told()
+            except NotFoundError as error:
+                note(self._task, Result(Outcome.SKIPPED, f"it vanished from the source: {error}"))
+                return None
+        marks = self._marks and not (self._old and self._was_counted(found))
+        note(self._task, self._task.staged if stages else Result(Outcome.STAGED))
+        after = replace(after, marked=self._marked(found, marks=marks))
+        return Plan(self._task, self._before, after, stages, entry if stages else None, marks)
+
+    def _overtaken(self, found: Found | None) -> str:
+        """Why an object that was created is not to be staged, nor its event remembered; empty if it is."""
+        event = self._event
+        gone = f"it vanished from the source: {event.address!r} does not exist"
+        if not self._old:
+            if not self._rule.verify:
+                return ""
+            if found is None:
+                return gone
+            if not self._is_same(found):
+                return f"it vanished from the source: {event.address!r} is another object by now, whose own event comes"
+            return ""
+        if found is not None and not self._is_older(found):
+            return ""
+        if not self._keeps:
+            return gone
+        before = self._before
+        if (
+            before is not None
+            and before.modified is not None
+            and before.etag != event.etag
+            and int(event.time) <= before.modified
+        ):
+            return f"reconciling has found a newer {event.address!r}"
+        return ""  # what was deleted since is kept
+
+    def _is_same(self, found: Found) -> bool:
+        """Is it the object that the event tells of, as far as that can be seen?"""
+        event = self._event
+        return found.size == event.size and not (found.etag and event.etag and found.etag != event.etag)
+
+    def _is_older(self, found: Found) -> bool:
+        """Does an older version show again, since the one that the event tells of was deleted for good, and is kept?"""
+        event = self._event
+        return (
+            self._keeps and event.bucket != FILES and not self._is_same(found) and int(found.modified) < int(event.time)
+        )
+
+    def _was_counted(self, found: Found | None) -> bool:
+        """Has reconciling counted this marker, or was it gone by then? By now other objects may be landing, which nobody has
+        marked."""
+        before = self._before
+        if found is None:
+            return True
+        return (
+            before is not None
+            and before.modified is not None
+            and before.marked is not None
+            and int(found.modified) <= before.marked
+        )
+
+    def _marked(self, found: Found | None, *, marks: bool) -> int | None:
+        """The time (Unix seconds) of the newest marker that was counted, to be remembered."""
+        event, before = self._event, self._before
+        if not self._rule.is_marker(event.key):
+            return None
+        if marks:
+            time = int(event.time if found is None else max(found.modified, event.time))
+            return time or None
+        if before is not None and before.marked is None and before.present:
+            return None  # an earlier version has counted it, and remembered no time
+        return 0 if before is None else before.marked or 0
+
+    def _told(self) -> ObjectEntry:
+        """The object as the event tells of it. :class:`NotFoundError` if it has to be read, and is gone."""
+        event = self._event
+        etag = event.etag or checksum(self._repository, event.address)
+        return ObjectEntry(self._rule.path(event.key), event.address, event.size, etag, int(event.time))
+
+
+def _refuses(rule: Rule, seen: Seen | None, etag: str) -> bool:
+    """Is this an overwriting that the rule refuses?"""
+    return (
+        rule.overwrites is Overwrites.REFUSE and seen is not None and seen.present and (not etag or seen.etag != etag)
+    )
+
+
+def _overwritten(rule: Rule, event: ObjectEvent) -> Result:
+    return Result(Outcome.POISON, f"{event.address!r} was overwritten, and rule {rule.name!r} refuses that")

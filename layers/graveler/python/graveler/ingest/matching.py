@@ -1,0 +1,66 @@
+"""Which rules take an object: a tree of the folders that they are about, so that an event asks only those above its key.
+
+Rules are compiled once for a batch. Then an event costs as many steps as its key has folders, and what the rules cost that it
+meets there, however many others there are. Sources end with a slash or are whole buckets, so folders are all there is to compare.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from graveler.ingest.rules import RepositoryRules, Rule
+
+
+class Owned(Struct, frozen=True):
+    """A rule, and the rules of its repository."""
+
+    rules: RepositoryRules
+    rule: Rule
+
+
+class RuleTree:
+    """Rules by bucket and folder. Costs a step for each folder of each source."""
+
+    def __init__(self, all_rules: Iterable[RepositoryRules]) -> None:
+        self._buckets: dict[str, _Folder] = {}
+        for rules in all_rules:
+            for rule in rules.rules:
+                folder = self._buckets.setdefault(rule.bucket, _Folder())
+                for name in rule.prefix.split("/")[:-1]:
+                    folder = folder.below.setdefault(name, _Folder())
+                folder.rules.append(Owned(rules, rule))
+
+    def taking(self, bucket: str, key: str) -> Iterator[Owned]:
+        """The rules that an object concerns: it becomes part of their branch, or is their marker."""
+        folder = self._buckets.get(bucket)
+        begin = 0
+        while folder is not None:
+            for owned in folder.rules:
+                if owned.rule.takes(key) or owned.rule.is_marker(key):
+                    yield owned
+            end = key.find("/", begin)
+            if end < 0:
+                return
+            folder = folder.below.get(key[begin:end])
+            begin = end + 1
+
+    def about(self, buckets: Iterable[str]) -> Sequence[RepositoryRules]:
+        """The repositories with rules about any of these buckets."""
+        found: dict[str, RepositoryRules] = {}
+        for bucket in buckets:
+            folders = [self._buckets[bucket]] if bucket in self._buckets else []
+            while folders:
+                folder = folders.pop()
+                folders += folder.below.values()
+                found.update((owned.rules.uid, owned.rules) for owned in folder.rules)
+        return list(found.values())
+
+
+class _Folder:
+    """Rules about just this folder, and the folders in it."""
+
+    __slots__ = ("below", "rules")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Folder] = {}
+        self.rules: list[Owned] = []

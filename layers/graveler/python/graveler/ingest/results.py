@@ -1,0 +1,142 @@
+"""What becomes of events and of commits, as values."""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+from graveler.ingest.due import Made, NotMade, Overdue, Unread
+from graveler.ingest.events import ObjectEvent, parse_message
+from graveler.ingest.rules import RepositoryRules
+from graveler.model import Commit
+
+_RETRY: Final = (BusyError, CorruptError, UnavailableError)
+
+
+class Outcome(str, Enum):
+    """What became of an event. ``staged``: the branch has it. ``stale``: it was seen before, or a newer one was. ``skipped``: no
+    rule wants it, or it is not there any more. ``retry``: the same event may succeed later. ``poison``: it cannot, until a person
+    changes something."""
+
+    STAGED = "staged"
+    STALE = "stale"
+    SKIPPED = "skipped"
+    RETRY = "retry"
+    POISON = "poison"
+
+    @property
+    def is_done(self) -> bool:
+        """Need the event not be sent again?"""
+        return self not in (Outcome.RETRY, Outcome.POISON)
+
+
+_WORSE: Final = list(Outcome)
+_WORSE.sort(key=[Outcome.SKIPPED, Outcome.STALE, Outcome.STAGED, Outcome.RETRY, Outcome.POISON].index)
+
+
+class Result(Struct, frozen=True):
+    """What became of an event, and why."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+class Batch(Struct, frozen=True):
+    """``results`` of the events, in their order, and what was committed meanwhile. ``unread`` are repositories and rules that
+    cannot be read; ``overdue`` is what only :meth:`graveler.ingest.ingester.Ingester.commit_due` tells."""
+
+    results: tuple[Result, ...]
+    commits: tuple[Made, ...] = ()
+    commits_failed: tuple[NotMade, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    overdue: tuple[Overdue, ...] = ()
+
+
+class Message(Struct, frozen=True):
+    """A message of a queue."""
+
+    id: str
+    body: str
+
+
+class Notes:
+    """Results that are being collected, by the events' places in the batch."""
+
+    def __init__(self) -> None:
+        self._results: dict[int, Result] = {}
+        self._made: list[Made] = []
+        self._not_made: list[NotMade] = []
+        self._unread: list[Unread] = []
+
+    def note(self, at: int, result: Result) -> None:
+        """What became of an event by one rule; the worst of several rules counts."""
+        noted = self._results.get(at)
+        self._results[at] = result if noted is None else worst(noted, result)
+
+    def take(self, other: "Notes") -> None:
+        """What was noted in an attempt that went well."""
+        for at, result in other._results.items():
+            self.note(at, result)
+
+    def commits(self, repository: str, rule: str, make: Callable[[], Iterable[Commit]]) -> None:
+        """Make commits; that one cannot be made is noted, and no event's fault."""
+        try:
+            self._made += [Made(repository, rule, commit) for commit in make()]
+        except GravelerError as error:
+            self._not_made.append(NotMade(repository, rule, str(error)))
+
+    def unread(self, rules: RepositoryRules, rule: str, reason: str) -> None:
+        """A rule cannot be read; without a name, all of its repository."""
+        told = Unread(rules.repository or rules.uid, rule, reason)
+        if told not in self._unread:
+            self._unread.append(told)
+
+    def finished(self, events: Sequence[ObjectEvent], buckets: set[str]) -> Batch:
+        """All results; ``buckets`` are those that have rules."""
+        results = [
+            self._results.get(at)
+            or (Result(Outcome.SKIPPED, "no rule takes it") if event.bucket in buckets else unwanted(event))
+            for at, event in enumerate(events)
+        ]
+        return Batch(tuple(results), tuple(self._made), tuple(self._not_made), tuple(self._unread))
+
+
+def by_message(
+    messages: Sequence[Message], process: Callable[[Sequence[ObjectEvent]], Batch]
+) -> tuple[list[Result], Batch]:
+    """``process`` the events of messages: the worst result of the events in each, in their order, and all results."""
+    parsed: list[list[ObjectEvent] | Result] = []
+    for message in messages:
+        try:
+            parsed.append(parse_message(message.body))
+        except InvalidError as error:
+            parsed.append(Result(Outcome.POISON, str(error)))
+    batch = process([event for events in parsed if isinstance(events, list) for event in events])
+    results = iter(batch.results)
+    of_messages: list[Result] = []
+    for events in parsed:
+        if isinstance(events, Result):
+            of_messages.append(events)
+        else:
+            told = Result(Outcome.SKIPPED, "" if events else "no event of an object")
+            for _ in events:
+                told = worst(told, next(results))
+            of_messages.append(told)
+    return of_messages, batch
+
+
+def unwanted(event: ObjectEvent) -> Result:
+    """What becomes of an event that comes from where no rule is about."""
+    return Result(Outcome.POISON, f"no rule is about {event.bucket!r}, from which {event.address!r} comes")
+
+
+def failed(error: GravelerError) -> Result:
+    """The result of an event that could not be processed."""
+    return Result(Outcome.RETRY if isinstance(error, _RETRY) else Outcome.POISON, str(error))
+
+
+def worst(one: Result, other: Result) -> Result:
+    """Of two results of an event, or of events that belong together, the one that counts."""
+    return max(one, other, key=lambda result: _WORSE.index(result.outcome))
