@@ -537,7 +537,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ends",
-        "an import is committed though its time cannot be noted any more",
+        "an import whose time cannot be noted any more ends as one that made its commit",
         "operations/parted.py",
         "raise  # tried again, which finds the commit\n",
         "raise\n            raise\n",

@@ -152,5 +152,7 @@ def test_an_import_into_a_repository_that_becomes_read_only_says_whether_it_is_c
         trial = Trial(scene.copy(tmp_path), by, at, lambda trial: trial.main.set_read_only(True))
         trial.run()
         trial.check()
-        ends.add(trial.operations.get("op").state)
+        ended = trial.operations.get("op")
+        ends.add(ended.state)
+        assert (ended.changes is not None) == trial.landed
     assert ends == {OperationState.FAILED, OperationState.COMPLETED}
