@@ -545,6 +545,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C5",
+        "an attempt counts when somebody begins to work on it",
+        "operations/operator.py",
+        "elif operation.begun >= MAX_ATTEMPTS and not operation.is_waited_for:",
+        "elif operation.attempt >= MAX_ATTEMPTS:",
+        "operations/test_parted.py::test_what_has_waited_for_long_is_tried_several_times_all_the_same",
+    ),
+    Mutation(
+        "C5",
+        "an operation that cannot be begun keeps no other waiting",
+        "operations/operator.py",
+        "except Exception:  # noqa: BLE001 - of",
+        "except ZeroDivisionError:  # of",
+        "operations/test_parted.py::test_what_cannot_be_begun_keeps_no_other_waiting_and_is_not_called_dead",
+    ),
+    Mutation(
+        "C5",
         "an operation is taken over when its worker gives no sign of life",
         "operations/store.py",
         "str(operation.version), operation.claim + silent)",

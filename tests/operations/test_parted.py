@@ -1,14 +1,14 @@
 """Merges and commits as operations of this process: joined, repeated, cancelled, swept, with the effect of one call."""
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, InvalidError, TooLateError, UnavailableError
+from graveler.errors import BusyError, CorruptError, InvalidError, TooLateError, UnavailableError
 from graveler.lake.in_parts import joined
 from graveler.lake.in_parts.asks import Ask
 from graveler.lake.in_parts.parted import PartDone
@@ -22,8 +22,9 @@ from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, OperationState, Progress
 from graveler.operations.sweeping import LOOK, Sweeper, sweep, sweep_and_watch
 from graveler.operations.work import CancelledError, Report
+from graveler.storage.tables import Key
 from graveler.tree.parts import Load
-from tests.lake.support import World, put, texts
+from tests.lake.support import OwnClock, World, put, texts
 from tests.operations.support import (
     SMALL,
     alone,
@@ -267,19 +268,26 @@ def test_word_that_could_not_be_sent_is_sent_by_the_sweep() -> None:
     operator.close()
 
 
+def claimed(world: World, name: str) -> Operation:
+    """Somebody begins to work on it."""
+    return operations(world).change(name, lambda now: now.claimed(f"worker {now.attempt}", 10.0))
+
+
 def test_the_sweep_begins_dead_operations_again_and_gives_up_after_some_times() -> None:
     world, starter = World(), Noted()
     operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
     operator.start(world.main, "work", b"", "dead")
     operator.start(world.main, "work", b"", "alive")
-    operations(world).change("dead", lambda now: replace(now, owner="somebody"))
+    claimed(world, "dead")
     assert operator.sweep(world.main) == 0, "who has just started watches"
     for attempt in range(2, MAX_ATTEMPTS + 1):
-        world.clock.time += SILENT + 1
+        world.clock.time += SILENT + 11
         operations(world).change("alive", lambda now: replace(now, seconds=10.0))
         assert operator.sweep(world.main) == 1
         assert operations(world).get("dead").attempt == attempt
-    world.clock.time += SILENT + 1
+        claimed(world, "dead")
+        assert operator.sweep(world.main) == 0
+    world.clock.time += SILENT + 11
     operations(world).change("alive", lambda now: replace(now, seconds=10.0))
     assert operator.sweep(world.main) == 1
     dead = operations(world).get("dead")
@@ -287,6 +295,69 @@ def test_the_sweep_begins_dead_operations_again_and_gives_up_after_some_times() 
     assert "died 5 times" in dead.error
     assert operations(world).get("alive").attempt == 1
     assert [attempt for _, name, attempt in starter.begun if name == "dead"] == [1, 2, 3, 4, 5]
+
+
+class Picky(Noted):
+    """A starter that cannot begin some."""
+
+    def __init__(self, *refused: str, error: Exception) -> None:
+        super().__init__()
+        self.refused = set(refused)
+        self.error = error
+
+    def begin(self, repository: str, operation: Operation) -> None:
+        if operation.id in self.refused:
+            raise self.error
+        super().begin(repository, operation)
+
+
+@pytest.mark.parametrize("error", [UnavailableError("the queue is away"), KeyError("nobody expected this")])
+@pytest.mark.parametrize("refused", [["a"], ["b"], ["c"], ["a", "b", "c"]])
+@pytest.mark.parametrize("worked_on", [False, True])
+def test_what_cannot_be_begun_keeps_no_other_waiting_and_is_not_called_dead(
+    refused: list[str], error: Exception, *, worked_on: bool
+) -> None:
+    world, starter = World(), Picky(*refused, error=error)
+    operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
+    for name in ("a", "b", "c"):
+        with suppress(UnavailableError, KeyError):
+            operator.start(world.main, "work", b"", name)
+        if worked_on:
+            claimed(world, name)
+    operator.sweep(world.main)
+    free = {"a", "b", "c"} - set(refused)
+    for _ in range(3 * MAX_ATTEMPTS):
+        world.clock.time += SILENT + 11
+        starter.begun.clear()
+        assert operator.sweep(world.main) == 3
+        assert {name for _, name, _ in starter.begun} == free
+        for name in ("a", "b", "c"):
+            assert operations(world).get(name).state is OperationState.RUNNING
+    starter.refused.clear()
+    world.clock.time += SILENT + 11
+    starter.begun.clear()
+    operator.sweep(world.main)
+    for _, name, attempt in starter.begun:
+        assert claimed(world, name).attempt == attempt, "who begins now works on it"
+        assert operations(world).get(name).begun == 1 + worked_on
+    assert len(starter.begun) == 3
+
+
+@pytest.mark.parametrize("place", ["0", "m", "z"])
+def test_an_operation_that_cannot_be_read_keeps_no_other_waiting(place: str) -> None:
+    world, starter = World(), Noted()
+    operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
+    for name in ("a", "o"):
+        operator.start(world.main, "work", b"", name)
+    world.tables.put(Key(f"{world.main.repository.uid}/operations", place.encode()), {"operation": b"what?"})
+    assert sweep(world.lake(), operator) == 0
+    world.clock.time += SILENT + 1
+    assert sweep(world.lake(), operator) == 2
+    assert {name for _, name, _ in starter.begun} == {"a", "o"}
+    with pytest.raises(CorruptError, match=f"'{place}'"):
+        operations(world).get(place)
+    operations(world).change("a", lambda now: replace(now, state=OperationState.COMPLETED))
+    assert sweep_and_watch(world.lake(), operator) == 1
 
 
 def test_a_process_that_does_not_stay_watches_until_it_knows() -> None:
@@ -320,11 +391,13 @@ def test_a_process_that_does_not_stay_watches_until_it_knows() -> None:
     assert world.clock.time == began
 
 
-def test_what_waits_for_its_first_worker_is_begun_again_and_given_up_only_after_hours() -> None:
-    """Behind many others in a queue: nobody has died of it."""
+@pytest.mark.parametrize("ahead", [-86_400.0, 0.0, 86_400.0])
+def test_what_waits_for_its_first_worker_is_begun_again_and_given_up_only_after_hours(ahead: float) -> None:
+    """Behind many others in a queue: nobody has died of it. The clock of who asked for it does not matter."""
     world, starter = World(), Noted()
+    asking = Dispatcher(world.tables, {"work": starter}, clock=OwnClock(world.clock, ahead))
     operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
-    operator.start(world.main, "work", b"", "op")
+    asking.start(world.main, "work", b"", "op")
     assert operator.sweep(world.main) == 0
     for number in range(2, 3 * MAX_ATTEMPTS):
         world.clock.time += 900
@@ -333,10 +406,9 @@ def test_what_waits_for_its_first_worker_is_begun_again_and_given_up_only_after_
         assert starter.begun[-1] == ("repo", "op", min(number, 3))
         assert len(starter.begun) == number
     world.clock.time += LONGEST_WAIT
-    while operator.sweep(world.main):
-        world.clock.time += SILENT
+    assert operator.sweep(world.main) == 1
     found = operations(world).get("op")
-    assert (found.state, found.error_kind, found.attempt) == (OperationState.FAILED, "UnavailableError", MAX_ATTEMPTS)
+    assert (found.state, found.error_kind, found.attempt) == (OperationState.FAILED, "UnavailableError", 3)
     assert "nobody has begun to work on it in 12 hours" in found.error
 
 
@@ -347,14 +419,35 @@ def test_what_has_waited_for_long_is_tried_several_times_all_the_same() -> None:
     for _ in range(2 * MAX_ATTEMPTS):
         world.clock.time += 900
         operator.sweep(world.main)
-    operations(world).change("op", lambda now: replace(now, owner="the first", seconds=10.0))
-    assert operator.sweep(world.main) == 0
     before = len(starter.begun)
     while operations(world).get("op").state is OperationState.RUNNING:
+        claimed(world, "op")
+        operator.sweep(world.main)
         world.clock.time += 900
         operator.sweep(world.main)
-    assert [attempt for *_, attempt in starter.begun[before:]] == [4, 5]
+    assert [attempt for *_, attempt in starter.begun[before:]] == [4, 5, 6, 7]
     assert "died 5 times" in operations(world).get("op").error
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_operations_of_the_version_before_go_on(*, stored: bool) -> None:
+    """It counted attempts alone, and drops what it does not know."""
+    world, starter = World(), Noted()
+    operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
+    operator.start(world.main, "work", b"", "op")
+    before = Operation("op", "work", b"", OperationState.RUNNING, 0, 0, owner="machine-4", attempt=4, seconds=10.0)
+    operations(world).change("op", lambda now: before if stored else replace(now, owner="machine-1", unseen=0))
+    attempt = operations(world).get("op").attempt
+    for number in range(1, MAX_ATTEMPTS + 1):
+        operator.sweep(world.main)
+        world.clock.time += SILENT + 11
+        assert operator.sweep(world.main) == 1
+        assert starter.begun[-1] == ("repo", "op", attempt + number)
+        claimed(world, "op")
+    operator.sweep(world.main)
+    world.clock.time += SILENT + 11
+    operator.sweep(world.main)
+    assert operations(world).get("op").state is OperationState.FAILED
 
 
 def test_who_serves_a_lake_ends_what_a_dead_process_began() -> None:

@@ -7,6 +7,8 @@ A function stands still as soon as it has answered, so nothing may be left to it
 from collections.abc import Mapping
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from graveler.errors import UnavailableError
 from graveler.lake.clock import Clock
 from graveler.lake.repository import OpenRepository
@@ -44,7 +46,7 @@ class Dispatcher(Operator):
 
     def _claimed(self, operation: Operation) -> Operation:
         """Nobody's until somebody begins."""
-        return operation
+        return replace(operation, unseen=operation.unseen + 1)
 
     def _begin(self, repository: OpenRepository, operation: Operation) -> None:
         self._starters[operation.kind].begin(repository.repository.name, operation)

@@ -208,7 +208,7 @@ class Machine:
                 return None
             if now.owner == owner and now.seconds == LEASE and not self._renewed.is_due(now):
                 return None
-            return replace(now, owner=owner, lease=0.0, seconds=LEASE, updated=self._clock.now())
+            return replace(now.claimed(owner, LEASE), updated=self._clock.now())
 
         renewed = operations.change(task.operation, claim)
         self._renewed.saw(renewed)

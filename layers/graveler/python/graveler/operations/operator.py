@@ -1,13 +1,14 @@
 """Operations as those who ask for them see them: started, joined, looked at, cancelled; and those whose workers died, found."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from secrets import token_hex
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from graveler.errors import ForbiddenError, PreconditionError, UnavailableError
+from graveler.errors import CorruptError, ForbiddenError, PreconditionError, UnavailableError
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.repository import OpenRepository
@@ -16,20 +17,26 @@ from graveler.operations.work import CANCELLED
 from graveler.storage.tables import Tables
 
 MAX_ATTEMPTS: Final = 5
-"""How often an operation is begun, before it is given up because its workers die."""
+"""How often somebody begins to work on an operation, before it is given up because its workers die."""
 
 SILENT: Final = 60.0
 """Seconds without a sign, after a claim ran out or before the first one, from which on an operation is dead to who sweeps."""
 
 LONGEST_WAIT: Final = 12 * 3600.0
-"""Seconds for which an operation may wait, in a queue behind others, say, for somebody to begin for the first time."""
+"""Seconds for which an attempt may wait, in a queue behind others, say, for somebody to begin."""
 
 _UNSEEN: Final = 3
-"""Attempts that may pass while it waits: the others are left to those who work on it."""
+"""Attempts for which nobody came, one after the other, before word is only sent again of the last one: another one would take the
+place of what waits in a queue."""
+
+_log = logging.getLogger(__name__)
 
 
 class Operator(ABC):
     """Starts operations of the given ``kinds``. ``tables`` is the lake's. Safe to share between threads."""
+
+    _hands_over: ClassVar[bool] = True
+    """Are there others who work on it, who come later?"""
 
     def __init__(self, tables: Tables, kinds: Collection[str], *, clock: Clock | None = None) -> None:
         self._tables = tables
@@ -97,27 +104,42 @@ class Operator(ABC):
     def sweep(self, repository: OpenRepository, only: Collection[str] | None = None) -> int:
         """Find operations whose workers died: those that were begun often are marked as failed, others begin again, as do those
         for which nobody has come. How many there were. A worker has died if an earlier sweep by this process found the same sign
-        of life, the claim's length and a minute ago. ``only``: of these IDs. One table read for each thousand operations; two and
-        two writes for each dead one."""
+        of life, the claim's length and a minute ago. ``only``: of these IDs. One that cannot be begun, or read, is left to the
+        next sweep, and keeps nobody from the others. One table read for each thousand operations; two and two writes for each
+        dead one."""
         dead = 0
-        for operation in self._operations(repository).all():
+        for operation in self._operations(repository).all(self._damaged):
             if operation.is_finished or (only is not None and operation.id not in only):
                 continue
             if not self._is_dead(repository, operation, SILENT):
                 continue
             dead += 1
-            if self._waits(operation) and operation.attempt >= _UNSEEN:
-                self._begin(repository, operation)  # word of the same attempt, which may have been lost
-            elif operation.attempt >= MAX_ATTEMPTS:
-                self._give_up(repository, operation)
-            else:
-                self._begin_again(repository, operation, SILENT)
+            try:
+                self._revive(repository, operation)
+            except Exception:  # noqa: BLE001 - of somebody else's service, or of one operation
+                _log.exception("operation %s could not be begun again; the next sweep tries it again", operation.id)
         return dead
+
+    def _revive(self, repository: OpenRepository, operation: Operation) -> None:
+        """What a sweep does about one that is dead. Only who has begun can have died: word that was sent does not count."""
+        if operation.is_waited_for and operation.unseen >= _UNSEEN and self._hands_over:
+            if self._clock.now() - operation.updated < LONGEST_WAIT:
+                self._begin(repository, operation)  # word of the same attempt, which may have been lost
+            else:
+                self._give_up(repository, operation)
+        elif operation.begun >= MAX_ATTEMPTS and not operation.is_waited_for:
+            self._give_up(repository, operation)
+        else:
+            self._begin_again(repository, operation, SILENT)
+
+    @staticmethod
+    def _damaged(error: CorruptError) -> None:
+        _log.error("an operation cannot be swept: %s", error)
 
     def believed(self, repository: OpenRepository) -> dict[str, int]:
         """Operations that have not ended and seem to be worked on, as far as this process knows, and the version of each. One
         table read for each thousand."""
-        all_of_them = self._operations(repository).all()
+        all_of_them = self._operations(repository).all(self._damaged)
         alive = (one for one in all_of_them if not one.is_finished and one.kind in self._known)
         return {one.id: one.version for one in alive if not self._is_dead(repository, one, SILENT)}
 
@@ -180,14 +202,11 @@ class Operator(ABC):
             self._begin(repository, adopted)
         return adopted
 
-    def _waits(self, operation: Operation) -> bool:
-        """Has nobody worked on it yet, so that nobody died of it, and is there time?"""
-        return not operation.owner and self._clock.now() - operation.created < LONGEST_WAIT
-
     def _give_up(self, repository: OpenRepository, operation: Operation) -> None:
-        why = f"its workers died {operation.attempt} times; the logs say of what. Nothing was changed; start it again"
-        if not operation.owner:
-            why = f"nobody has begun to work on it in {LONGEST_WAIT / 3600:.0f} hours; see who should. Start it again"
+        why = f"its workers died {operation.begun} times; the logs say of what"
+        if operation.is_waited_for:
+            why = f"nobody has begun to work on it in {LONGEST_WAIT / 3600:.0f} hours; see who should"
+        why = f"{why}; {operation.left}. Start it again"
 
         def fail(now: Operation) -> Operation | None:
             if now.is_finished or now.attempt != operation.attempt or not self._is_dead(repository, now, SILENT):

@@ -35,6 +35,8 @@ class Runner(Operator):
     """Runs operations of the given ``kinds``, ``threads`` at a time; others wait. A worker that gives no sign of life for
     ``lease`` seconds counts as dead; it gives one every ``heartbeat`` seconds."""
 
+    _hands_over = False
+
     def __init__(
         self,
         tables: Tables,
@@ -83,7 +85,7 @@ class Runner(Operator):
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _claimed(self, operation: Operation) -> Operation:
-        return replace(operation, owner=self._owner, lease=0.0, seconds=self._lease)
+        return replace(operation, unseen=1).claimed(self._owner, self._lease)
 
     def _begin(self, repository: OpenRepository, operation: Operation) -> None:
         self._work(repository, self._operations(repository), operation)

@@ -61,7 +61,9 @@ class Progress(msgspec.Struct, frozen=True):
 class Operation(msgspec.Struct, frozen=True):
     """One operation. ``request`` is what is asked for, as its kind encodes it; ``owner`` claims it for ``seconds`` after each
     sign of life, which is a new ``version``, and with 0 nobody does (any more). ``lease`` is what earlier versions wrote instead:
-    until when the claim lasts, by the owner's clock. ``created`` and ``updated`` are Unix seconds. ``objects`` counts progress;
+    until when the claim lasts, by the owner's clock. ``created`` and ``updated`` are Unix seconds.
+    ``attempt`` numbers how often word was sent to begin; ``begun`` is how often somebody began, and ``unseen`` how many attempts
+    there were since then. ``objects`` counts progress;
     ``result`` is the ID of what was made (a commit, a dump), ``error`` a sentence for a user, and ``error_kind`` the name of its
     class.
 
@@ -95,6 +97,8 @@ class Operation(msgspec.Struct, frozen=True):
     records: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    begun: int = 0
+    unseen: int = 0
     changes: ImportChanges | None = None
     skipped: Progress = Progress()
 
@@ -123,6 +127,16 @@ class Operation(msgspec.Struct, frozen=True):
             changes=changes,
             updated=now,
         )
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Has nobody come yet to work on this attempt? Then nobody died of it."""
+        return self.unseen > 0 or not self.owner
+
+    def claimed(self, owner: str, seconds: float) -> "Operation":
+        """As it is when somebody begins to work on this attempt, or gives a sign of life."""
+        begun = self.begun + (owner != self.owner or self.unseen > 0)
+        return replace(self, owner=owner, lease=0.0, seconds=seconds, begun=begun, unseen=0)
 
     @property
     def known_by(self) -> str:
@@ -194,7 +208,7 @@ class Operations:
             return None, None
         name = str(item["operation"])
         found = self._tables.get(self._key(name))
-        return name, None if found is None else _decode(found)
+        return name, None if found is None else _decode(name, found)
 
     def note_part(self, operation: Operation, number: int, records: int, size: int) -> None:
         """Write down that a part of the current round is done. Twice is once. One table write."""
@@ -242,7 +256,7 @@ class Operations:
         item = self._tables.get(self._key(operation_id)) if 0 < len(operation_id) <= 128 else None
         if item is None:
             raise NotFoundError(f"operation {operation_id!r} not found; it never was, or ended over a week ago")
-        return _decode(item)
+        return _decode(operation_id, item)
 
     def change(self, operation_id: str, how: Callable[[Operation], Operation | None]) -> Operation:
         """Replace the operation by what ``how`` makes of it, on condition that nobody did so meanwhile; ``how`` sees the newest
@@ -320,13 +334,21 @@ class Operations:
     def _lease(self, operation: Operation) -> str:
         return f"{self._partition}/{operation.id}"
 
-    def all(self) -> Iterator[Operation]:
-        """All operations that can still be asked after, by ID. One table read for each thousand."""
+    def all(self, damaged: Callable[[CorruptError], None] | None = None) -> Iterator[Operation]:
+        """All operations that can still be asked after, by ID; ``damaged`` is told of those that cannot be read, which otherwise
+        raise. One table read for each thousand."""
         start = b""
         while True:
             page = self._tables.query(self._partition, start=start)
-            for _, item in page.items:
-                yield _decode(item)
+            for sort, item in page.items:
+                try:
+                    operation = _decode(_name(sort), item)
+                except CorruptError as error:
+                    if damaged is None:
+                        raise
+                    damaged(error)
+                else:
+                    yield operation
             if not page.more:
                 return
             start = page.items[-1][0] + b"\0"
@@ -334,7 +356,7 @@ class Operations:
     def page(self, after: str, amount: int) -> tuple[list[Operation], bool]:
         """Operations that can still be asked after, by ID, behind ``after``; and whether there are more. One table read."""
         found = self._tables.query(self._partition, start=after.encode() + b"\0" if after else b"", limit=amount)
-        return [_decode(item) for _, item in found.items], found.more
+        return [_decode(_name(sort), item) for sort, item in found.items], found.more
 
     def _parts_partition(self, operation: Operation) -> str:
         return f"{self._uid}/operation/{operation.id}"
@@ -362,9 +384,15 @@ def _number(item: Item, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _decode(item: Item) -> Operation:
+def _name(sort: bytes) -> str:
+    return sort.decode("utf-8", "surrogateescape")
+
+
+def _decode(name: str, item: Item) -> Operation:
     packed = item.get("operation")
     try:
         return msgspec.msgpack.decode(packed if isinstance(packed, bytes) else b"", type=Operation)
     except UNREADABLE as error:
-        raise CorruptError(f"the item of an operation cannot be read: {error}; restore the table from a copy") from None
+        raise CorruptError(
+            f"the item of operation {name!r} cannot be read: {error}; restore the table from a copy"
+        ) from None

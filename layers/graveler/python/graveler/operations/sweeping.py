@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from threading import Event, Thread
 from typing import Final
 
@@ -30,10 +30,7 @@ def sweep(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda:
         for repository in page.results:
             if not go_on():
                 return found
-            try:
-                found += operator.sweep(lake.repository(repository.name))
-            except GravelerError as error:  # the others are to be swept all the same
-                _log.warning("operations of repository %s could not be swept: %s", repository.name, error)
+            found += _swept(lake, operator, repository.name)
         if page.next_after is None:
             return found
         after = page.next_after
@@ -49,20 +46,33 @@ def sweep_and_watch(lake: Lake, operator: Operator, *, go_on: Callable[[], bool]
     after: str | None = ""
     while after is not None:
         page = lake.repositories(after=after)
-        watched |= {one.name: operator.believed(lake.repository(one.name)) for one in page.results if go_on()}
+        for one in page.results:
+            if go_on():
+                watched[one.name] = _believed(lake, operator, one.name)
         after = page.next_after
     while (watched := {name: believed for name, believed in watched.items() if believed}) and go_on():
         lake.clock.sleep(LOOK)
         for name in watched:
-            try:
-                repository = lake.repository(name)
-                found += operator.sweep(repository, watched[name])
-                now = operator.believed(repository)
-            except GravelerError as error:  # as above
-                _log.warning("operations of repository %s could not be watched: %s", name, error)
-                now = {}
+            found += _swept(lake, operator, name, watched[name])
+            now = _believed(lake, operator, name)
             watched[name] = {one: seen for one, seen in watched[name].items() if now.get(one) == seen}
     return found
+
+
+def _swept(lake: Lake, operator: Operator, name: str, only: Collection[str] | None = None) -> int:
+    try:
+        return operator.sweep(lake.repository(name), only)
+    except GravelerError as error:  # the others are to be swept all the same
+        _log.warning("operations of repository %s could not be swept: %s", name, error)
+        return 0
+
+
+def _believed(lake: Lake, operator: Operator, name: str) -> dict[str, int]:
+    try:
+        return operator.believed(lake.repository(name))
+    except GravelerError as error:  # as above
+        _log.warning("operations of repository %s could not be watched: %s", name, error)
+        return {}
 
 
 class Sweeper:
