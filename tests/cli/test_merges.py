@@ -98,6 +98,23 @@ def test_a_prefix_is_given_once_and_may_hold_an_equals_sign(lake: Path) -> None:
     assert done("merge", "lakefs://lake/dev", "main", *arguments).out.startswith("merged dev into main: ")
 
 
+def test_a_merge_beside_uncommitted_changes(lake: Path) -> None:
+    done("branch", "create", "lakefs://lake/dev")
+    put("dev", "a", "1")
+    commit("dev", "On dev")
+    put("main", "b", "2")
+    merge = "merge", "lakefs://lake/dev", "main"
+    refused = run(*merge)
+    assert (refused.code, "uncommitted changes" in refused.err) == (5, True)
+    done(*merge, "--beside-uncommitted")
+    assert cat("main", "a") == "1"
+    assert done("status", "lakefs://lake/main", "--json").json["path"] == "b"
+    put("dev", "b", "3")
+    commit("dev", "The same object")
+    both = run(*merge, "--beside-uncommitted")
+    assert (both.code, "'b'" in both.err) == (5, True)
+
+
 def test_squash_and_empty_merges(lake: Path) -> None:
     done("branch", "create", "lakefs://lake/dev")
     put("dev", "x", "1")

@@ -192,6 +192,7 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
         allow_empty: bool = False,
         request_id: str = "",
         force: bool = False,
+        beside_uncommitted: bool = False,
     ) -> Commit: ...
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE

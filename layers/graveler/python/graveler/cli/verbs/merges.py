@@ -71,6 +71,13 @@ def merge(
     squash: Annotated[bool, typer.Option("--squash", help="Make a commit with one parent.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
     allow_empty: AllowEmpty = False,
+    beside_uncommitted: Annotated[
+        bool,
+        typer.Option(
+            "--beside-uncommitted",
+            help="Uncommitted changes of BRANCH stay, and refuse the merge only where it changes the same objects.",
+        ),
+    ] = False,
     message: Message = "",
     meta: Metadata = None,
     lake: LakeOption = None,
@@ -80,6 +87,7 @@ def merge(
 
     What SOURCE changed since the common base comes into BRANCH, as a commit with two parents. If both sides changed an object in
     different ways, nothing is changed, all conflicts are listed, and the exit code is 4; so it is of a dry run that meets any.
+    A BRANCH with uncommitted changes is refused, unless they may stay beside the merge.
 
     \b
     Examples:
@@ -119,6 +127,7 @@ def merge(
             strategy=strategies,
             squash=squash,
             allow_empty=allow_empty,
+            beside_uncommitted=beside_uncommitted,
         )
     what = "squashed" if squash else "merged"
     _say(screen, f"{what} {screen.safe(uri.ref)} into {branch}", made, as_json=as_json)
