@@ -16,10 +16,10 @@ from graveler.lake.fsck.check import fsck
 from graveler.lake.fsck.files import describe
 from graveler.lake.fsck.findings import FindingKind, Report
 from graveler.lake.repositories import Repositories
-from graveler.model import CommitID, MetarangeName, ObjectEntry, RepositoryUID
+from graveler.model import Application, CommitID, MetarangeName, ObjectEntry, RepositoryUID
 from graveler.staging.cleanup import LONGEST_REQUEST
 from graveler.staging.tokens import new_token
-from graveler.storage.tables import Key
+from graveler.storage.tables import Item, Key
 from graveler.tree.record import RecordCodec
 from graveler.tree.split import cuts_after
 from graveler.tree.tree import RangeInfo, Tree
@@ -837,6 +837,68 @@ def test_a_lease_that_belongs_to_no_hidden_branch_is_found(lake: FolderLake) -> 
     assert lake.fsck(repair=True).remaining == ()
     assert lake.fsck().findings == ()
     lake.repository.renew_branch("tx-alive", "somebody")
+
+
+# What applications have written
+
+
+def numbered(lake: FolderLake, version: int, branch: str = "main", application: str = "stream") -> CommitID:
+    """A numbered write to a branch."""
+    name = f"try-{application}-{version}-{branch}"
+    lake.repository.create_branch(name, branch)
+    link(lake, name, {name: 1})
+    lake.repository.commit(name, name)
+    merged = lake.repository.merge(name, branch, application=Application(application, version), beside_uncommitted=True)
+    lake.repository.delete_branch(name)
+    return merged.id
+
+
+def test_rows_of_applications_are_as_they_should_be_whatever_became_of_the_branch(lake: FolderLake) -> None:
+    numbered(lake, 1)
+    numbered(lake, 2, application="undone")
+    lake.repository.undo("main")
+    lake.repository.create_branch("gone", "main")
+    numbered(lake, 3, "gone")
+    lake.repository.delete_branch("gone")
+    lake.repository.create_branch("again", "main")
+    numbered(lake, 4, "again")
+    lake.repository.rename_branch("again", "renamed")
+    lake.repository.hard_reset("renamed", "renamed~1")
+    lake.repository.create_branch("again", "main~1")
+    assert lake.fsck().findings == ()
+    assert lake.fsck(repair=True).findings == ()
+
+
+def test_a_row_of_an_application_that_names_no_commit_of_its_branch_is_found(lake: FolderLake) -> None:
+    numbered(lake, 1)
+    lake.repository.create_branch("other", "main")
+    elsewhere = numbered(lake, 1, "other", "elsewhere")
+    partition = f"{lake.uid}/applications"
+
+    def row(name: str, item: Item) -> Key:
+        lake.tables.put(Key(partition, name.encode()), item)
+        return Key(partition, name.encode())
+
+    lost = row("main\0lost", {"version": 7, "commit": "ab" * 32})
+    row("main\0foreign", {"version": 8, "commit": elsewhere})
+    row("main\0odd", {"version": "9"})
+    row("main\0", {"version": 9, "commit": elsewhere})
+    row("no such branch\0lost", {"version": 7, "commit": "ab" * 32})
+    found = {finding.what: finding for finding in lake.fsck().findings}
+    assert {finding.kind for finding in found.values()} == {K.APPLICATION}
+    assert {what.split("'")[1]: finding.why for what, finding in found.items()} == {
+        "": "says neither a version nor a commit",
+        "foreign": f"names commit {elsewhere} for version 8, which the branch never had",
+        "lost": f"names commit {'ab' * 32!r} for version 7, which does not exist",
+        "odd": "says neither a version nor a commit",
+    }
+    assert all("main" in {ref.name for ref in finding.refs} for finding in found.values())
+    assert lake.repository.written_by("main", Application("lost", 7)) is None
+    repaired = [finding.what.split("'")[1] for finding in lake.fsck(repair=True).findings if finding.repaired]
+    assert repaired == ["lost"], "what counts for nothing may go; the others may be all that is known"
+    assert lake.tables.get(lost) is None
+    assert len(lake.fsck().findings) == 3
+    assert lake.repository.written_by("main", Application("lost", 7)) is None
 
 
 # Objects of committed records, and the namespace

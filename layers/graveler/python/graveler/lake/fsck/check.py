@@ -8,7 +8,10 @@ import msgspec
 
 from graveler.errors import UNREADABLE
 from graveler.history.commits import CommitStore
+from graveler.history.reflog import RefLog
 from graveler.history.refs import Refs
+from graveler.lake.applications import Applications
+from graveler.lake.fsck.applications import ApplicationCheck
 from graveler.lake.fsck.commits import CommitCheck
 from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Progress, Report, no_progress
 from graveler.lake.fsck.history import Damage, History
@@ -75,6 +78,9 @@ def fsck(
     ref_check = RefCheck(history, tables, repository.uid, refs, counts)
     ref_check.run(repository.default_branch)
     lease_damages = check_owners(tables, repository.uid, refs, repair=repair)
+    applications = Applications(tables, repository.uid, refs, commits)
+    log = RefLog(tables, repository.uid)
+    application_damages = ApplicationCheck(tables, applications, log, commits, repair=repair).run(ref_check.branches)
     progress("refs", len(history.heads), len(history.heads))
     staged_check = StagedCheck(tables, repository.uid, refs, codec, looker, counts, progress, repair=repair)
     staged_check.run(ref_check.branches)
@@ -100,6 +106,7 @@ def fsck(
         *_check_namespace(known, tables, store, repair=repair),
         *ref_check.damages,
         *lease_damages,
+        *application_damages,
         *staged_check.damages,
         *commit_check.damages,
         *tree_check.damages,

@@ -66,6 +66,8 @@ class FindingKind(str, Enum):
     """An entry of the clean-up queue cannot be read."""
     LEASE = "lease"
     """The lease of a hidden branch cannot be read, or there is no such branch."""
+    APPLICATION = "application"
+    """What is noted of an application's last write to a branch cannot be read, or names a commit that the branch never had."""
     OBJECT_MISSING = "object-missing"
     OBJECT_SIZE = "object-size"
     """An object has another size than its record says."""

@@ -1,0 +1,125 @@
+"""What applications have written to branches: each row names a commit that its branch has, or had."""
+
+from typing import Final
+
+from graveler.errors import CorruptError, InvalidError, RefNotFoundError
+from graveler.history.commits import CommitStore
+from graveler.history.graph import merge_base
+from graveler.history.reflog import RefLog
+from graveler.history.refs import BranchState
+from graveler.lake.applications import Applications, LastVersion, check_application, decode_last
+from graveler.lake.fsck.findings import AffectedRef, FindingKind
+from graveler.lake.fsck.history import Damage
+from graveler.lake.fsck.items import DamagedItem, scan
+from graveler.model import Application, Commit, CommitID
+from graveler.storage.tables import ConditionFailedError, Item, Key, Matches, Tables
+
+_PAGE: Final = 1000
+_UNREADABLE: Final = (
+    "The application cannot write to the branch. Restore the table from a copy, or look in the branch's log for what was written "
+    "last, and go on under another application id"
+)
+_GONE: Final = "It counts for nothing, so this version is written again if it is repeated: run again with repair"
+_FOREIGN: Final = (
+    "This version is written again if it is repeated: look in the branch's log whether it is there, and restore the table from a "
+    "copy if it is"
+)
+
+
+class ApplicationCheck:
+    """Looks at the rows of the applications of one repository.
+
+    A row whose commit the branch had once, as its reference log says, is as it should be: the branch was reset, or undone, and
+    what was written is written again if it is repeated. So is one of a branch that does not exist.
+    """
+
+    def __init__(
+        self, tables: Tables, applications: Applications, log: RefLog, commits: CommitStore, *, repair: bool
+    ) -> None:
+        self._tables = tables
+        self._applications = applications
+        self._log = log
+        self._commits = commits
+        self._repair = repair
+
+    def run(self, branches: list[BranchState]) -> list[Damage]:
+        """The damages. With ``repair``, rows that name no commit are removed. One table read for each thousand rows, one or two
+        for each row of a branch, and the walk from its head to the commit; for rows that are no more in the history, the
+        branch's reference log."""
+        heads = {branch.name: branch.commit_id for branch in branches}
+        damages = []
+        for sort, item in scan(self._tables, self._applications.partition):
+            name = sort.decode("utf-8", "backslashreplace")
+            if isinstance(item, DamagedItem) and item.rest:
+                rest = f"cannot be read from {name!r} on: {item.why}"
+                where = f"partition {self._applications.partition}"
+                damages.append(Damage(FindingKind.TABLE, where, rest, "Restore the table from a copy"))
+            elif (damage := self._look(sort, name, item, heads)) is not None:
+                damages.append(damage)
+        return damages
+
+    def _look(self, sort: bytes, name: str, item: Item | DamagedItem, heads: dict[str, CommitID]) -> Damage | None:
+        branch, _, application = name.partition("\0")
+        what = f"the row of application {application!r} on branch {branch!r}"
+        refs = (AffectedRef("branch", branch),) if branch in heads else ()
+
+        def damage(why: str, remedy: str) -> Damage:
+            return Damage(FindingKind.APPLICATION, what, why, remedy, refs=refs)
+
+        if isinstance(item, DamagedItem):
+            return damage(f"cannot be read: {item.why}", _UNREADABLE)
+        try:
+            last = decode_last(name, item)
+            check_application(Application(application, last.version))
+        except (CorruptError, InvalidError):
+            return damage("says neither a version nor a commit", _UNREADABLE)
+        head = heads.get(branch)
+        if head is None:
+            return None
+        try:
+            commit = self._commits.get(last.commit_id)
+        except RefNotFoundError:
+            if last.commit_id in self._logged(branch)[0]:
+                return None
+            found = damage(f"names commit {last.commit_id!r} for version {last.version}, which does not exist", _GONE)
+            if self._repair and self._removed(Key(self._applications.partition, sort), last):
+                found.remedy, found.repaired = "It was removed", True
+            return found
+        except CorruptError:
+            return None  # found by who looks at the commits
+        if self._is_or_was_on(branch, head, commit):
+            return None
+        return damage(f"names commit {commit.id} for version {last.version}, which the branch never had", _FOREIGN)
+
+    def _is_or_was_on(self, branch: str, head: CommitID, commit: Commit) -> bool:
+        """Whether the branch has the commit, or had it; also where its reference log does not go back far enough to tell."""
+        if self._leads(commit, head):
+            return True
+        logged, whole = self._logged(branch)
+        return not whole or any(self._leads(commit, one) for one in logged)
+
+    def _leads(self, commit: Commit, head: CommitID) -> bool:
+        try:
+            return merge_base(self._commits, commit.id, head) == commit.id
+        except (RefNotFoundError, CorruptError):
+            return False  # the head, or what it leads to, is found by who looks at the commits
+
+    def _logged(self, branch: str) -> tuple[dict[CommitID, None], bool]:
+        """The commits that the branch's log names, the newest first; and whether it begins with the branch's creation."""
+        found: dict[CommitID, None] = {}
+        whole = False
+        try:
+            for row in self._log.rows("branch", branch, _PAGE):
+                found |= dict.fromkeys(one for one in (row.new, row.old) if one is not None)
+                whole = row.old is None
+        except CorruptError:
+            whole = False  # the row is found by who looks at the logs
+        return found, whole
+
+    def _removed(self, key: Key, last: LastVersion) -> bool:
+        """Remove the row as it was read."""
+        try:
+            self._tables.delete(key, Matches(dict(last.item)))
+        except ConditionFailedError:
+            return False
+        return True
