@@ -141,7 +141,7 @@ soak-spark: setup spark-tools  ## of it, what runs on Spark, and all of that on 
 soak-tests: setup deploy-tools  ## of it, the other rooms whose tests have long forms
 	@$(BIN)/python -m pytest -v -n 2 --durations=40 --hypothesis-seed=$(SEED) $(SOAKED)
 
-soak-mutations: setup  ## of it: lines that keep promises, each removed; a test has to miss it
+soak-mutations: setup spark-tools  ## of it: lines that keep promises, each removed; a test has to miss it
 	@$(BIN)/python -m tests.mutations
 
 openapi: setup  ## write docs/openapi.json again, from the routes

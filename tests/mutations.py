@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -823,16 +824,98 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "found = None",
         "lake/test_damaged_bytes.py::test_fsck_that_reads_all_bytes_names_each_damaged_object[flip-False]",
     ),
+    Mutation(
+        "spark",
+        "a frame of files is known by repository, commit, path and files: no others share its plan",
+        "spark/inside.py",
+        'return f"{_ROOT}/{shown}/{digest}"',
+        'return f"{_ROOT}/{len(shown + digest) * 0}"',
+        "spark/test_sharing.py::test_refs_and_tables_of_one_schema_are_not_taken_for_each_other",
+    ),
+    Mutation(
+        "spark",
+        "tasks that write know the settings of the frame's session",
+        "spark/inside.py",
+        "context.setLocalProperty(name, value)",
+        "context.getLocalProperty(name)",
+        "spark/test_transaction.py::test_tasks_know_the_settings_of_the_frames_session",
+    ),
+    Mutation(
+        "C4",
+        "the number of a batch is published with its merge",
+        "spark/landing.py",
+        "application=terms.application,",
+        "application=None,",
+        "spark/test_streams.py::test_a_batch_that_failed_behind_its_commit_is_not_written_again",
+    ),
+    Mutation(
+        "C4",
+        "a second part of a batch is not taken for the first one, repeated",
+        "spark/batches.py",
+        "if context.getLocalProperty(written) == str(number):",
+        "if False:",
+        "spark/test_streams.py::test_a_batch_that_is_written_in_two_parts_is_not_taken_for_its_repetition",
+    ),
+    Mutation(
+        "C5",
+        "a landing notes which commit it became before it gives the tag",
+        "spark/landing.py",
+        "_note_landed(found, hidden, terms, named, merged, by)",
+        "pass",
+        "spark/test_landing.py::test_a_landing_that_died_anywhere_is_finished_by_the_next_one[v1-behind-create_tag]",
+    ),
+    Mutation(
+        "spark",
+        "a stream follows first parents: what a merge brings comes once",
+        "spark/feed_line.py",
+        "self._repository.log(at, first_parent=True, ",
+        "self._repository.log(at, ",
+        "spark/test_change_feed.py::test_the_line_is_that_of_first_parents",
+    ),
+    Mutation(
+        "F1",
+        "trees of partitions are joined at their seams",
+        "spark/joining.py",
+        "return join(store, split, (subtree.tree(store) for subtree in subtrees))",
+        "return Tree(store, [one for each in subtrees for one in each.lasts], [one for each in subtrees for one in each.packed])",
+        "spark/test_import.py::test_any_partitions_and_failures_of_tasks_give_the_tree_of_a_single_process[2-300-7-2]",
+    ),
+    Mutation(
+        "F1",
+        "no tree of a partition reaches over what an earlier run has built",
+        "spark/subtrees.py",
+        "if writer is None or here != gap:",
+        "if writer is None:",
+        "spark/test_import_subtrees.py::test_any_partitions_repetitions_and_interruptions_give_the_same_tree",
+    ),
+    Mutation(
+        "spark",
+        "what looks too crowded is cut again",
+        "spark/cutting.py",
+        "large = [(piece, seen) for piece, seen in open_ones if seen.keys > goal]",
+        "large = open_ones[:0]",
+        "spark/test_cutting.py::test_a_bucket_is_cut_evenly_and_soon",
+    ),
 ]
 
 
+ON_SPARK: Final = ROOT / ".venv-spark/bin/python"
+"""The environment of Spark's tests (``make spark-tools``)."""
+
+
 def run(package: Path, *tests: str) -> subprocess.CompletedProcess[str]:
-    """The tests in their whole form, on a copy of the package that lies in the folder."""
+    """The tests, of one environment, in their whole form, on a copy of the package that lies in the folder."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
-    command = [sys.executable, "-m", "pytest", *options, *(f"tests/{test}" for test in tests)]
+    python = str(ON_SPARK) if is_sparks(tests[0]) else sys.executable
+    command = [python, "-m", "pytest", *options, *(f"tests/{test}" for test in tests)]
     whole = {"GRAVELER_WHOLE": "1", "GRAVELER_EXAMPLES": "250"}
     environment = {**os.environ, **whole, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def is_sparks(test: str) -> bool:
+    """Whether a test needs Spark's environment."""
+    return test.startswith("spark/")
 
 
 def copied(folder: str) -> Path:
@@ -859,11 +942,13 @@ def main() -> int:
     """Print the table; 1 if there is a line that nobody misses."""
     with TemporaryDirectory() as folder:
         package = copied(folder)
-        done = run(package, *sorted({mutation.test for mutation in MUTATIONS}))
-        if done.returncode:
-            tell(done.stdout[-2000:])
-            tell("the tests fail with every line in place")
-            return 1
+        tests = sorted({mutation.test for mutation in MUTATIONS}, key=lambda test: (is_sparks(test), test))
+        for _, some in groupby(tests, is_sparks):
+            done = run(package, *some)
+            if done.returncode:
+                tell(done.stdout[-2000:])
+                tell("the tests fail with every line in place")
+                return 1
     with ThreadPoolExecutor(2) as pool:
         wrong = list(pool.map(survives, MUTATIONS))
     for mutation, why in zip(MUTATIONS, wrong, strict=True):

@@ -39,5 +39,6 @@ def test_every_promise_is_kept_by_some_line() -> None:
         "F5",
         "bytes",
         "ends",
+        "spark",
         "turns",
     }

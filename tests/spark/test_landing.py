@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,6 +19,7 @@ from graveler.errors import (
 from graveler.history.owners import Owners
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
+from graveler.model import Commit
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
@@ -170,24 +172,93 @@ def test_several_steps_join_one_transaction(spark: SparkSession, repository: Ope
     assert [one.message for one in repository.log("main").results] == ["Nightly", "Repository created"]
 
 
-def test_a_landing_that_died_behind_its_merge_lands_once(
-    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", ["merge", "commit", "create_tag", "delete_branch"])
+@pytest.mark.parametrize("before", [True, False], ids=["before", "behind"])
+@pytest.mark.parametrize("tag", [None, "v1"])
+def test_a_landing_that_died_anywhere_is_finished_by_the_next_one(
+    spark: SparkSession,
+    repository: OpenRepository,
+    monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+    tag: str | None,
+    *,
+    before: bool,
 ) -> None:
-    steps = graveler.spark.begin(repository, "main", message="Nightly", spark=spark)
+    steps = graveler.spark.begin(repository, "main", message="Nightly", tag=tag, spark=spark)
     with graveler.spark.transaction(repository, steps) as tx:
         tx.write(spark.range(3), "t", mode="overwrite")
+    does = getattr(repository, verb)
 
-    def died(*_: object, **__: object) -> None:
+    def died(*arguments: object, **named: object) -> None:
+        if not before:
+            does(*arguments, **named)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(repository, "delete_branch", died)
-        with pytest.raises(KeyboardInterrupt):
-            graveler.spark.land(repository, steps)
-    merged = repository.commit_of("main")
-    assert graveler.spark.land(repository, steps) == merged == repository.commit_of("main")
+        patch.setattr(repository, verb, died)
+        try:
+            first = graveler.spark.land(repository, steps)
+        except KeyboardInterrupt:
+            first = None
+    assert (first is not None) == (tag is None and verb in ("commit", "create_tag")), "without a tag, neither is needed"
+    gone = verb == "delete_branch" and not before
+    if first is None and not gone:
+        first = graveler.spark.land(repository, steps)
+    head = repository.commit_of("main")
+    assert (head.message, [one.id for one in repository.log("main").results][1:]) == ("Nightly", list(head.parents))
+    assert gone or first == head
+    assert [one.commit_id for one in repository.tags().results] == ([head.id] if tag else [])
     assert ids(spark, repository) == [0, 1, 2]
     assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+
+
+def test_a_tag_that_somebody_else_took_behind_a_landings_merge_is_not_taken_for_its_own(
+    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = graveler.spark.begin(repository, "main", message="Nightly", tag="v1", spark=spark)
+    with graveler.spark.transaction(repository, steps) as tx:
+        tx.write(spark.range(3), "t", mode="overwrite")
+    merge = repository.merge
+
+    def take(*arguments: Any, **named: Any) -> Commit:
+        repository.create_tag("v1", "main~0")
+        return merge(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repository, "merge", take)
+        with pytest.raises(AlreadyExistsError):
+            graveler.spark.land(repository, steps)
+    head = repository.commit_of("main")
+    with pytest.raises(AlreadyExistsError):
+        graveler.spark.land(repository, steps)
+    assert graveler.spark.land(repository, steps, tag="v2") == head == repository.commit_of("main")
+    assert {one.name: one.commit_id for one in repository.tags().results} == {"v1": head.parents[0], "v2": head.id}
+    assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+
+
+def test_two_who_land_at_once_make_one_commit(
+    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one has landed it, and deleted the hidden branch, when this one has merged."""
+    for tag in (None, "v1"):
+        steps = graveler.spark.begin(repository, "main", message="Nightly", tag=tag, spark=spark)
+        with graveler.spark.transaction(repository, steps) as tx:
+            tx.write(spark.range(3), f"t{tag}", mode="overwrite")
+        merge = repository.merge
+        others: list[Commit] = []
+
+        def both(
+            *arguments: Any, merge: Any = merge, others: list[Commit] = others, steps: str = steps, **named: Any
+        ) -> Commit:
+            made: Commit = merge(*arguments, **named)
+            patch.undo()
+            others.append(graveler.spark.land(repository, steps))
+            return made
+
+        with monkeypatch.context() as patch:
+            patch.setattr(repository, "merge", both)
+            assert [graveler.spark.land(repository, steps)] == others == [repository.commit_of("main")]
+        assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
 
 
 def test_a_transaction_that_died_before_it_had_begun_is_a_collectors(

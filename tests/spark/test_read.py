@@ -114,6 +114,8 @@ def test_random_bounds_and_sizes_of_tasks(spark: SparkSession, place: Place) -> 
         ("path like '%x%' or size = 1", [KeyRange()]),
         ("path = checksum", [KeyRange()]),
         ("not (path > 'b')", [KeyRange()]),
+        ("path > cast(current_date() as string) and path < 'b'", [KeyRange(b"", b"b")]),
+        ("path > array('a')[1] and path < 'b'", [KeyRange(b"", b"b")]),
     ],
 )
 def test_conditions_bound_the_keys(spark: SparkSession, place: Place, condition: str, keys: list[KeyRange]) -> None:

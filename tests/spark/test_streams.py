@@ -5,8 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -74,6 +75,59 @@ def test_a_batch_that_failed_behind_its_commit_is_not_written_again(spark: Spark
         assert [one.message for one in repository.log("main", first_parent=True).results][:3] == ["Events"] * 3
         assert [branch.name for branch in repository.branches(show_hidden=True).results] == ["main"]
         assert sum(1 for _ in repository.namespace.list("data/")) == sum(1 for _ in repository.objects("main"))
+
+
+def test_a_batch_that_is_written_in_two_parts_is_not_taken_for_its_repetition(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Two functions of each_batch, or one that is called twice, write under one number: the second is told, not passed over. With
+    names of their own each writes, also when the stream begins with the batch again."""
+    source = tmp_path / "source"
+    spark.range(4).coalesce(1).write.json(str(source))
+    events = spark.readStream.schema("id long").json(str(source))
+    with create_folder_lake(tmp_path / "lake") as lake:
+        repository = lake.create_repository("repo", "local://repo")
+
+        def run(each: Callable[[DataFrame, int], None]) -> None:
+            checkpoint = tmp_path / f"checkpoint-{len(repository.log('main').results)}"
+            writer = events.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+            writer.foreachBatch(each).start().awaitTermination()
+
+        def part(name: str, app_id: str | None = None) -> Callable[[DataFrame, int], None]:
+            def write(tx: Transaction, frame: DataFrame) -> None:
+                tx.write(frame, name)
+
+            return graveler.spark.each_batch(repository, "main", write, app_id=app_id)
+
+        one, other = part("one"), part("other")
+        spark.sparkContext.setLogLevel("OFF")
+        try:
+            for first, second in ((one, other), (one, one)):
+
+                def both(frame: DataFrame, number: int, first: Any = first, second: Any = second) -> None:
+                    first(frame.where("id < 2"), number)
+                    second(frame.where("id >= 2"), number)
+
+                with pytest.raises(
+                    StreamingQueryException, match="batch 0 of this stream was written to branch 'main'"
+                ):
+                    run(both)
+            tries = []
+            one, other = part("events", "one"), part("events", "other")
+
+            def failing(frame: DataFrame, number: int) -> None:
+                one(frame.where("id < 2"), number)
+                tries.append(number)
+                if len(tries) == 1:
+                    raise RuntimeError("between the parts")
+                other(frame.where("id >= 2"), number)
+
+            with pytest.raises(StreamingQueryException, match="between the parts"):
+                run(failing)
+            run(failing)
+        finally:
+            spark.sparkContext.setLogLevel("ERROR")
+        assert ids(spark, repository) == [0, 1, 2, 3]
 
 
 def test_a_numbered_transaction_happens_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """Datasets written on a branch, all at once or not at all, and read back at any commit."""
 
 import datetime
+import io
 import time
 from collections.abc import Iterator
 from hashlib import md5
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -265,6 +267,35 @@ def test_two_who_replace_the_same_do_not_mix(spark: SparkSession, repository: Op
         assert {row[0] for row in rows(read(spark, repository))} == {102, 100, 2, 5}, "other partitions"
 
 
+def test_tasks_know_the_settings_of_the_frames_session(spark: SparkSession, repository: OpenRepository) -> None:
+    """What an expression makes of a value, and how a file is written, may depend on a setting that only tasks look at; also where
+    another session is the active one."""
+    other = spark.newSession()
+    settings = {
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    }
+    for name, value in settings.items():
+        other.conf.set(name, value)
+    weekday = "date_format(timestamp_seconds(id * 86400), 'u')"  # a number as Spark 2 had it, and no pattern since
+    frame = other.range(0, 2, 1, 1).selectExpr("id", f"{weekday} as day", "date'1500-01-01' as old")
+    spark.createDataFrame([(1,)], "a int")  # makes its session the active one
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(frame, "t")
+    found = graveler.spark.read(spark, "lakefs://repo/main/t", lake=repository).sort("id").collect()
+    assert [row.day for row in found] == ["4", "5"]
+    assert {row.old for row in found} == {datetime.date(1500, 1, 1)}
+    noted = [pq.read_metadata(io.BytesIO(repository.read("main", path))).metadata for path in files(repository)]
+    assert all(b"org.apache.spark.legacyDateTime" in one for one in noted)
+    assert [spark.sparkContext.getLocalProperty(name) for name in settings] == [None] * len(settings)
+    active = SparkSession.getActiveSession()
+    assert active is not None
+    assert active.conf.get("spark.sql.ansi.enabled") == spark.conf.get("spark.sql.ansi.enabled")
+
+
 def test_what_is_wrong_is_told_before_or_instead(spark: SparkSession, repository: OpenRepository) -> None:
     frame = events(spark, 3)
 
@@ -339,6 +370,43 @@ def test_what_was_copied_imported_or_uploaded_otherwise_is_read_too(
     repository.commit("main", "a file outside of the partitions")
     with pytest.raises(InvalidError, match="lie in partitions and others do not"):
         graveler.spark.read(spark, "lakefs://repo/main/tables/t", lake=repository)
+
+
+def test_columns_are_found_in_every_file(spark: SparkSession, repository: OpenRepository, tmp_path: Path) -> None:
+    """Also where a folder outside is named under two partitions, of which one has a file more."""
+    for kind in ("json", "parquet"):
+        outside = tmp_path / kind
+        for at, expression in (("a", "'x' as a"), ("b", "'y' as b")):
+            written = tmp_path / f"{kind}-{at}"
+            spark.range(2).coalesce(1).selectExpr("id", expression).write.format(kind).save(str(written))
+            outside.mkdir(exist_ok=True)
+            next(written.glob("part-*")).rename(outside / at)
+        links = [("p=1", "a"), ("p=2", "a"), ("p=2", "b")]
+        sizes = {at: (outside / at).stat().st_size for at in ("a", "b")}
+        for folder, at in links:
+            entry = ObjectEntry(f"{kind}/{folder}/{at}", f"file://{outside}/{at}", sizes[at], "", 1)
+            repository.link("main", entry)
+        repository.commit("main", kind)
+        frame = graveler.spark.read(spark, f"lakefs://repo/main/{kind}", lake=repository, format=kind, mergeSchema=True)
+        found = sorted((row.p, row.id, row.a or "", row.b or "") for row in frame.collect())
+        assert found == [
+            (1, 0, "x", ""),
+            (1, 1, "x", ""),
+            *[(2, n, a, b) for n in (0, 1) for a, b in (("", "y"), ("x", ""))],
+        ]
+
+
+def test_where_case_matters_a_data_column_is_not_taken_for_a_partitions(
+    spark: SparkSession, repository: OpenRepository
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.caseSensitive", "true")
+    frame = session.range(3).selectExpr("id", "id + 5 as p", "id % 2 as P")
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(frame, "t", partition_by="P")
+    for schema in (None, frame.schema):
+        found = graveler.spark.read(session, "lakefs://repo/main/t", lake=repository, schema=schema)
+        assert sorted(map(tuple, found.select("id", "p", "P").collect())) == [(0, 5, 0), (1, 6, 1), (2, 7, 0)]
 
 
 def test_schemas_are_given_or_inferred(spark: SparkSession, repository: OpenRepository) -> None:

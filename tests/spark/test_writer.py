@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import StructType
 
 import graveler.spark
+from graveler.errors import InvalidError
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
@@ -298,6 +299,35 @@ def test_what_cannot_be_written_is_told(spark: SparkSession, place: Place) -> No
         )
     assert place.repository.commit_of("main") == before
     assert not place.stored()
+
+
+@pytest.mark.parametrize(
+    ("log", "kind"),
+    [
+        ("_delta_log/00000000000000000000.json", "Delta"),
+        (".hoodie/hoodie.properties", "Hudi"),
+        ("metadata/v3.metadata.json", "Iceberg"),
+    ],
+)
+def test_no_files_are_added_to_a_table_whose_log_would_not_know_of_them(
+    spark: SparkSession, place: Place, log: str, kind: str
+) -> None:
+    repository, frame = place.repository, spark.range(2).selectExpr("id", "1 as day")
+    repository.upload("main", f"t/{log}", b"{}")
+    repository.upload("main", "u/metadata/a.parquet", b"no log")
+    head = repository.commit("main", "a table").id
+    for mode in ("append", "dynamic"):
+        with (
+            pytest.raises(InvalidError, match=f"'t' is a table of {kind}, whose log"),
+            graveler.spark.transaction(repository, "main") as tx,
+        ):
+            tx.write(frame, "t", mode=mode, partition_by="day")
+    with refused(f"'t' is a table of {kind}, whose log"):
+        place.write(frame)
+    assert repository.commit_of("main").id == head
+    place.write(frame, path="u")
+    place.write(frame, "overwrite")
+    assert place.ids() == [0, 1]
 
 
 def test_many_partitions_take_few_open_files_and_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from graveler.spark.transactions import Transaction, transaction
 
 _QUERY: Final = "sql.streaming.queryId"
 """What Spark calls the ID of the stream whose batch a thread works on."""
+_WRITTEN: Final = "graveler.written/"
+"""What the thread of a running stream notes: the batch that it has written last, by repository, branch and application."""
 
 WriteBatch = Callable[[Transaction, DataFrame], object]
 
@@ -41,14 +43,16 @@ def each_batch(
 
     Each batch is on the branch once, however often and after whatever time the stream begins with it again. ``app_id`` is the
     stream's own ID without one; give one if the checkpoint may be lost and the batches' numbers are kept otherwise. A stream
-    with a new checkpoint begins to count anew, so it is another application. Nothing is committed for a batch of which ``write``
-    writes nothing. The other arguments, costs and errors are those of :func:`graveler.spark.transaction`; an error ends the
-    stream, which goes on with this batch when it is started again.
+    with a new checkpoint begins to count anew, so it is another application. A batch that is written to a branch twice, by two of
+    these in one function or in two parts, is refused without an ``app_id`` for each: the second would be taken for the first,
+    repeated. Nothing is committed for a batch of which ``write`` writes nothing. The other arguments, costs and errors are those
+    of :func:`graveler.spark.transaction`; an error ends the stream, which goes on with this batch when it is started again.
     """
 
     def each(frame: DataFrame, number: int) -> None:
         expect_jvm(frame.sparkSession, "each_batch", "run the stream in the cluster, with a session of its own")
         known = app_id or _stream(frame)
+        context: Any = frame.sparkSession.sparkContext
         with transaction(
             repository,
             branch,
@@ -62,8 +66,16 @@ def each_batch(
             lake=lake,
             spark=frame.sparkSession,
         ) as tx:
+            written = f"{_WRITTEN}{tx.repository_uid}/{branch}/{known}"
+            if context.getLocalProperty(written) == str(number):
+                raise InvalidError(
+                    f"batch {number} of this stream was written to branch {branch!r} before in this run, and would be taken for "
+                    "its own repetition: write all of it in one function, or give each each_batch an app_id= of its own"
+                )
             if not tx.repeated:
                 write(tx, frame)
+        if context.getLocalProperty(_QUERY):
+            context.setLocalProperty(written, str(number))
 
     return each
 

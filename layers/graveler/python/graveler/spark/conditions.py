@@ -7,6 +7,8 @@ what bounds the path. What is not understood bounds nothing; the condition is ap
 from typing import Any, Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -106,8 +108,12 @@ def _is_path(expression: Any) -> bool:
 
 
 def _constant(expression: Any) -> bytes | None:
-    """The bytes of a text that does not depend on any column; None for anything else."""
+    """The bytes of a text that does not depend on any column; None for anything else, also for what only a query knows, such as
+    the date, and for an expression that has no value: that is told when the rows are asked for."""
     if not expression.foldable() or expression.dataType().typeName() != "string":
         return None
-    value = expression.eval(None)
+    try:
+        value = expression.eval(None)
+    except (Py4JJavaError, PySparkException):
+        return None
     return None if value is None else str(value.toString()).encode()

@@ -20,6 +20,9 @@ from graveler.spark.urls import locator
 
 FORMAT: Final = "parquet"
 
+_LOGS: Final = ("_delta_log", ".hoodie", "metadata")
+"""Folders in which tables keep their logs."""
+
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -121,6 +124,18 @@ def data_files(entries: Iterable[ObjectEntry], base: str) -> Iterator[ObjectEntr
                 )
         if not any(map(_hidden, parts)):
             yield entry
+
+
+def expect_plain(repository: Reached, ref: str, folder: str) -> None:
+    """Refuse to add files to a table whose own log says which files count, since no reader of the table would see them. A
+    listing for each of three folders. :class:`InvalidError`."""
+    for log in _LOGS:
+        for entry in repository.objects(ref, f"{folder}/{log}/"):
+            if (kind := _log_of(log, entry.path)) is not None:
+                raise InvalidError(
+                    f"{folder!r} is a table of {kind}, whose log would not know of the files: write it with the Spark package of "
+                    f"{kind}, and import it; or replace the table by mode 'overwrite'"
+                )
 
 
 def _log_of(folder: str, name: str) -> str | None:

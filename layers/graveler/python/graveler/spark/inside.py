@@ -10,7 +10,8 @@ The classes are those of Spark 4.0, which EMR has, and 3.5; where they are not t
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,6 +39,8 @@ _ROOT: Final = "https://lakefs.invalid"
 """What the roots of file indexes begin with. Spark asks the root of an index for nothing but its name. It lists it only when
 somebody refreshes the index (``REFRESH TABLE`` of a view, ``refreshByPath("/")``): Hadoop's file system of this scheme cannot
 list, so that fails, without a connection, and the index keeps its files. A folder would be found empty, or full of others."""
+_BETWEEN: Final = "\n\x1f\n"
+"""What stands between settings, and in none."""
 _PLAIN_FILES: Final = "org.apache.hadoop.fs.RawLocalFileSystem"
 """Hadoop's local files without a file of checksums beside each."""
 
@@ -77,7 +80,11 @@ def write_files(
     engine = _Engine(frame.sparkSession)
     said = _texts(options)
     check_columns(frame.schema, case_matters=engine.session.sessionState().conf().caseSensitiveAnalysis())
-    with TemporaryDirectory(dir=own_folder(), prefix="manifest-") as manifest, spark_errors(f"writing {file_format}"):
+    with (
+        TemporaryDirectory(dir=own_folder(), prefix="manifest-") as manifest,
+        spark_errors(f"writing {file_format}"),
+        engine.settings_in_tasks(),
+    ):
         writer = engine.file_format(file_format, said)
         query = frame._jdf.queryExecution()
         output = query.analyzed().output()
@@ -139,16 +146,19 @@ def read_files(
         reader = engine.file_format(file_format, said)
         folders = sorted({file.folder for file in files})
         columns, values = _partitions(engine, base, folders, given)
-        names = {name.lower() for name in columns.fieldNames()}
+        matters = engine.session.sessionState().conf().caseSensitiveAnalysis()
+        names = {name if matters else name.lower() for name in columns.fieldNames()}
         layers = _layers(files, by_folder=bool(names)) or [[]]
         statuses = [engine.statuses(layer) for layer in layers]
         if wanted is None:
-            inferred = reader.inferSchema(engine.session, engine.map(said), statuses[0])
+            every = statuses[0] if len(layers) == 1 else engine.statuses([*{file.url: file for file in files}.values()])
+            inferred = reader.inferSchema(engine.session, engine.map(said), every)
             if inferred.isEmpty():
                 raise InvalidError(f"no schema can be inferred of the files of {base!r}; give one by schema=")
             data = inferred.get()
         else:
-            data = engine.schema(StructType([field for field in wanted.fields if field.name.lower() not in names]))
+            fields = [field for field in wanted.fields if (field.name if matters else field.name.lower()) not in names]
+            data = engine.schema(StructType(fields))
         frames = [
             engine.relation(
                 _root(engine, version, base, layer), layer, found, reader, columns, data.asNullable(), values, said
@@ -253,6 +263,29 @@ class _Engine:
         if found is None or not self.find("java.lang.Class").forName(f"{_FILES}.FileFormat").isInstance(found):
             raise InvalidError(f"{name!r} is no format of files; parquet, orc, json, csv and text are")
         return found
+
+    @contextmanager
+    def settings_in_tasks(self) -> Iterator[None]:
+        """Tasks that are begun in this block know the session's settings, and the driver goes by them, too. Spark does the same
+        for its queries (``SQLExecution.withNewExecutionId``); without it tasks have the defaults, by which expressions may have
+        other values. A short call of the JVM for each setting."""
+        context = self._spark.sparkContext._jsc.sc()
+        sessions = self.jvm.SparkSession
+        active, before = sessions.getActiveSession(), context.getLocalProperties()
+        context.setLocalProperties(before.clone())
+        try:
+            sessions.setActiveSession(self.session)
+            for line in str(self.session.sessionState().conf().getAllConfs().mkString(_BETWEEN)).split(_BETWEEN):
+                name, _, value = line.partition(" -> ")
+                if name.startswith("spark"):
+                    context.setLocalProperty(name, value)
+            yield
+        finally:
+            context.setLocalProperties(before)
+            if active.isDefined():
+                sessions.setActiveSession(active.get())
+            else:
+                sessions.clearActiveSession()
 
     def attributes(self, output: Any, names: Sequence[str]) -> list[Any]:
         """The columns of a plan by name. :class:`InvalidError` for one that is not there."""

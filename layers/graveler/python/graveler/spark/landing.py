@@ -41,21 +41,25 @@ _MANY: Final = 100
 
 
 class Kind(Enum):
-    """Whose terms: of a transaction that is whole, of one that steps join, or of such a step."""
+    """Whose terms: of a transaction that is whole, of one that steps join, or of such a step; or of one that has landed, and
+    whose tag is still to be given."""
 
     WHOLE = "whole"
     BEGUN = "begun"
     STEP = "step"
+    LANDED = "landed"
 
 
 class Terms(Struct, frozen=True):
-    """How a transaction lands: on ``branch``, if nobody changed anything below the prefixes ``replaced`` since it began."""
+    """How a transaction lands: on ``branch``, if nobody changed anything below the prefixes ``replaced`` since it began.
+    ``landed`` is the commit that it became."""
 
     branch: str
     replaced: tuple[str, ...] = ()
     application: Application | None = None
     tag: str | None = None
     kind: Kind = Kind.WHOLE
+    landed: CommitID | None = None
 
 
 class Work(Struct, frozen=True):
@@ -130,24 +134,40 @@ def land(
 
     One that was kept lands once what stood in the way is gone: uncommitted changes committed or reset, conflicts and the like
     mended on either branch. A dataset that it replaced and that somebody else has changed since stays a
-    :class:`graveler.errors.TouchedError`: ``graveler merge`` brings both together, if that is what is wanted. Cost: merging
-    and deleting a branch. :class:`InvalidError` for a branch that no transaction has finished, :class:`NoChangesError` if no
-    step has; otherwise errors as of :func:`graveler.spark.transaction`.
+    :class:`graveler.errors.TouchedError`: ``graveler merge`` brings both together, if that is what is wanted. A landing
+    that died anywhere is finished by the next one. Cost: merging and deleting a branch; with a tag, a commit more.
+    :class:`InvalidError` for a branch that no transaction has finished, :class:`NoChangesError` if no step has; otherwise
+    errors as of :func:`graveler.spark.transaction`.
     """
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
     with reached(deciding(spark, repository, lake), repository, lake) as found:
-        commit, terms = _whole(found, hidden)
+        tip, commit, terms = _whole(found, hidden)
         named = tag or terms.tag
-        if named is not None:
-            expect_free(found, named)
-        metadata = {key: value for key, value in commit.metadata.items() if key != TERMS}
-        merged = merge_hidden(found, hidden, found.commit_of(hidden).id, terms, commit.message, by, metadata)
+        if terms.landed is not None:
+            merged = found.commit_of(terms.landed)
+        else:
+            if named is not None:
+                expect_free(found, named)
+            metadata = {key: value for key, value in commit.metadata.items() if key != TERMS}
+            merged = merge_hidden(found, hidden, tip, terms, commit.message, by, metadata)
+            if named is not None:
+                _note_landed(found, hidden, terms, named, merged, by)
         if named is not None:
             give_tag(found, named, merged, by)
-        found.delete_branch(hidden, by=by)
+        with suppress(RefNotFoundError):  # somebody has landed it at the same time
+            found.delete_branch(hidden, by=by)
         return merged
+
+
+def _note_landed(repository: Reached, hidden: str, terms: Terms, tag: str, merged: Commit, by: str) -> None:
+    """Note on the hidden branch which commit it became: whoever lands it again, because this one died, knows by that whether a
+    tag that is there is its own."""
+    landed = Terms(terms.branch, tag=tag, kind=Kind.LANDED, landed=merged.id)
+    said = {TERMS: encode_terms(landed)}
+    with suppress(RefNotFoundError):  # somebody has landed it at the same time
+        repository.commit(hidden, f"Landed on {terms.branch}", committer=by, metadata=said, allow_empty=True)
 
 
 def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty: bool, keep: bool) -> Commit | None:
@@ -234,21 +254,23 @@ def _around(prefix: str, folders: Sequence[str]) -> str:
     return next((folder for folder in folders if prefix.startswith(folder)), prefix)
 
 
-def _whole(repository: Reached, hidden: str) -> tuple[Commit, Terms]:
-    """The commit that says what a transaction's commit is to say, and the terms of all its steps. One request for each hundred
-    steps."""
+def _whole(repository: Reached, hidden: str) -> tuple[CommitID, Commit, Terms]:
+    """The commit that the branch is at, the one that says what a transaction's commit is to say, and the terms of all its steps.
+    One request for each hundred steps."""
     replaced: list[str] = []
     after: CommitID | None = None
+    tip = CommitID("")
     steps = 0
     while True:
-        page = repository.log(hidden, after=after, first_parent=True)
+        page = repository.log(tip or hidden, after=after, first_parent=True)
         for commit in page.results:
+            tip = tip or commit.id
             terms = _terms(hidden, commit)
             replaced += terms.replaced
             if terms.kind is Kind.BEGUN and not steps:
                 raise NoChangesError(f"nothing to land: no step has written to transaction {hidden!r} yet")
             if terms.kind is not Kind.STEP:
-                return commit, replace(terms, replaced=tuple(dict.fromkeys(replaced)))
+                return tip, commit, replace(terms, replaced=tuple(dict.fromkeys(replaced)))
             steps += 1
         after = page.results[-1].id
 

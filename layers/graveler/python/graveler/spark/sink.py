@@ -43,7 +43,7 @@ from graveler.lake.place import LakePlace, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, CommitID, ObjectEntry
 from graveler.places import user_name
-from graveler.spark.datasets import dataset_path
+from graveler.spark.datasets import dataset_path, expect_plain
 from graveler.spark.landing import Work, expect_free, finish, give_tag
 from graveler.spark.linking import Mode, expect_clean, link_files
 from graveler.spark.parquet_files import CODECS, ParquetFolder, PutFile
@@ -193,6 +193,8 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
                 expect_free(repository, tag)
             if overwrite and not dynamic:
                 expect_clean(repository, branch, folder)
+            else:
+                expect_plain(repository, base, folder)
             if exists != "append" and _has_files(repository, base, folder):
                 if exists == "error":
                     raise AlreadyExistsError("dataset", folder, "append to it, overwrite it, or choose another path")

@@ -18,10 +18,10 @@ from graveler.history.names import check_tag
 from graveler.lake.applications import check_application
 from graveler.lake.hidden_branch import hidden_branch
 from graveler.lake.repository import OpenRepository
-from graveler.model import Application, Commit, ObjectEntry
+from graveler.model import Application, Commit, ObjectEntry, RepositoryUID
 from graveler.places import ServedLake, user_name
 from graveler.spark.beginnings import Beginning
-from graveler.spark.datasets import FORMAT, dataset_path, read_at
+from graveler.spark.datasets import FORMAT, dataset_path, expect_plain, read_at
 from graveler.spark.handles import LakeLike, Reachable, Reached
 from graveler.spark.inside import Value, WrittenFile, write_files
 from graveler.spark.landing import Work, expect_free, finish, give_tag
@@ -78,6 +78,11 @@ class Transaction:
         return self._beginning.known().hidden
 
     @property
+    def repository_uid(self) -> RepositoryUID:
+        """Which repository it is, whatever it was called by. :class:`InvalidError` as of :attr:`hidden`."""
+        return self._beginning.known().repository.repository.uid
+
+    @property
     def repeated(self) -> bool:
         """Whether the branch has this version of the application already: then the transaction writes and removes nothing, and
         ``merged`` is the commit that is there. A transaction in a thread without a session knows it from its first frame on."""
@@ -98,11 +103,11 @@ class Transaction:
 
         ``append`` adds files; ``overwrite`` replaces all that is in the folder; ``dynamic`` replaces all that is in those
         partitions of which the frame has rows. ``partition_by`` names columns, ``options`` are Spark's. The frame may read what
-        it replaces.
+        it replaces. Files are not added to a table of Delta, Hudi or Iceberg, whose log would not know of them.
 
-        Cost: Spark's job, one object write for each file; the branch read twice, to replace a folder three times; on S3 one
-        listing for each thousand files; one table write for each 25 files that are added or removed. :class:`InvalidError` for
-        what the format or the columns do not allow, and for a job that took longer than half the grace;
+        Cost: Spark's job, one object write for each file; the branch read twice, to replace a folder three times, else also
+        three listings; on S3 one listing for each thousand files; one table write for each 25 files that are added or removed.
+        :class:`InvalidError` for what the format or the columns do not allow, and for a job that took longer than half the grace;
         :class:`UnavailableError` if the job fails.
         """
         folder = dataset_path(path)
@@ -118,6 +123,8 @@ class Transaction:
             return Written(folder, 0, 0, 0, 0.0, 0.0)
         if mode == "overwrite":
             expect_clean(begun.repository, self.branch, folder)
+        else:
+            expect_plain(begun.repository, begun.hidden, folder)
         inside = f"{begun.repository.repository.namespace}/"
         key = begun.repository.new_address(begun.hidden, f"{folder}/").removeprefix(inside)
         place = hadoop_url(begun.repository.namespace, key)
