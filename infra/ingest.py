@@ -35,7 +35,9 @@ _AT_ONCE: Final = 5
 CLOCK_MINUTES: Final = 1
 
 OVERDUE: Final = "a commit is due and cannot be made"
-"""As graveler.functions.ingesting.OVERDUE."""
+PENDING: Final = "something has been pending for too long"
+UNREAD: Final = "an item of ingest cannot be read"
+"""As in graveler.functions.ingesting."""
 
 DUTY: Final = Duty(
     "what lands in buckets, and the commits of it",
@@ -83,14 +85,9 @@ class IngestStack(Stack):
             },
         )
         self.function = functions.all["ingest"]
-        self.overdue = logs.MetricFilter(
-            self,
-            "OverdueCommits",
-            log_group=self.function.log_group,
-            filter_pattern=logs.FilterPattern.string_value("$.message", "=", OVERDUE),
-            metric_namespace=NAMESPACE,
-            metric_name="OverdueCommits",
-        )
+        self.overdue = self._lines("OverdueCommits", OVERDUE)
+        self.pending = self._lines("PendingTooLong", PENDING)
+        self.unread = self._lines("UnreadItems", UNREAD)
         self.function.add_event_source(
             sources.SqsEventSource(
                 self.queue,
@@ -103,6 +100,17 @@ class IngestStack(Stack):
         self._rules([landing.bucket_name, *settings.ingest_buckets])
         CfnOutput(self, "IngestQueue", value=self.queue.queue_url)
         CfnOutput(self, "IngestDeadLetters", value=self.dead_letters.queue_url)
+
+    def _lines(self, name: str, message: str) -> logs.MetricFilter:
+        """How many such lines the function's log has."""
+        return logs.MetricFilter(
+            self,
+            name,
+            log_group=self.function.log_group,
+            filter_pattern=logs.FilterPattern.string_value("$.message", "=", message),
+            metric_namespace=NAMESPACE,
+            metric_name=name,
+        )
 
     def _rules(self, buckets: list[str]) -> None:
         events.Rule(

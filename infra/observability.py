@@ -154,6 +154,18 @@ class ObservabilityStack(Stack):
                 "commits of ingest that are due and cannot be made",
                 periods=3,
             ),
+            self._alarm(
+                "IngestPending",
+                ingest.pending.metric(period=_PERIOD, statistic="Sum"),
+                1,
+                "rules of ingest of which something should have been committed 15 minutes ago",
+            ),
+            self._alarm(
+                "IngestUnread",
+                ingest.unread.metric(period=_PERIOD, statistic="Sum"),
+                1,
+                "rules, repositories and states of ingest that cannot be read",
+            ),
         ]
 
     def _alarm(

@@ -12,13 +12,27 @@ import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto.sqs.models import sqs_backends
+from msgspec.structs import replace
 
 from graveler.functions.configuration import read_configuration
-from graveler.functions.ingesting import LONGEST_WAIT, TRIES, ingest_handler, wait
+from graveler.functions.ingesting import (
+    LONGEST_WAIT,
+    OVERDUE,
+    PENDING,
+    RESERVE,
+    TRIES,
+    UNREAD,
+    ingest_handler,
+    wait,
+)
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Traffic
-from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
+from graveler.ingest.pending import decode_pending, pending_key
+from graveler.ingest.rules import PARTITION, CommitPolicy, Rule, RuleStore
+from graveler.ingest.waiting import mark_write
+from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
+from graveler.storage.tables import Key
 from tests.functions.test_maintenance import Context
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +102,52 @@ def test_what_failed_comes_again_later_each_time(lake: Lake, monkeypatch: pytest
     assert all(time.time() < message.visible_at / 1000 <= time.time() + 40 for message in held)
     monkeypatch.setenv("GRAVELER_INGEST_QUEUE", queue + "-gone")  # then they come when the queue itself says so
     assert len(ingest_handler()({"Records": records}, Context())["batchItemFailures"]) == 11
+
+
+def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:
+    return [vars(line) for line in caplog.records if line.message == message]
+
+
+def test_a_function_that_has_little_time_stages_all_and_leaves_the_commits_to_the_clock(lake: Lake) -> None:
+    records = [record(f"{number}", f"in/{number}", "1") for number in range(4)]
+    assert ingest_handler()({"Records": records}, Context(RESERVE)) == {"batchItemFailures": []}
+    repository = lake.repository("quick")
+    assert len(list(repository.objects("main"))) == 4
+    assert list(repository.objects("main@")) == []
+    ingest_handler()({}, Context(RESERVE))
+    assert list(repository.objects("main@")) == []
+    ingest_handler()({}, Context())
+    assert len(list(repository.objects("main@"))) == 4
+
+
+def test_what_waits_and_what_cannot_be_read_is_in_the_log_for_the_alarms(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, repository = RuleStore(lake.tables), lake.repository("quick")
+    window = Window(3600, "YYYY/")
+    store.add(lake, "quick", Rule("hourly", "s3://raw/h/", "main", "h/", commit=CommitPolicy(window=window)))
+    store.add(lake, "quick", Rule("slow", "s3://raw/slow/", "main", "slow/", commit=CommitPolicy(seconds=1)))
+    other = lake.create_repository("other", "s3://lake/other")
+    handler = ingest_handler()
+    handler({"Records": [record("1", "h/9000/a", "1"), record("2", "slow/a", "1")]}, Context())
+    (named,) = logged(caplog, "ingested")
+    assert named["message_id"] == "1"
+    assert "'s3://raw/h/9000/a' is dated 9000-01-01T00:00:00Z" in named["reason"]
+    repository.protect(["main"])
+    state = pending_key(repository.repository.uid, store.get(repository.repository, "slow").id)
+    found = decode_pending(state, lake.tables.get(state))
+    before = replace(found, amount=replace(found.amount, since=found.amount.since - 3600))
+    write = before.put_write(state, found)
+    lake.tables.put(write.key, write.item)
+    lake.tables.put(Key(PARTITION, other.repository.uid.encode()), {"repository": "other", "rules": b"?", "version": 1})
+    mark = mark_write(other.repository.uid)
+    lake.tables.put(mark.key, mark.item)
+    handler({}, Context())
+    assert [(line["repository"], line["rule"]) for line in logged(caplog, OVERDUE)] == [("quick", "slow")]
+    (late,) = logged(caplog, PENDING)
+    assert (late["repository"], late["rule"], late["seconds"] >= 3590) == ("quick", "slow", True)
+    (unread,) = logged(caplog, UNREAD)
+    assert (unread["repository"], other.repository.uid in unread["reason"]) == ("other", True)
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,10 @@ def test_ingest_and_its_stack_mean_the_same() -> None:
     from graveler.ingest.ingester import CHUNK
 
     source = (Path(__file__).resolve().parents[2] / "infra" / "ingest.py").read_text()
-    assert re.search(r'^OVERDUE: Final = "(.*)"$', source, re.MULTILINE)[1] == ingesting.OVERDUE  # type: ignore[index]
+    for name in ("OVERDUE", "PENDING", "UNREAD"):
+        said = re.search(rf'^{name}: Final = "(.*)"$', source, re.MULTILINE)
+        assert said is not None
+        assert said[1] == getattr(ingesting, name)
     assert int(re.search(r"^BATCH: Final = (\d+)$", source, re.MULTILINE)[1]) % CHUNK == 0  # type: ignore[index]
 
 

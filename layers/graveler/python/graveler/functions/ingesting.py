@@ -23,7 +23,13 @@ from graveler.ingest.results import Batch, Message, Outcome, Result
 from graveler.lake.clock import SystemClock
 
 OVERDUE: Final = "a commit is due and cannot be made"
-"""The line of the log that an alarm is about."""
+PENDING: Final = "something has been pending for too long"
+UNREAD: Final = "an item of ingest cannot be read"
+"""The lines of the log that alarms are about."""
+
+RESERVE: Final = 60.0
+"""Seconds before the end of its time from which on a function begins no more commits: one that it has begun ends within them,
+since what reads more becomes an operation."""
 
 LONGEST_WAIT: Final = 900
 """Seconds after which a message that failed comes again, at the latest."""
@@ -66,22 +72,30 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
         began = time.perf_counter()
         function, ingester = opened()
         function.telemetry.begin(context.aws_request_id)
+        log = function.telemetry.logger
+        deadline = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - RESERVE
+
+        def go_on() -> bool:
+            return time.monotonic() < deadline
+
         failed: list[_Record] = []
         counts: dict[str, int] = {}
         try:
             if "Records" in event:
                 records = msgspec.convert(event["Records"], list[_Record])
                 messages = [Message(record.message_id, record.body) for record in records]
-                results, batch = ingester.process_messages(messages)
+                results, batch = ingester.process_messages(messages, go_on=go_on)
                 for record, message, result in zip(records, messages, results, strict=True):
                     counts[result.outcome.value] = counts.get(result.outcome.value, 0) + 1
+                    if result.outcome is Outcome.STAGED and result.reason:
+                        log.warning("ingested", extra={"message_id": message.id, "reason": result.reason})
                     last = int(record.attributes.received) >= TRIES
                     if not result.outcome.is_done and not _buried(function, message, result, last=last):
                         failed.append(record)
                 _put_off(function, failed)
             else:
-                batch = ingester.commit_due()
-            _tell_commits(function, batch)
+                batch = ingester.commit_due(go_on=go_on)
+            _tell(function, batch)
             counts["commits"] = len(batch.commits)
         finally:
             function.telemetry.tell(function.traffic.take(), (time.perf_counter() - began) * 1000, dict(counts))
@@ -151,7 +165,7 @@ def wait(received: int, chance: float) -> int:
     return longest - int(chance * longest / 2)
 
 
-def _tell_commits(function: Function, batch: Batch) -> None:
+def _tell(function: Function, batch: Batch) -> None:
     log = function.telemetry.logger
     for made in batch.commits:
         log.info("committed", extra={"repository": made.repository, "rule": made.rule, "commit": made.commit.id})
@@ -160,3 +174,7 @@ def _tell_commits(function: Function, batch: Batch) -> None:
             OVERDUE,
             extra={"repository": failed.repository, "rule": failed.rule, "reason": failed.reason},
         )
+    for late in batch.overdue:
+        log.error(PENDING, extra={"repository": late.repository, "rule": late.rule, "seconds": late.seconds})
+    for unread in batch.unread:
+        log.error(UNREAD, extra={"repository": unread.repository, "rule": unread.rule, "reason": unread.reason})

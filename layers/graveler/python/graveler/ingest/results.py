@@ -138,5 +138,5 @@ def failed(error: GravelerError) -> Result:
 
 
 def worst(one: Result, other: Result) -> Result:
-    """Of two results of an event, or of events that belong together, the one that counts."""
-    return max(one, other, key=lambda result: _WORSE.index(result.outcome))
+    """Of two results of an event, or of events that belong together, the one that counts; of equal ones that with a reason."""
+    return max(one, other, key=lambda result: (_WORSE.index(result.outcome), bool(result.reason)))
