@@ -307,6 +307,41 @@ def test_a_key_for_some_branches_cancels_only_what_changes_these(held: tuple[Api
     assert api.call("DELETE", f"{OPERATIONS}/{dump}").status in (204, 409)
 
 
+class Lingering(Held):
+    """Work that publishes, and does not end before it is let go."""
+
+    def __call__(self, repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
+        made = do_in_parts(repository, operation_id, request, report)
+        self.runs += 1
+        assert self.let_go.wait(PATIENCE)
+        return made
+
+
+def test_a_commit_is_told_as_soon_as_it_is_there_and_cannot_be_cancelled() -> None:
+    held = Lingering()
+    api = Api(held=held)
+    api.diverge()
+    before = api.repository.branch("main").commit_id
+    operation = api.call("POST", MERGE, (), {"message": "together"}, ASYNC).json()
+    assert (operation["state"], operation["commit_id"]) == ("running", "")
+    never, deadline = Event(), time.monotonic() + PATIENCE
+    while not held.runs:
+        assert time.monotonic() < deadline
+        never.wait(0.01)
+    commit = api.repository.branch("main").commit_id
+    assert commit != before
+    found = api.call("GET", f"{OPERATIONS}/{operation['id']}").json()
+    assert (found["state"], found["commit_id"], found["result"]) == ("running", commit, "")
+    assert [one["commit_id"] for one in api.call("GET", OPERATIONS).json()["results"]] == [commit]
+    refused = api.call("DELETE", f"{OPERATIONS}/{operation['id']}")
+    assert (refused.status, commit in refused.json()["message"]) == (409, True)
+    found = api.call("GET", f"{OPERATIONS}/{operation['id']}").json()
+    assert (found["state"], found["commit_id"], found["result"]) == ("completed", commit, commit)
+    held.let_go.set()
+    api.application.close()
+    assert api.ended(operation["id"]) == found
+
+
 def test_operations_are_listed_in_pages(held: tuple[Api, Held]) -> None:
     api, _ = held
     api.diverge()

@@ -60,6 +60,33 @@ def test_an_operation_is_cancelled_once_it_has_not_ended(waiting: str) -> None:
     assert "'none' not found" in unknown.err
 
 
+def test_it_is_shown_whether_the_commit_is_there(waiting: str, lake: Path) -> None:
+    assert done("operations", "show", "lake", waiting, "--json").json["commit_id"] == ""
+    assert "commit:     none\n" in done("operations", "show", "lake", waiting).out
+    assert "commit" not in done("operations", "show", "lake", "old").out
+    with open_folder_lake(lake) as opened:  # a worker publishes, and dies before it can tell
+        repository = opened.repository("lake")
+        operation = Operations(opened.tables, repository.repository.uid).get(waiting)
+        assert Steps(repository, operation, Sizes(1, 2)).publish(0) is not None
+        head = repository.branch("main").commit_id
+    found = done("operations", "show", "lake", waiting, "--json").json
+    assert (found["state"], found["commit_id"]) == ("running", head)
+    assert f"commit:     {head}\n" in done("operations", "show", "lake", waiting).out
+    refused = run("operations", "cancel", "lake", waiting)
+    assert refused.code != 0
+    assert f"it is completed, with commit {head}" in refused.err
+    found = done("operations", "show", "lake", waiting, "--json").json
+    assert (found["state"], found["result"], found["commit_id"]) == ("completed", head, head)
+
+
+def test_what_is_cancelled_of_other_kinds_is_said_as_it_is(waiting: str, lake: Path) -> None:
+    with open_folder_lake(lake) as opened:
+        operations = Operations(opened.tables, opened.repository("lake").repository.uid)
+        operations.add(Operation("gc", "collect-garbage", b"", OperationState.RUNNING, 1, 1))
+    assert "what it had done until then stays" in done("operations", "cancel", "lake", "gc").out
+    assert "commit" not in done("operations", "show", "lake", "gc").out
+
+
 def test_a_dry_run_of_an_import_is_shown_as_one(lake: Path) -> None:
     with open_folder_lake(lake) as opened:
         repository = opened.repository("lake")

@@ -52,6 +52,17 @@ def test_who_is_told_cancelled_gets_no_commit_and_who_gets_one_is_told_so(kind: 
 
 
 @EACH
+def test_at_every_request_it_is_shown_whether_the_commit_is_there(kind: str, by: By, tmp_path: Path) -> None:
+    scene, requests = prepared(kind, by, tmp_path)
+    landed: list[bool] = []
+    for at in [*share(requests, 4, f"shown {kind} {by}"), *requests[-4:]]:
+        trial = Trial(scene.copy(tmp_path), by, at, lambda trial: landed.append(trial.check_shown()))
+        trial.run()
+        trial.check()
+    assert set(landed) == {False, True}
+
+
+@EACH
 def test_work_that_goes_on_between_two_requests_of_who_cancels_makes_no_lie_of_it(
     kind: str, by: By, tmp_path: Path
 ) -> None:

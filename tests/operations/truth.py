@@ -236,6 +236,7 @@ class Trial:
         assert ended.is_finished
         assert self.landed == (ended.state is OperationState.COMPLETED), (ended.state, ended.error, self.landed)
         assert self.operations.get(OP) == ended
+        self.check_shown()
         repository = client(self.scene).repository(NAME)
         log = [commit.id for commit in repository.log("main", first_parent=True).results]
         if self.landed:
@@ -248,6 +249,12 @@ class Trial:
             assert ended.state is OperationState.CANCELLED
         for said in self.told:
             assert said == "cancelled" or ended.state.value in said
+
+    def check_shown(self) -> bool:
+        """Who asks after the operation is told whether its commit is there. Is it?"""
+        head, landed = client(self.scene).repository(NAME).branch("main").commit_id, self.landed
+        assert self.operations.commit(self.operations.get(OP)) == (head if landed else "")
+        return landed
 
     def _schedule(self, method: str, number: int) -> Fault:
         if number in self._acts:

@@ -9,7 +9,6 @@ from graveler.api.call import Call
 from graveler.api.response import Response, json_response
 from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.repository import OpenRepository
-from graveler.operations.parted import ASKS
 from graveler.operations.store import Operation, Operations, OperationState
 
 SAYS_WHERE: Final[Mapping[str, str]] = {"location": "of an answer 202: where to ask after the operation"}
@@ -28,10 +27,11 @@ class OperationProgress(Struct, frozen=True):
 
 
 class OperationDocument(Struct, frozen=True):
-    """A background operation. Times are Unix seconds; ``attempt`` counts how often it was begun; ``result`` is what it made (of a
-    merge, commit or import the commit, which ``commit_id`` is too; of a dump its ID), ``error`` why it ended, and
-    ``error_kind`` what kind of error that was (``ConflictError``, ``EmptySourceError``, …). ``changes`` are those of an import
-    that is completed; a dry run has these, and no ``result``."""
+    """A background operation. Times are Unix seconds; ``attempt`` counts how often word was sent to begin; ``result`` is what it
+    made (of a merge, commit or import the commit; of a dump its ID), ``error`` why it ended, and ``error_kind`` what kind of
+    error that was (``ConflictError``, ``EmptySourceError``, …). ``changes`` are those of an import that is completed; a dry run
+    has these, and no ``result``. ``commit_id`` is the commit of a merge, commit or import if it is there now, else empty,
+    whatever the state; of one that failed or was cancelled, the commit of somebody else that took its changes."""
 
     id: str
     kind: str
@@ -54,8 +54,9 @@ def operations_of(call: Call, repository: OpenRepository) -> Operations:
     return Operations(call.lake.tables, repository.repository.uid)
 
 
-def operation_document(operations: Operations, operation: Operation) -> OperationDocument:
-    """The operation as it is. One table read if it works in parts."""
+def operation_document(operations: Operations, operation: Operation, commit: str | None = None) -> OperationDocument:
+    """The operation as it is. One table read if it works in parts; another one for its ``commit``, unless that is given or the
+    operation is completed."""
     progress: OperationProgress | UnsetType = UNSET
     if operation.parts:
         done = operations.progress(operation)
@@ -75,7 +76,7 @@ def operation_document(operations: Operations, operation: Operation) -> Operatio
         int(operation.created),
         int(operation.updated),
         operation.objects,
-        operation.result if operation.kind in ASKS else "",
+        operations.commit(operation) if commit is None else commit,
         operation.result,
         operation.error,
         operation.branch,

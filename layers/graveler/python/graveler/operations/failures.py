@@ -9,7 +9,7 @@ from graveler.operations.work import CancelledError
 def reason(operation: Operation) -> GravelerError | None:
     """The error by which an operation failed or was cancelled; None for what nobody expected, which ``error`` tells of."""
     if operation.state is OperationState.CANCELLED:
-        return CancelledError(f"operation {operation.id} was cancelled; nothing was changed")
+        return CancelledError(f"operation {operation.id} was cancelled; {operation.left}")
     return of_kind(operation.error_kind, operation.error)
 
 

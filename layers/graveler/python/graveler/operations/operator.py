@@ -12,7 +12,7 @@ from graveler.errors import CorruptError, ForbiddenError, PreconditionError, Una
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.repository import OpenRepository
-from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED
 from graveler.storage.tables import Tables
 
@@ -98,7 +98,8 @@ class Operator(ABC):
 
         operation = self._operations(repository).end(operation_id, cancelled)
         if operation.state is not OperationState.CANCELLED:
-            raise PreconditionError(f"operation {operation_id!r} has ended already: it {_ENDED[operation.state]}")
+            made = f", with commit {operation.result}" if operation.result and operation.kind in COMMITTING else ""
+            raise PreconditionError(f"operation {operation_id!r} has ended already: it {_ENDED[operation.state]}{made}")
         return operation
 
     def sweep(self, repository: OpenRepository, only: Collection[str] | None = None) -> int:

@@ -56,8 +56,12 @@ class RemoteOperations:
         done = self._document(operation.id).progress
         return Progress() if done is UNSET else Progress(done.parts_done, done.records_done, done.bytes_done)
 
+    def commit(self, operation: Operation) -> str:
+        """The ID of its commit if that is there now, or nothing."""
+        return self._document(operation.id).commit_id
+
     def cancel(self, operation_id: str) -> Operation:
-        """End an operation; nothing is changed by it then. Cost: two requests. :class:`PreconditionError` if it has ended
+        """End an operation: from now on it cannot commit anything. Cost: two requests. :class:`PreconditionError` if it has ended
         otherwise."""
         answer = self._connection.call("DELETE", (*self._base, operation_id), passing=(_CONFLICT,))
         if answer.status == _CONFLICT:

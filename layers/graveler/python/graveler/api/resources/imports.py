@@ -195,7 +195,7 @@ def import_status(call: Call, repository: str, branch: str, query: ImportQuery) 
 
 @routes.delete(_IMPORT, "importCancel", Permission.WRITE, answers={204: None, 403: Error, 404: Error, 409: Error})
 def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
-    """End an import; nothing was changed by it then. 409 if it has ended otherwise."""
+    """End an import: from now on it cannot commit anything. 409 if it has ended otherwise, with its commit, say."""
     found = call.lake.repository(repository)
     found.branch(branch)
     _import_into(branch, call.runner.look(found, query.id))

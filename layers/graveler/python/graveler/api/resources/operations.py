@@ -30,12 +30,15 @@ def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
     operations = operations_of(call, call.lake.repository(repository))
     found, more = operations.page(query.after, query.limit)
     pagination = Pagination(more, found[-1].id if more else "", len(found))
-    return json_response(OperationList(pagination, [operation_document(operations, one) for one in found]))
+    commits = operations.commits(found)
+    documents = [operation_document(operations, one, commit) for one, commit in zip(found, commits, strict=True)]
+    return json_response(OperationList(pagination, documents))
 
 
 @routes.get(_ONE, "getOperation", Permission.READ, answers={200: OperationDocument, 404: Error})
 def get_operation(call: Call, repository: str, operation: str) -> Response:
-    """Say how far a background operation is, an import say. If its worker has died, whoever asks takes it over."""
+    """Say how far a background operation is, an import say, and whether its commit is there. If its worker has died, whoever asks
+    takes it over."""
     opened = call.lake.repository(repository)
     found = call.runner.look(opened, operation)
     return json_response(operation_document(operations_of(call, opened), found))
@@ -50,7 +53,7 @@ def get_operation(call: Call, repository: str, operation: str) -> Response:
     branch_in_body=True,  # in the operation, rather
 )
 def cancel_operation(call: Call, repository: str, operation: str) -> Response:
-    """End a background operation; nothing was changed by it then. 409 if it has ended otherwise."""
+    """End a background operation: from now on it cannot commit anything. 409 if it has ended otherwise, with its commit, say."""
     opened = call.lake.repository(repository)
     try:
         found = call.runner.look(opened, operation)

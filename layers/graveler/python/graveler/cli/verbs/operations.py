@@ -39,7 +39,7 @@ def list_(
       graveler operations list quickstart
       graveler operations list quickstart --running --json
 
-    JSON: a line for each, as of `operations show`, without progress.
+    JSON: a line for each, as of `operations show`, without progress and commit_id.
     """
     operations = _operations(lake, repository)
     screen = output()
@@ -56,40 +56,42 @@ def list_(
 
 @app.command()
 def show(repository: Repository, operation: OperationID, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """Show how far an operation is, what it made, or why it failed.
+    """Show how far an operation is, whether its commit is there, or why it failed.
 
     \b
     Example:
       graveler operations show quickstart 0f6c1b9a7e624b5e9d3c2a1b4f5e6d70
 
     JSON: one document {id, kind, branch, state, created, updated, attempt,
-    objects, result, error, changes, progress: {parts, parts_done, records,
-    records_done, bytes, bytes_done}}; changes (as of `import`) only of completed
-    imports, progress only where it is worked on in parts.
+    objects, result, error, commit_id, changes, progress: {parts, parts_done,
+    records, records_done, bytes, bytes_done}}; commit_id is empty while its
+    commit is not there, changes (as of `import`) are only of completed imports,
+    progress only where it is worked on in parts.
     """
     operations = _operations(lake, repository)
     found = operations.get(operation)
-    _show(output(), found, operations.progress(found), as_json=as_json)
+    _show(output(), found, operations.progress(found), operations.commit(found), as_json=as_json)
 
 
 @app.command()
 def cancel(repository: Repository, operation: OperationID, lake: LakeOption = None, as_json: AsJson = False) -> None:
-    """End an operation; nothing is changed by it then.
+    """End an operation: from now on it cannot commit anything.
 
-    Who works on it sees that within some seconds. One that has ended otherwise cannot be cancelled.
+    Who works on it sees that within some seconds. One that has ended otherwise, with its commit, say, cannot be cancelled. What a
+    dump, a check or a collection has done until then stays.
 
     \b
     Example:
       graveler operations cancel quickstart 0f6c1b9a7e624b5e9d3c2a1b4f5e6d70
 
-    JSON: one document, as of `operations show`.
+    JSON: one document, as of `operations list`.
     """
     found = _cancel(lake, parse_repository(repository), operation)
     screen = output()
     if as_json:
         screen.json(_json(found))
         return
-    screen.line(f"cancelled {found.kind} {found.id}; nothing was changed")
+    screen.line(f"cancelled {found.kind} {found.id}; {found.left}")
 
 
 def _operations(lake: Named | None, repository: str) -> "Operations | RemoteOperations":
@@ -114,7 +116,9 @@ def _cancel(lake: Named | None, repository: str, operation: str) -> "Operation":
     return Dispatcher(opened.tables, {}).cancel(opened.repository(repository), operation)
 
 
-def _show(screen: Screen, operation: "Operation", done: "Progress", *, as_json: bool) -> None:
+def _show(screen: Screen, operation: "Operation", done: "Progress", commit: str, *, as_json: bool) -> None:
+    from graveler.operations.store import COMMITTING  # not for the help
+
     progress = {
         "parts": operation.parts,
         "parts_done": done.parts,
@@ -124,7 +128,7 @@ def _show(screen: Screen, operation: "Operation", done: "Progress", *, as_json: 
         "bytes_done": done.bytes,
     }
     if as_json:
-        screen.json({**_json(operation), "progress": progress} if operation.parts else _json(operation))
+        screen.json({**_json(operation), "commit_id": commit, **({"progress": progress} if operation.parts else {})})
         return
     fields = {
         "operation": operation.id,
@@ -137,7 +141,8 @@ def _show(screen: Screen, operation: "Operation", done: "Progress", *, as_json: 
         "parts": f"{done.parts:,} of {operation.parts:,}" if operation.parts else "",
         "records": f"{done.records:,} of about {operation.records:,}" if operation.parts else "",
         "objects": f"{operation.objects:,}" if operation.objects else "",
-        "result": operation.result,
+        "commit": (commit or "none") if operation.kind in COMMITTING else "",
+        "result": operation.result if operation.kind not in COMMITTING else "",
         "error": operation.error,
     }
     screen.fields({name: value for name, value in fields.items() if value})
