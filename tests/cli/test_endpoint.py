@@ -145,6 +145,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("ingest", "rules", "add"): "drop in lakefs://lake/main/drop/",
     ("ingest", "rules", "list"): "lake",
     ("ingest", "rules", "remove"): "lake none",
+    ("ingest", "rules", "show"): "lake none",
     ("ingest", "watch"): "in --once",
     ("keys", "create"): "ann",
     ("keys", "list"): "",

@@ -200,6 +200,32 @@ def test_rules_are_shown_and_removed(drop: Path) -> None:
     assert run("ingest", "watch", drop.parent / "lake").code == 3
 
 
+def test_a_rules_status_is_shown_with_each_window(drop: Path) -> None:
+    done("ingest", "rules", "remove", "quick", "drop")
+    window = ("--window", "3600", "--window-layout", "YYYY/")
+    done("ingest", "rules", "add", "hours", drop, "lakefs://quick/main/in/", *window)
+    for year in ("1969", "9000"):
+        (drop / year).mkdir()
+        (drop / year / "x.csv").write_text("x")
+    done("ingest", "watch", drop, "--once")
+    result = run("ingest", "rules", "show", "quick", "hours")
+    lines = result.out.splitlines()
+    assert lines[0].startswith(f"hours  file://{drop}/ → main/in/")
+    assert lines[1].startswith("pending: 5 objects, 0 deleted, due at "), lines
+    assert "  window 1969-01-01T00:00:00Z: 1 object, 0 deleted" in lines
+    assert len([line for line in lines if line.startswith("  window ")]) >= 3, "that of 2026, and of the files' times"
+    assert any(line.startswith("dated too far in the future: ") and "(9000-01-01T00:00:00Z)" in line for line in lines)
+    assert lines[-1] == "0 commits begun"
+    shown = done("ingest", "rules", "show", "quick", "hours", "--json").json
+    assert (shown["name"], shown["repository"]) == ("hours", "quick")
+    status = shown["status"]
+    assert (status["pending"]["objects"], status["due"], status["commits"]) == (5, "", 0)
+    assert status["pending"]["windows"][0]["window"] == "1969-01-01T00:00:00Z"
+    assert sum(one["objects"] for one in status["pending"]["windows"]) == 5
+    assert status["ahead"]["window"] == "9000-01-01T00:00:00Z"
+    assert run("ingest", "rules", "show", "quick", "none").code == 3
+
+
 def test_the_lake_itself_is_no_source(drop: Path) -> None:
     result = run("ingest", "rules", "add", "loop", drop.parent, "lakefs://quick/main/l/")
     assert (result.code, "holds the lake itself" in result.err) == (2, True)

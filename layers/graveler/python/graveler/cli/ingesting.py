@@ -9,6 +9,7 @@ from graveler.ingest.ingester import Ingester
 from graveler.ingest.reconcile import Reconciled, Reconciler
 from graveler.ingest.results import Batch, Message, Result
 from graveler.ingest.rules import Rule, RuleStore
+from graveler.ingest.status import IngestStatus, status
 from graveler.lake.clock import SystemClock
 from graveler.lake.lake import Lake
 
@@ -28,6 +29,12 @@ class OwnIngest:
     def rules(self, repository: str) -> tuple[Rule, ...]:
         """The rules of a repository."""
         return self._store.of(self._lake.repository(repository).repository).rules
+
+    def rule(self, repository: str, name: str) -> tuple[Rule, IngestStatus]:
+        """The rule of this name, and its status."""
+        opened = self._lake.repository(repository)
+        found = self._store.get(opened.repository, name)
+        return found, status(self._lake.tables, opened, found)
 
     def remove(self, repository: str, name: str) -> Rule:
         """Remove a rule, which is the answer."""

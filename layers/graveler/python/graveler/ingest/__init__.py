@@ -9,6 +9,7 @@
 :mod:`.waiting`     which repositories have something pending, so that the clock looks at no others
 :mod:`.autocommit`  the commit that is due, once, whoever dies meanwhile
 :mod:`.due`         the clock: what is due in all repositories
+:mod:`.status`      what there is to say of a rule at work
 :mod:`.handover`    commits that are too much for one call, to whoever works on operations
 :mod:`.source`      looking at what the store holds now
 :mod:`.ingester`    a batch of events in, a result for each out

@@ -13,6 +13,7 @@ from graveler.ingest.events import ObjectEvent, to_line
 from graveler.ingest.reconcile import Reconciled, Refused
 from graveler.ingest.results import Batch, Message, Outcome, Result, by_message, unwanted, worst
 from graveler.ingest.rules import Rule
+from graveler.ingest.status import IngestStatus
 from graveler.remote import answers
 from graveler.remote.connection import Connection
 from graveler.remote.lake import RemoteLake
@@ -84,6 +85,11 @@ class RemoteIngest:
             found += page.results
             after = page.pagination.next_after
         return tuple(found)
+
+    def rule(self, repository: str, name: str) -> tuple[Rule, IngestStatus]:
+        """The rule of this name, and its status. Cost: two requests. :class:`NotFoundError`."""
+        path = (*_rules(repository), name)
+        return self._connection.get(path, Rule), self._connection.get((*path, "status"), IngestStatus)
 
     def remove(self, repository: str, name: str) -> Rule:
         """Remove a rule, which is the answer. Cost: two requests. :class:`NotFoundError`."""

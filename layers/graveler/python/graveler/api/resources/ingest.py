@@ -17,14 +17,13 @@ from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.errors import NotFoundError
-from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.operation import KIND, ReconcileRequest
-from graveler.ingest.pending import Amount
 from graveler.ingest.reconcile import Reconciled
 from graveler.ingest.results import Message
 from graveler.ingest.rules import MESSAGE, CommitPolicy, Deletes, Overwrites, Rule, RuleStore
-from graveler.ingest.windows import spelled
+from graveler.ingest.status import IngestStatus
+from graveler.ingest.status import status as ingest_status
 from graveler.lake.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import OperationState
@@ -62,36 +61,6 @@ class IngestRuleList(Struct, frozen=True):
 
     pagination: Pagination
     results: list[IngestRule]
-
-
-class IngestAmount(Struct, frozen=True):
-    """Changes that were staged: objects that came, and that went. ``since`` in Unix seconds; ``window`` is the beginning of the
-    latest clock window among them."""
-
-    objects: int
-    deleted: int
-    since: int | UnsetType = UNSET
-    window: str | UnsetType = UNSET
-
-
-class IngestCommit(Struct, frozen=True):
-    """A commit that is being made, and why; ``operation`` if it is so much that it became one."""
-
-    number: int
-    reason: str
-    amount: IngestAmount
-    operation: str | UnsetType = UNSET
-
-
-class IngestStatus(Struct, frozen=True):
-    """What a rule has staged since its last commit began, why that is due (if it is), and the commit that is being made.
-    ``commits`` counts those that began."""
-
-    rule: str
-    pending: IngestAmount
-    due: str
-    commits: int
-    committing: IngestCommit | UnsetType = UNSET
 
 
 class ReconciliationCreation(Struct, frozen=True):
@@ -233,13 +202,7 @@ def status(call: Call, repository: str, rule: str) -> Response:
     """Say what a rule of ingest has staged and not committed, and what commit of it is being made."""
     opened = call.lake.repository(repository)
     found = RuleStore(call.lake.tables).get(opened.repository, rule)
-    pending = AutoCommitter(call.lake.tables, opened.clock).pending(opened, found)
-    committing: IngestCommit | UnsetType = UNSET
-    if pending.taken is not None:
-        taken = pending.taken
-        committing = IngestCommit(taken.number, taken.reason, _amount(taken.amount), taken.operation or UNSET)
-    due = pending.amount.due(found.commit, opened.clock.now())
-    return json_response(IngestStatus(found.name, _amount(pending.amount), due, pending.number, committing))
+    return json_response(ingest_status(call.lake.tables, opened, found))
 
 
 @routes.post(
@@ -338,12 +301,3 @@ def _asked(call: Call, repository: str, body: IngestRule) -> tuple[OpenRepositor
 
 def _document(rule: Rule) -> IngestRule:
     return msgspec.convert(msgspec.to_builtins(rule), IngestRule)
-
-
-def _amount(amount: Amount) -> IngestAmount:
-    return IngestAmount(
-        amount.objects,
-        amount.deleted,
-        int(amount.since) if amount.changes else UNSET,
-        spelled(max(amount.windows)) if amount.windows else UNSET,
-    )

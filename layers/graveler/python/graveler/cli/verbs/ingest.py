@@ -14,13 +14,14 @@ from graveler.cli.options import AsJson, LakeOption, Metadata, check_utf8, parse
 from graveler.cli.places import Named, connection_to, expect_local_files, open_own_lake, own_folder, refuse_own_lake
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_prefix, parse_repository
-from graveler.cli.values import commit_line, count
+from graveler.cli.values import commit_line, count, moment
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from graveler.cli.ingesting import OwnIngest
     from graveler.ingest.results import Batch
     from graveler.ingest.rules import Rule
+    from graveler.ingest.status import IngestAmount, IngestStatus, IngestWindow
     from graveler.ingest.watching import Round
     from graveler.remote.ingest import RemoteIngest
 
@@ -158,10 +159,32 @@ def list_(name: Repository, lake: LakeOption = None, as_json: AsJson = False) ->
         if as_json:
             screen.json(_rule_json(repository, rule))
         else:
-            screen.line(
-                f"{screen.paint(rule.name, 'bold')}  {screen.safe(rule.source)} → "
-                f"{screen.safe(f'{rule.branch}/{rule.destination}')}  {_policy_line(rule)}"
-            )
+            _show_rule(screen, rule)
+
+
+@rules.command()
+def show(name: Repository, rule: RuleName, lake: LakeOption = None, as_json: AsJson = False) -> None:
+    """Show a rule, and what it has staged and not committed.
+
+    \b
+    Example:
+      graveler ingest rules show lakefs://quickstart drop
+
+    \b
+    JSON: one document, the rule as of list, and its status
+      {rule, pending, due, commits, committing, due_at, late, ahead};
+      pending is {objects, deleted, since, window, windows}.
+    """
+    import msgspec
+
+    repository = parse_repository(name)
+    found, status = _ingest(lake).rule(repository, rule)
+    screen = output()
+    if as_json:
+        screen.json({**_rule_json(repository, found), "status": msgspec.to_builtins(status)})
+        return
+    _show_rule(screen, found)
+    _show_status(screen, status)
 
 
 @rules.command()
@@ -410,6 +433,39 @@ def _rule_json(repository: str, rule: "Rule") -> Json:
 
     described: Json = msgspec.to_builtins({"repository": repository, **msgspec.structs.asdict(rule)})
     return described
+
+
+def _show_rule(screen: Screen, rule: "Rule") -> None:
+    screen.line(
+        f"{screen.paint(rule.name, 'bold')}  {screen.safe(rule.source)} → "
+        f"{screen.safe(f'{rule.branch}/{rule.destination}')}  {_policy_line(rule)}"
+    )
+
+
+def _show_status(screen: Screen, status: "IngestStatus") -> None:
+    from msgspec import UNSET
+
+    pending, due = status.pending, ""
+    if status.due:
+        due = f", due ({status.due})"
+    elif status.due_at is not UNSET:
+        due = f", due at {moment(status.due_at)}"
+    screen.line(f"pending: {_changes(pending)}{due}")
+    for window in () if pending.windows is UNSET else pending.windows:
+        screen.line(f"  window {window.window}: {_changes(window)}")
+    if status.late is not UNSET:
+        screen.line(screen.paint(f"overdue for {status.late:,} s", "red"))
+    if status.committing is not UNSET:
+        made = status.committing
+        by = "" if made.operation is UNSET else f", operation {screen.safe(made.operation)}"
+        screen.line(f"being committed ({made.reason}): {_changes(made.amount)}{by}")
+    if status.ahead is not UNSET:
+        screen.line(f"dated too far in the future: {screen.safe(status.ahead.key)} ({status.ahead.window})")
+    screen.line(f"{count(status.commits, 'commit')} begun")
+
+
+def _changes(counted: "IngestAmount | IngestWindow") -> str:
+    return f"{count(counted.objects, 'object')}, {counted.deleted:,} deleted"
 
 
 def _policy_line(rule: "Rule") -> str:

@@ -1,0 +1,98 @@
+"""What there is to say of a rule at work: what it has staged, what is due, and the commit that is being made."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.ingest.autocommit import AutoCommitter
+from graveler.ingest.pending import Amount
+from graveler.ingest.rules import Rule
+from graveler.ingest.windows import spelled
+from graveler.lake.repository import OpenRepository
+from graveler.storage.tables import Tables
+
+
+class IngestWindow(Struct, frozen=True):
+    """Changes of one clock window, by its beginning; ``since`` in Unix seconds."""
+
+    window: str
+    objects: int
+    deleted: int
+    since: int
+
+
+class IngestAmount(Struct, frozen=True):
+    """Changes that were staged: objects that came, and that went. ``since`` in Unix seconds; ``window`` is the beginning of the
+    latest clock window among them, ``windows`` are all of these."""
+
+    objects: int
+    deleted: int
+    since: int | UnsetType = UNSET
+    window: str | UnsetType = UNSET
+    windows: tuple[IngestWindow, ...] | UnsetType = UNSET
+
+
+class IngestCommit(Struct, frozen=True):
+    """A commit that is being made, and why; ``operation`` if it is so much that it became one."""
+
+    number: int
+    reason: str
+    amount: IngestAmount
+    operation: str | UnsetType = UNSET
+
+
+class IngestAhead(Struct, frozen=True):
+    """An object that was dated too far in the future: the window that it says, and when it came (Unix seconds)."""
+
+    key: str
+    window: str
+    at: int
+
+
+class IngestStatus(Struct, frozen=True):
+    """What a rule has staged since its last commit began, why that is due (if it is), and the commit that is being made.
+    ``commits`` counts those that began. The clock makes what is pending due at ``due_at`` (Unix seconds), or did so ``late``
+    seconds ago. ``ahead`` is the last object that was dated too far in the future."""
+
+    rule: str
+    pending: IngestAmount
+    due: str
+    commits: int
+    committing: IngestCommit | UnsetType = UNSET
+    due_at: int | UnsetType = UNSET
+    late: int | UnsetType = UNSET
+    ahead: IngestAhead | UnsetType = UNSET
+
+
+def status(tables: Tables, repository: OpenRepository, rule: Rule) -> IngestStatus:
+    """The status of a rule now. One table read. :class:`CorruptError` if its state cannot be read, which says what to do."""
+    found = AutoCommitter(tables, repository.clock).pending(repository, rule)
+    now = repository.clock.now()
+    committing: IngestCommit | UnsetType = UNSET
+    if found.taken is not None:
+        taken = found.taken
+        committing = IngestCommit(taken.number, taken.reason, _amount(taken.amount), taken.operation or UNSET)
+    due_at = found.amount.due_at(rule.commit)
+    ahead = found.ahead
+    return IngestStatus(
+        rule.name,
+        _amount(found.amount),
+        found.amount.due(rule.commit, now),
+        found.number,
+        committing,
+        UNSET if due_at is None else int(due_at),
+        found.late(rule.commit, now) or UNSET,
+        UNSET if ahead is None else IngestAhead(ahead.key, spelled(ahead.window), int(ahead.at)),
+    )
+
+
+def _amount(amount: Amount) -> IngestAmount:
+    windows = tuple(
+        IngestWindow(spelled(begin), counted.objects, counted.deleted, int(counted.since))
+        for begin, counted in sorted(amount.windows.items())
+    )
+    return IngestAmount(
+        amount.objects,
+        amount.deleted,
+        int(amount.since) if amount.changes else UNSET,
+        windows[-1].window if windows else UNSET,
+        windows or UNSET,
+    )
