@@ -15,8 +15,7 @@ from graveler.lake.place import FolderLake
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository
 from graveler.sdk.lake import Lake
-from graveler.server.bodies import read_body
-from graveler.server.settings import ServerSettings
+from graveler.server.bodies import SpoolRoom, read_body
 from graveler.server.threads import Threads
 from graveler.temporary import own_folder
 from tests.lake.support import NAME, World
@@ -68,8 +67,8 @@ def put_stdin():
 
 def receive_body():
     async def reading():
-        settings = ServerSettings(lake=FolderLake(disk), metrics=disk, spool_bytes=100)
-        async with read_body(request("POST", "/x", LARGE), arriving(LARGE), settings, Threads("d", 1), lambda: None):
+        room = SpoolRoom(1 << 30)
+        async with read_body(request("POST", "/x", LARGE), arriving(LARGE), 1 << 30, 100, room, Threads("d", 1), lambda: None):
             pass
     asyncio.run(reading())
 

@@ -13,6 +13,7 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 
 from graveler.api.application import Application
+from graveler.api.routing import BodyKind
 from graveler.lake.folder import folder_store
 from graveler.lake.place import FolderLake
 from graveler.server.data_plane import DataPlane
@@ -36,6 +37,10 @@ class Switch:
     def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
         assert self.application is not None
         return self.application(event)
+
+    def body_kind(self, method: str, path: str, /) -> BodyKind:
+        assert self.application is not None
+        return self.application.body_kind(method, path)
 
     def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         assert self.application is not None

@@ -72,6 +72,36 @@ def test_headers_are_bounded(server: Running) -> None:
     assert server.ask("GET", "/api/v1/repositories", headers={"x": "a" * 30_000}).status == 200
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "limit"),
+    [
+        ("POST", "/api/v1/auth/login", 16 << 10),
+        ("POST", "/api/v1/setup_lakefs", 16 << 10),
+        ("POST", "/nowhere", 16 << 10),
+        ("GET", "/api/v1/repositories", 16 << 10),
+        ("DELETE", "/api/v1/repositories/sales", 16 << 10),
+        ("POST", "/api/v1/repositories", 16 << 20),
+        ("POST", "/api/v1/repositories/sales/branches/main/commits", 16 << 20),
+    ],
+)
+@pytest.mark.parametrize("kind", ["application/json", "application/octet-stream", "multipart/form-data; boundary=x"])
+def test_a_body_is_refused_before_it_is_read(server: Running, method: str, target: str, limit: int, kind: str) -> None:
+    """Whatever it says that it is: 600 MB to ``/auth/login`` were taken, of somebody without a key, and kept on the disk."""
+    head = f"{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: {limit + 1}\r\n\r\n"
+    with server.connect() as connection, connection.makefile("rb") as answer:
+        connection.sendall(head.encode())
+        said = answer.read()  # to the end: the connection is closed
+    assert said.startswith(b"HTTP/1.1 413 "), said
+    assert f"{limit:,}".encode() in said
+
+
+def test_a_body_of_unknown_length_ends_where_it_is_too_long(server: Running) -> None:
+    with server.connect() as connection, connection.makefile("rb") as answer:
+        connection.sendall(b"POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.sendall(b"4001\r\n" + bytes(0x4001) + b"\r\n")
+        assert answer.read().startswith(b"HTTP/1.1 413 ")
+
+
 def test_the_holder_of_a_key_is_not_locked_out(server: Running) -> None:
     from base64 import b64encode
 

@@ -10,11 +10,10 @@ from urllib.parse import quote, unquote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from graveler.lake.place import FolderLake
 from graveler.server.answers import RequestError
-from graveler.server.bodies import Body, CutShortError, read_body, read_small_body
+from graveler.server.bodies import Body, CutShortError, SpoolRoom, read_body, read_small_body
 from graveler.server.events import answer_of, event_of
 from graveler.server.requests import Receive, Request, request_of
 from graveler.server.settings import ServerSettings
@@ -25,29 +24,28 @@ SETTINGS = ServerSettings(
     lake=FolderLake(Path("/nowhere")),
     metrics=Path("/nowhere"),
     spool_bytes=100,
-    max_json_bytes=50,
-    max_upload_bytes=1000,
 )
 
 
 DISK = Threads("disk", 1)
+ROOM = SpoolRoom(1_000_000)
 
 
 def event(head: Request, body: bytes = b"") -> dict[str, Any]:
     return event_of(head, Body(body), "an-id")
 
 
-def read(head: Request, receive: Receive, seen: Callable[[Body], None] | None = None) -> Body:
+def read(head: Request, receive: Receive, seen: Callable[[Body], None] | None = None, limit: int = 1000) -> Body:
     """The body that is read; ``seen`` is called while its file is there."""
 
     async def reading() -> Body:
-        body = await read_small_body(head, receive, SETTINGS)
+        body = await read_small_body(head, receive, limit, SETTINGS.spool_bytes)
         if body is not None:
             assert body.file is None
             if seen is not None:
                 seen(body)
             return body
-        async with read_body(head, receive, SETTINGS, DISK, lambda: None) as body:
+        async with read_body(head, receive, limit, SETTINGS.spool_bytes, ROOM, DISK, lambda: None) as body:
             if seen is not None:
                 seen(body)
             return body
@@ -143,24 +141,24 @@ def test_a_small_body_of_known_length_stays_in_memory_and_no_other() -> None:
         (10, {"transfer-encoding": "chunked"}, False),
     ):
         head = request("POST", "/x", bytes(size), headers)
-        found = asyncio.run(read_small_body(head, arriving(bytes(size)), SETTINGS))
+        found = asyncio.run(read_small_body(head, arriving(bytes(size)), 1000, SETTINGS.spool_bytes))
         assert (found is not None) is small
 
 
 @pytest.mark.parametrize(
-    ("body", "headers", "status"),
+    ("body", "headers", "limit", "status"),
     [
-        (b"x" * 1001, {}, 413),
-        (b"x" * 51, {"content-type": "application/json"}, 413),
-        (b"x", {"content-length": "7"}, 400),
-        (b"x", {"content-length": "-1"}, 400),
-        (b"x", {"content-length": "1e3"}, 400),
-        (b"x" * 51, {"transfer-encoding": "chunked", "content-type": "application/json"}, 413),
+        (b"x" * 1001, {}, 1000, 413),
+        (b"x" * 51, {"content-type": "application/json"}, 50, 413),
+        (b"x", {"content-length": "7"}, 1000, 400),
+        (b"x", {"content-length": "-1"}, 1000, 400),
+        (b"x", {"content-length": "1e3"}, 1000, 400),
+        (b"x" * 51, {"transfer-encoding": "chunked", "content-type": "application/json"}, 50, 413),
     ],
 )
-def test_bodies_are_refused(body: bytes, headers: dict[str, str], status: int) -> None:
+def test_bodies_are_refused(body: bytes, headers: dict[str, str], limit: int, status: int) -> None:
     with pytest.raises(RequestError) as refused:
-        read(request("POST", "/x", body, headers), arriving(body))
+        read(request("POST", "/x", body, headers), arriving(body), limit=limit)
     assert refused.value.status == status
 
 
@@ -178,18 +176,41 @@ def test_a_body_whose_client_goes_away_is_none(size: int) -> None:
 
 
 def test_who_is_refused_need_not_send_all() -> None:
-    wide = replace(SETTINGS, max_upload_bytes=1 << 30)
-
     def refuse() -> None:
         raise PermissionError
 
     async def reading() -> None:
         head = request("POST", "/x", b"", {"content-length": str(1 << 29)})
-        async with read_body(head, arriving(bytes(1 << 19), cut=True), wide, DISK, refuse):
+        async with read_body(head, arriving(bytes(1 << 19), cut=True), 1 << 30, 100, ROOM, DISK, refuse):
             raise AssertionError
 
     with pytest.raises(PermissionError):
         asyncio.run(reading())
+
+
+def test_all_bodies_in_files_have_so_much_room_together() -> None:
+    room = SpoolRoom(1000)
+    sizes = []
+
+    async def one(size: int) -> None:
+        body = bytes(size)
+        head = request("POST", "/x", b"", {"transfer-encoding": "chunked"})
+        async with read_body(
+            head, arriving(body[: size // 2], body[size // 2 :]), 5000, 100, room, DISK, lambda: None
+        ) as found:
+            assert found.file is not None
+            sizes.append(found.file.stat().st_size)
+            if len(sizes) == 1:
+                with pytest.raises(RequestError) as refused:
+                    await one(500)
+                assert refused.value.status == 503
+                await one(400)
+
+    asyncio.run(one(600))
+    asyncio.run(one(1000))
+    assert sizes == [600, 400, 1000]
+    with pytest.raises(RequestError):
+        asyncio.run(one(1001))
 
 
 def test_answers() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from graveler.api.routing import BodyKind
 from graveler.lake.place import FolderLake
 from graveler.server import gateway as gateway_module
 from graveler.server.gateway import HEALTH, Gateway
@@ -27,6 +28,9 @@ class Nobody:
 
     def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
         raise AssertionError(event)
+
+    def body_kind(self, method: str, path: str, /) -> BodyKind:
+        raise AssertionError((method, path))
 
     def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         raise AssertionError(event)

@@ -17,7 +17,7 @@ from graveler.api.pages import page_outside
 from graveler.api.queries import split_query
 from graveler.api.resources import GROUPS
 from graveler.api.response import Response, error_response
-from graveler.api.routing import Route, Router
+from graveler.api.routing import BodyKind, Route, Router
 from graveler.api.settings import Settings
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
@@ -58,6 +58,15 @@ class Application:
         """The answer to an event that has not got its body yet, if it is refused whatever that is: nobody needs to keep a
         large body of somebody who may not send it. None if the body is wanted."""
         return self._respond(event, has_body=False)
+
+    def body_kind(self, method: str, path: str) -> BodyKind:
+        """How large the body of such a request may be, before anything of it is read. ``path`` is percent-encoded."""
+        if not path.startswith(BASE):
+            return BodyKind.SMALL
+        try:
+            return self._router.find(method, path[len(BASE) :] or "/")[0].body_kind
+        except ApiError:
+            return BodyKind.SMALL
 
     @property
     def operator(self) -> Operator:

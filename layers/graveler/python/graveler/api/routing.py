@@ -5,6 +5,7 @@ over parameters. Nothing is cleaned up or redirected: an empty segment in the mi
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -17,7 +18,7 @@ from graveler.api.queries import Query, read_query
 from graveler.api.response import Response
 from graveler.errors import UNREADABLE
 
-__all__ = ["Permission", "Route", "Router", "Routes"]
+__all__ = ["BodyKind", "Permission", "Route", "Router", "Routes"]
 
 Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)
@@ -27,6 +28,15 @@ _BRANCH_PARAMETERS: Final = ("branch", "destination")
 """Names of path parameters that hold the branch that a changing route changes."""
 _PATH_PARAMETERS: Final = ("path", "dest_path")
 """Names of query parameters that hold the object that a route changes."""
+
+
+class BodyKind(Enum):
+    """How large the body of a request may be that a route is for."""
+
+    SMALL = "small"
+    """Anybody may send it, without a key; or nobody has a use for one."""
+    JSON = "json"
+    UPLOAD = "upload"
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -49,6 +59,13 @@ class Route(msgspec.Struct, frozen=True):
     changes: bool
     branch_in_body: bool
     says: Mapping[str, str]
+
+    @property
+    def body_kind(self) -> BodyKind:
+        """What its requests bring."""
+        if self.permission is None:
+            return BodyKind.SMALL
+        return BodyKind.UPLOAD if self.raw_body else BodyKind.JSON if self.body is not None else BodyKind.SMALL
 
     def answer(self, call: Call, parameters: dict[str, str], pairs: list[tuple[str, str]]) -> Response:
         """Parse, and let the handler do its work."""

@@ -6,8 +6,8 @@ arrives for a minute is given up.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from graveler.server.answers import RequestError
 from graveler.server.requests import Message, Receive, Request
-from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from graveler.storage.spooled import SpooledFile
 
@@ -102,13 +101,37 @@ def _check_complete(arrived: int, length: int | None) -> None:
         raise CutShortError(400, f"the body ended after {arrived:,} of {length:,} bytes; send it again")
 
 
-async def read_small_body(request: Request, receive: Receive, settings: ServerSettings) -> Body | None:
+class SpoolRoom:
+    """Room for bodies in temporary files: ``size`` bytes for all of them together."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+
+    @contextmanager
+    def share(self) -> Iterator[Callable[[int], None]]:
+        """What takes some bytes of the room, until the end of the block. :class:`RequestError` (503) if there is no more."""
+        taken = 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            if size > self._left:
+                raise RequestError(503, "too many large bodies are under way; try again in a second")
+            self._left -= size
+            taken += size
+
+        try:
+            yield take
+        finally:
+            self._left += taken
+
+
+async def read_small_body(request: Request, receive: Receive, limit: int, spool_bytes: int) -> Body | None:
     """The whole body, if its length is told and it may stay in memory; None, and nothing is read, if it is to be read by
     :func:`read_body`. Most requests have none, or a small one. :class:`RequestError` as :func:`pieces`."""
     if not has_body(request):
         return Body()
     length = declared_length(request)
-    if length is None or length > min(_limit(request, settings), settings.spool_bytes):
+    if length is None or length > min(limit, spool_bytes):
         return None
     data = b""
     more = True
@@ -120,26 +143,26 @@ async def read_small_body(request: Request, receive: Receive, settings: ServerSe
     return Body(data)
 
 
-def _limit(request: Request, settings: ServerSettings) -> int:
-    """Bytes that a body of this kind may have."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return settings.max_json_bytes if kind == "application/json" else settings.max_upload_bytes
-
-
 @asynccontextmanager
 async def read_body(
-    request: Request, receive: Receive, settings: ServerSettings, disk: Threads, before_file: Callable[[], None]
+    request: Request,
+    receive: Receive,
+    limit: int,
+    spool_bytes: int,
+    room: SpoolRoom,
+    disk: Threads,
+    before_file: Callable[[], None],
 ) -> AsyncIterator[Body]:
-    """The whole body. What is larger than ``settings.spool_bytes`` is written to a file by ``disk``; ``before_file`` runs there
-    first and may refuse. :class:`RequestError` as :func:`pieces`; :class:`graveler.errors.UnavailableError` if the temporary
-    folder is full."""
-    arriving = pieces(request, receive, _limit(request, settings))
+    """The whole body, of ``limit`` bytes at most. What is larger than ``spool_bytes`` is written to a file by ``disk``, if there
+    is ``room``; ``before_file`` runs there first and may refuse. :class:`RequestError` as of :func:`pieces` and
+    :meth:`SpoolRoom.share`; :class:`graveler.errors.UnavailableError` if the temporary folder is full."""
+    arriving = pieces(request, receive, limit)
     begun: list[bytes] = []
     size = 0
     async for piece in arriving:
         begun.append(piece)
         size += len(piece)
-        if size > settings.spool_bytes:
+        if size > spool_bytes:
             break
     else:
         yield Body(b"".join(begun))
@@ -152,10 +175,13 @@ async def read_body(
         file.flush()
 
     try:
-        await disk.run(write, b"".join(begun))
-        begun.clear()
-        async for piece in arriving:
-            await disk.run(write, piece)
-        yield Body(file=file.path)
+        with room.share() as take:
+            take(size)
+            await disk.run(write, b"".join(begun))
+            begun.clear()
+            async for piece in arriving:
+                take(len(piece))
+                await disk.run(write, piece)
+            yield Body(file=file.path)
     finally:
         await disk.run(file.close)

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import Any, Final, Protocol
 
+from graveler.api.routing import BodyKind
 from graveler.errors import UnavailableError
 from graveler.server.answers import Answer, Pieces, RequestError, json_error
-from graveler.server.bodies import Body, read_body, read_small_body
+from graveler.server.bodies import Body, SpoolRoom, has_body, read_body, read_small_body
 from graveler.server.data_plane import DataPlane
 from graveler.server.events import answer_of, event_of
 from graveler.server.metrics import Metrics
@@ -33,6 +34,9 @@ class Application(Protocol):
 
     def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
         """The answer to an event."""
+
+    def body_kind(self, method: str, path: str, /) -> BodyKind:
+        """How large the body of such a request may be."""
 
     def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         """The answer to an event whose body does not matter, because it is refused anyway."""
@@ -59,6 +63,7 @@ class Gateway:
         self._worker = worker
         self._handlers = handlers
         self._disk = disk
+        self._room = SpoolRoom(settings.spooled_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -102,17 +107,32 @@ class Gateway:
                 raise _RefusedError(answer_of(refusal, request.method))
 
         try:
-            small = await read_small_body(request, receive, self._settings)
+            limit = self._most_bytes(request) if has_body(request) else 0
+            spool = self._settings.spool_bytes
+            small = await read_small_body(request, receive, limit, spool)
             if small is not None:
                 return await self._handlers.run(self._handle, request, small, request_id)
-            async with read_body(request, receive, self._settings, self._disk, admit) as body:
+            async with read_body(request, receive, limit, spool, self._room, self._disk, admit) as body:
                 return await self._handlers.run(self._handle, request, body, request_id)
         except RequestError as error:
-            return json_error(error.status, error.message)
+            answer = json_error(error.status, error.message)
+            answer.headers.append(("connection", "close"))  # whatever follows of the body is not read
+            return answer
         except _RefusedError as error:
             return error.answer
         except UnavailableError as error:  # the temporary folder is full
             return json_error(503, str(error))
+
+    def _most_bytes(self, request: Request) -> int:
+        """How large the body may be."""
+        settings = self._settings
+        match self._application.body_kind(request.method, request.path):
+            case BodyKind.SMALL:
+                return settings.max_small_bytes
+            case BodyKind.JSON:
+                return settings.max_json_bytes
+            case BodyKind.UPLOAD:
+                return settings.max_upload_bytes
 
     def _handle(self, request: Request, body: Body, request_id: str) -> Answer:
         return answer_of(self._application(event_of(request, body, request_id)), request.method)
