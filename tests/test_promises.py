@@ -40,5 +40,6 @@ def test_every_promise_is_kept_by_some_line() -> None:
         "bytes",
         "ends",
         "spark",
+        "ingest",
         "turns",
     }

@@ -26,14 +26,16 @@ class Bucket:
     """Objects that come and go, and an event for each change, as S3 would send it once."""
 
     def __init__(self, clock: FakeClock) -> None:
-        self.store = MemoryObjects(BUCKET, clock.now)
+        self.store = MemoryObjects(BUCKET, clock.now, foreign=True)
         self.events: list[ObjectEvent] = []
         self._clock = clock
         self._number = 0
 
     def put(self, key: str, text: str = "1") -> ObjectEvent:
         etag = self.store.put(key, text.encode()).etag
-        return self._tell(ObjectEvent(BUCKET, key, EventKind.CREATED, self._next(), len(text), etag, self._clock.now()))
+        return self._tell(
+            ObjectEvent(BUCKET, key, EventKind.CREATED, self._next(), len(text.encode()), etag, self._clock.now())
+        )
 
     def delete(self, key: str) -> ObjectEvent:
         self.store.delete(key)

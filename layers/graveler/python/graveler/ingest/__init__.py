@@ -12,6 +12,9 @@
 :mod:`.status`      what there is to say of a rule at work
 :mod:`.handover`    commits that are too much for one call, to whoever works on operations
 :mod:`.source`      looking at what the store holds now
+:mod:`.matching`    which rules take an object
+:mod:`.judging`     what the events of one object come to
+:mod:`.results`     what became of events, as values
 :mod:`.ingester`    a batch of events in, a result for each out
 :mod:`.reconcile`   comparing a source with its branch, and repairing
 :mod:`.operation`   the same in the background

@@ -207,7 +207,7 @@ class _Judgement:
             before is not None
             and before.modified is not None
             and before.marked is not None
-            and int(found.modified) <= before.marked
+            and not is_newer_marker(before, found)
         )
 
     def _marked(self, found: Found | None, *, marks: bool) -> int | None:
@@ -227,6 +227,12 @@ class _Judgement:
         event = self._event
         etag = event.etag or checksum(self._repository, event.address)
         return ObjectEntry(self._rule.path(event.key), event.address, event.size, etag, int(event.time))
+
+
+def is_newer_marker(counted: Seen, found: Found) -> bool:
+    """Is this marker newer than the one that was counted? Stores tell whole seconds; within one, the ETag does."""
+    modified, marked = int(found.modified), counted.marked or 0
+    return modified > marked or (modified == marked and found.etag != counted.etag)
 
 
 def _refuses(rule: Rule, seen: Seen | None, etag: str) -> bool:

@@ -19,10 +19,11 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, GravelerError, NotFoundError
+from graveler.errors import BusyError, GravelerError, InvalidError, NotFoundError
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.events import FILES
 from graveler.ingest.ingester import CHUNK
+from graveler.ingest.judging import is_newer_marker
 from graveler.ingest.ledger import BEFORE_ALL, Ledger, Seen, decode_seen
 from graveler.ingest.pending import Amount, Pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
@@ -233,7 +234,6 @@ class _Run:
             amount = pending.amount
             for difference, item in zip(chunk, items[1:], strict=True):
                 path = rule.path(difference.key)
-                encode_key(path)
                 before = decode_seen(item)
                 found = find(self._repository, f"{rule.bucket}/{difference.key}")
                 entry = None if found is None else entry_of(self._repository, rule, found)
@@ -264,6 +264,9 @@ class _Run:
             writes += after_all.stage_writes(self._uid, rule.id, pending)
             return Beside(entries, gone, writes)
 
+        for difference in chunk:
+            encode_key(difference.key)
+            encode_key(rule.path(difference.key))
         keys = [self._state, *(self._ledger.key(difference.key) for difference in chunk)]
         self._repository.stage_beside(rule.branch, keys, decide)
         for path, linked in staged:
@@ -272,7 +275,14 @@ class _Run:
 
     def _count_markers(self) -> None:
         """Have what is pending committed if a marker is there that nobody counted."""
-        for some in _chunks(sorted(self._markers.items())):
+        named: list[tuple[str, Found]] = []
+        for key, found in sorted(self._markers.items()):
+            try:
+                encode_key(key)
+                named.append((key, found))
+            except InvalidError as error:
+                self._report.refused.append(Refused(self._rule.path(key), str(error)))
+        for some in _chunks(named):
             self._count(some)
 
     def _count(self, markers: Sequence[tuple[str, Found]]) -> None:
@@ -316,7 +326,7 @@ def _is_uncounted(before: Seen | None, found: Found) -> bool:
         return True
     if before.marked is None:  # of an earlier version
         return not before.present or bool(found.etag and before.etag != found.etag)
-    return int(found.modified) > before.marked
+    return is_newer_marker(before, found)
 
 
 class _Report:
