@@ -12,6 +12,7 @@ import pytest
 
 from graveler.errors import BusyError, DirtyBranchError, NoChangesError, UnavailableError
 from graveler.lake import turns
+from graveler.lake.clock import Polls
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.turns import TURN, Turn, Turns
@@ -345,6 +346,30 @@ def test_another_branch_has_another_line() -> None:
     line.leave("one", one)
     line.leave("other", other)
     assert not line._lines
+
+
+def test_who_goes_away_leaves_those_before_it_in_line() -> None:
+    """Others who come then still wait for them."""
+    world = diverged()
+    first, second = turns_of(world), turns_of(world)
+    with first.at("main", "kept", keep=True) as kept:
+        kept.state()
+    assert len(in_line(world)) == 2
+    for _ in range(2):
+        with second.at("main") as turn:
+            turn._polls = Polls(world.clock, patience=1.0)
+            with pytest.raises(BusyError):
+                turn.state()
+        assert len(in_line(world)) == 2, "the line, and the ticket before it"
+    for process, ticket in ((first, "kept"), (second, "")):
+        with process.at("main", ticket) as turn:
+            turn.state()
+    assert in_line(world) == []
+
+
+def turns_of(world: World) -> Turns:
+    """Those of another process."""
+    return world.repository()._lander._turns
 
 
 def test_a_ticket_that_others_removed_is_taken_anew() -> None:

@@ -5,11 +5,13 @@ built again on the new one (promise C6: what did not change is not even opened t
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from secrets import token_hex
 
 import msgspec
 from msgspec.structs import replace
 
+from graveler.errors import DirtyBranchError
 from graveler.history.commits import new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.applications import Applications, check_application
@@ -28,7 +30,8 @@ class Landing(msgspec.Struct, frozen=True):
     """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it").
     ``created`` (Unix seconds) overrides the time; ``intent`` is what the repository's settings allow or refuse; ``application``
     is whose numbered write this is. ``beside``: what is staged on the branch may stay there, as long as it is apart from what the
-    tree changes and from the prefixes ``replaced``. ``only_while``: it is published on this condition, too."""
+    tree changes and from the prefixes ``replaced``. ``only_while``: it is published on this condition, too. ``ticket`` names that
+    by which an operation keeps its turn over its steps."""
 
     branch: str
     verb: str
@@ -43,6 +46,7 @@ class Landing(msgspec.Struct, frozen=True):
     beside: bool = False
     replaced: Sequence[str] = ()
     only_while: Check | None = None
+    ticket: str = ""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -90,9 +94,10 @@ class Lander:
         self._refuse_early(landing, "")
         return self._numbered(landing).done
 
-    def look(self, landing: Landing) -> tuple[Commit, Tree]:
-        """The branch's head and its tree, once a tree could land there. Cost and errors as :meth:`CleanHeads.wait_for`."""
-        with self._turns.at(landing.branch) as turn:
+    def look(self, landing: Landing, *, keep: bool = False) -> tuple[Commit, Tree]:
+        """The branch's head and its tree, once a tree could land there. Cost and errors as :meth:`CleanHeads.wait_for`. ``keep``:
+        from now on it is this operation's turn, until it lands or gives up."""
+        with self._turns.at(landing.branch, landing.ticket, keep=keep) as turn:
             _, head, before, _ = self._head(turn, landing)
         return head, before
 
@@ -114,7 +119,7 @@ class Lander:
             if numbered.done is not None:
                 return numbered.done
             build = prepare()
-            with self._turns.at(landing.branch) as turn:
+            with self._turns.at(landing.branch, landing.ticket) as turn:
                 while True:
                     state, head, before, staged = self._head(turn, landing)
                     if (done := numbered.in_history_of(head)) is not None:
@@ -151,10 +156,26 @@ class Lander:
         draft = build(head, before)
         return replace(self._commit(landing, head, draft, draft.tree.name(), ""), id=CommitID(""))
 
+    def keeping(self, landing: Landing) -> AbstractContextManager[None]:
+        """While the body works, the turn stays an operation's that has kept it. A table write when it begins and when it ends,
+        and every few seconds."""
+        return self._turns.keeping(landing.branch, landing.ticket)
+
+    def let_go(self, landing: Landing) -> None:
+        """The operation ends without landing, and gives its turn back. One table write."""
+        self._turns.let_go(landing.branch, landing.ticket)
+
     def _head(self, turn: Turn, landing: Landing) -> tuple[BranchState, Commit, Tree, Staging]:
         if landing.beside:
             return self._heads.wait_beside(turn, landing.branch, landing.intent)
-        return *self._heads.wait_for(turn, landing.branch, landing.why, landing.intent), Staging.NOTHING
+        while True:
+            try:
+                found = self._heads.wait_for(turn, landing.branch, landing.why, landing.intent)
+            except DirtyBranchError:
+                if not turn.step_aside():
+                    raise
+                continue  # whoever would commit what is staged had to wait for a turn that was kept
+            return *found, Staging.NOTHING
 
     def _numbered(self, landing: Landing) -> "_Numbered":
         return _Numbered(self._applications, landing.branch, landing.application)

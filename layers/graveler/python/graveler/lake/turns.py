@@ -9,6 +9,11 @@ monotonic clocks (:mod:`graveler.lake.leases`); while it works, it does not. So 
 minutes are passed over alike, all of them after one such time, and the ticket is removed. Who was passed over, and loses, begins
 again at the end of the line.
 
+A long operation keeps its turn from one step to the next, once it had to begin another round: its ticket has a name that all its
+steps know, and is renewed while they work. It is believed for :data:`KEPT` seconds, less than others' patience, so an operation
+that died holds a branch up for that long at most. (A version before this one knows of no such ticket, and passes it over after
+:data:`TURN`: the operation stands in line again then.)
+
 Threads of one process line up in memory first, and wake at once; only the first of them reads the table's line.
 
 No promise rests on a turn (docs/concurrency.md): going out of turn costs others time, and publishing depends on the branch alone.
@@ -16,10 +21,10 @@ No promise rests on a turn (docs/concurrency.md): going out of turn costs others
 
 import os
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
-from secrets import token_hex
-from threading import Event, Lock
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from secrets import randbits, token_hex
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Final
 
@@ -46,6 +51,9 @@ from graveler.storage.tables import (
 TURN: Final = 4.0
 """Seconds for which others wait for one whose turn it is, or whose ticket shows no beat."""
 
+KEPT: Final = 20.0
+"""Seconds for which others wait for a turn that is kept, between two signs of life: what passes between two steps."""
+
 _TICKET_TTL: Final = 86_400
 
 
@@ -60,29 +68,76 @@ class Turns:
         self.watch = watch
         self.threads = _Threads()
 
-    def at(self, branch: str) -> "Turn":
+    def at(self, branch: str, kept: str = "", *, keep: bool = False) -> "Turn":
         """A turn of one verb at a branch, which begins when it first reads the branch. A context manager, which ends the turn if
-        the verb has not."""
-        return Turn(self, branch)
+        the verb has not. ``kept`` names a ticket that the steps of an operation share: it stays in line when one of them fails,
+        and with ``keep``, which takes it in any case, also when one succeeds."""
+        return Turn(self, branch, kept, keep=keep)
+
+    def let_go(self, branch: str, kept: str) -> None:
+        """Give a turn back that an operation has kept. One table write."""
+        self.tables.delete(self.key(branch, kept))
+
+    def renew(self, branch: str, kept: str) -> None:
+        """A sign of life for a kept ticket, if it is in line. One table write."""
+        with suppress(ConditionFailedError):
+            self.tables.put(self.key(branch, kept), self.kept_item(), Matches({"kept": 1}))
+
+    @contextmanager
+    def keeping(self, branch: str, kept: str) -> Iterator[None]:
+        """Renews a kept ticket while the body works, from a thread, and when it begins and ends."""
+        stop = Event()
+
+        def renew() -> None:
+            while True:
+                with suppress(GravelerError):  # others pass it over if it stays like this, which costs time alone
+                    self.renew(branch, kept)
+                if self.clock.wait(stop, KEPT / 3):
+                    return
+
+        thread = Thread(target=renew, daemon=True, name="graveler-turn")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+            with suppress(GravelerError):  # as above
+                self.renew(branch, kept)
+
+    def kept_item(self) -> Item:
+        """A kept ticket's, with a beat that it never had."""
+        return {"beat": randbits(53), "seconds": int(KEPT), "kept": 1, "expires": int(self.clock.now()) + _TICKET_TTL}
+
+    def key(self, branch: str, ticket: str) -> Key:
+        """Of a ticket's item."""
+        return Key(f"{self.uid}/turns", branch.encode() + b"\0" + ticket.encode())
 
 
 class Turn:
     """One verb's turn at one branch. For one thread."""
 
-    def __init__(self, turns: Turns, branch: str) -> None:
+    def __init__(self, turns: Turns, branch: str, kept: str, *, keep: bool) -> None:
         self._turns = turns
         self._branch = branch
+        self._kept = kept
+        self._keeps = keep
+        self._keeping = ExitStack()
+        self._renews = False
         self._partition = f"{turns.uid}/turns"
         self._line_key = Key(self._partition, branch.encode() + b"\0")
         self._polls = Polls(turns.clock)
         self._event: Event | None = None
-        self._must_join = False
+        self._must_join = keep
         self._ahead = 0
+        self._has_come = False
         self._ticket = ""
         self._beat = 0
         self._renewed = 0.0
         self._line: list[str] = []
         """All tickets, as far as this one knows, gone ones too."""
+        self._seconds: dict[str, float] = {}
+        """For how long each ticket that is waiting is believed."""
 
     def __enter__(self) -> "Turn":
         return self
@@ -91,7 +146,8 @@ class Turn:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            if self._ticket:
+            self._keeping.close()
+            if self._ticket and not (self._kept and (self._keeps or error is not None)):
                 with suppress(GravelerError):  # it is passed over in the end
                     self._turns.tables.delete(self._key(self._ticket))
                 self.left()
@@ -105,12 +161,15 @@ class Turn:
         One table read, of branch, repository and line together. Where others wait: one read more, one transaction for the ticket,
         one read for each look, 5 to 100 ms apart, and a write every :data:`TURN` / 3 seconds.
         """
-        self._event = self._turns.threads.wait(self._branch, self._event)
+        self._has_come = False
+        if not self._kept:  # else those before it in this process might wait for its own ticket
+            self._event = self._turns.threads.wait(self._branch, self._event)
         while True:
             state, waiting = self._look(intent)
             before = self._before(waiting)
             if not before and (self._ticket or not self._must_join):
                 self._tidy(waiting)
+                self._has_come = True
                 return state
             if not self._ticket and self._join(waiting) and not before:
                 continue  # what was read is from before the ticket
@@ -127,6 +186,18 @@ class Turn:
         self._pause(1)
         self._renew()
 
+    def step_aside(self) -> bool:
+        """Let those go first who wait behind a kept turn; whether there are any. From the next look on it is behind them. One
+        table read and one write, nothing for a turn that is not kept."""
+        if not self._ticket or self._ticket != self._kept:
+            return False
+        _, waiting = self._look(None)
+        if list(waiting)[-1:] in ([], [self._ticket]):
+            return False
+        self._turns.let_go(self._branch, self._kept)
+        self._ticket, self._must_join = "", True
+        return True
+
     def leaving(self) -> list[Write]:
         """What ends the turn, as part of the transaction that changes the branch; :meth:`left` afterwards. At most one write."""
         return [Delete(self._key(self._ticket))] if self._ticket else []
@@ -134,8 +205,8 @@ class Turn:
     def left(self) -> None:
         """The transaction with :meth:`leaving` has happened. No request, unless nobody waits behind this one: then one write,
         which leaves the line as if nobody had ever waited."""
-        if self._ticket and self._line[-1] == self._ticket:
-            self._clear(self._line)
+        if self._ticket and self._has_come and self._line[-1] == self._ticket:
+            self._clear(self._line)  # all who were before it have gone
         self._ticket = ""
         self._must_join = False
         self._turns.threads.leave(self._branch, self._event)
@@ -155,8 +226,12 @@ class Turn:
         fresh = [ticket for ticket in self._line if ticket not in found]
         if fresh:
             found.update(zip(fresh, self._turns.tables.get_many([*map(self._key, fresh)]), strict=True))
-        waiting = {ticket: _beat(item) for ticket in self._line if (item := found[ticket]) is not None}
-        if self._ticket not in waiting:
+        items_of = {ticket: item for ticket in self._line if (item := found[ticket]) is not None}
+        waiting = {ticket: _number(item, "beat") for ticket, item in items_of.items()}
+        self._seconds = {ticket: _number(item, "seconds") or TURN for ticket, item in items_of.items()}
+        if self._kept in waiting:
+            self._has_kept()
+        elif self._ticket not in waiting:
             self._ticket = ""  # others passed it over
         return state, waiting
 
@@ -166,7 +241,7 @@ class Turn:
         for ticket, beat in list(waiting.items()):
             if ticket == self._ticket:
                 break
-            if self._turns.watch.is_held(self._lease(ticket), str(beat), TURN):
+            if self._turns.watch.is_held(self._lease(ticket), str(beat), self._seconds[ticket]):
                 before.append(ticket)
                 continue
             with suppress(ConditionFailedError):
@@ -177,7 +252,7 @@ class Turn:
 
     def _join(self, waiting: dict[str, int]) -> bool:
         """Take a ticket, behind those that wait. One transaction. False if somebody else was faster: look again."""
-        ticket = token_hex(8)
+        ticket = self._kept or token_hex(8)
         line = [*waiting, ticket]
         expires = int(self._turns.clock.now()) + _TICKET_TTL
         condition: Condition = Matches({"tickets": self._line}) if self._line else Absent()
@@ -185,18 +260,31 @@ class Turn:
             self._turns.tables.transact(
                 [
                     Put(self._line_key, {"tickets": line, "expires": expires}, condition),
-                    Put(self._key(ticket), {"beat": 0, "expires": expires}),
+                    Put(self._key(ticket), self._turns.kept_item() if self._kept else {"beat": 0, "expires": expires}),
                 ]
             )
         except ConditionFailedError:
             return False
         self._ticket, self._line = ticket, line
         self._beat, self._renewed = 0, self._turns.clock.monotonic()
+        if self._kept:
+            self._has_kept()
         return True
+
+    def _has_kept(self) -> None:
+        """The kept ticket is in line: it is renewed until this turn ends."""
+        self._ticket = self._kept
+        if not self._renews:
+            self._renews = True
+            self._keeping.enter_context(self._turns.keeping(self._branch, self._kept))
 
     def _renew(self) -> None:
         """One table write, if it is time."""
         if not self._ticket or self._turns.clock.monotonic() - self._renewed < TURN / 3:
+            return
+        if self._kept:
+            self._renewed = self._turns.clock.monotonic()
+            self._turns.renew(self._branch, self._kept)
             return
         self._renewed = self._turns.clock.monotonic()
         item = {"beat": self._beat + 1, "expires": int(self._turns.clock.now()) + _TICKET_TTL}
@@ -217,7 +305,7 @@ class Turn:
             self._turns.tables.delete(self._line_key, Matches({"tickets": list(line)}))
 
     def _key(self, ticket: str) -> Key:
-        return Key(self._partition, self._line_key.sort + ticket.encode())
+        return self._turns.key(self._branch, ticket)
 
     def _lease(self, ticket: str) -> str:
         return f"{self._partition}/{ticket}"
@@ -228,8 +316,8 @@ def _tickets(line: Item | None) -> list[str]:
     return [*found] if isinstance(found, list) else []
 
 
-def _beat(item: Item) -> int:
-    found = item.get("beat")
+def _number(item: Item, name: str) -> int:
+    found = item.get(name)
     return found if isinstance(found, int) else 0
 
 

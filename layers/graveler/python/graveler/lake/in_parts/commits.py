@@ -6,7 +6,7 @@ while, for the next step; when nobody comes, the next commit adopts them, as tho
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import msgspec
@@ -184,6 +184,10 @@ class CommitWork:
                 request_id=self._request_id,
                 only_while=self._only_while,
             )
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """See :class:`Work`. It is the sealed token, and :meth:`run` renews the lease on that."""
+        return nullcontext()
 
     def give_up(self) -> None:
         """See :class:`Work`. The next commit takes what was sealed, at once. Two table reads, one write."""

@@ -1,6 +1,7 @@
 """Import in parts: each lists one source and builds its tree; publishing replaces what lies at the destinations."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 
 from graveler.lake.deadline import Deadline
@@ -66,5 +67,10 @@ class ImportWork:
         built = [Tree(store, result.lasts, result.packed) for result in results()]
         return self._importer.land(self._landing, list(zip(sources, built, strict=True)), self._until, self._terms)
 
+    def keeping(self) -> AbstractContextManager[None]:
+        """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
+        return self._lander.keeping(self._landing)
+
     def give_up(self) -> None:
-        """See :class:`Work`. Nobody waits for an import."""
+        """See :class:`Work`. One table write."""
+        self._lander.let_go(self._landing)

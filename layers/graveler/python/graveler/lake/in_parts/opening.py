@@ -1,6 +1,7 @@
 """From what is asked for to the work in parts that does it."""
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 
 import msgspec
 from msgspec.structs import replace
@@ -53,9 +54,14 @@ class Tools(msgspec.Struct, frozen=True):
     source_at: Callable[[ImportAddress, Progress], ImportSource]
 
 
-def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_while: Check | None) -> Work:
-    """The work that an operation of this request is, published on condition of ``only_while``. A cherry-pick reads its commit;
-    no request otherwise."""
+def ticket_of(operation_id: str) -> str:
+    """The name of the ticket by which all steps of an operation keep its turn at a branch (:mod:`graveler.lake.turns`)."""
+    return sha256(operation_id.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_while: Check | None, ticket: str) -> Work:
+    """The work that an operation of this request is, published on condition of ``only_while``; ``ticket`` names that by which it
+    keeps its turn at the branch. A cherry-pick reads its commit; no request otherwise."""
     if isinstance(ask, CommitAsk):
         return CommitWork(
             ask,
@@ -81,7 +87,7 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_whi
             return [tools.source_at(source, progress) for source in ask.sources]
 
         terms = Terms(ask.allow_empty, ask.dry_run)
-        landing = replace(landing, only_while=only_while)
+        landing = replace(landing, only_while=only_while, ticket=ticket)
         return ImportWork(tools.importer, tools.lander, landing, sources, tools.trees, until, terms)
     if isinstance(ask, RewriteAsk):
         said = rewrite_landing(
@@ -94,12 +100,12 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_whi
             created=ask.created,
             force=ask.force,
         )
-        said = replace(said, only_while=only_while)
+        said = replace(said, only_while=only_while, ticket=ticket)
         return RewriteWork(said, ask.split, tools.rewriter, tools.lander, tools.trees, until)
     strategies = ask.strategies if isinstance(ask, MergeAsk) else MergeStrategies()
     undertaking = _undertaking(tools, ask, request_id)
     return ThreeWayWork(
-        replace(undertaking, landing=replace(undertaking.landing, only_while=only_while)),
+        replace(undertaking, landing=replace(undertaking.landing, only_while=only_while, ticket=ticket)),
         strategies,
         tools.sides,
         tools.trees,

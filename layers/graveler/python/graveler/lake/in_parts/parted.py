@@ -1,6 +1,7 @@
 """The steps of an operation in parts: plan, run a part, publish."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Final
 
 import msgspec
@@ -72,14 +73,16 @@ class PartedOperation:
     def run_part(self, number: int, round_number: int = 0, progress: Progress = no_progress) -> PartDone:
         """Work on part ``number`` (from 0) of a round; one that is done already is left as it is.
 
-        Two object reads and one write, besides what the part reads and writes.
+        Two object reads and one write, besides what the part reads and writes; in a round that is not the first one two table
+        writes, and one every few seconds.
         """
         self._until.check(_DOING)
         plan = self._files.expect_plan(round_number)
         part = plan.parts[number]
         result = self._files.result(part)
         if result is None:
-            result = self._work.run(plan, number, progress)
+            with self._work.keeping() if round_number else nullcontext():
+                result = self._work.run(plan, number, progress)
             self._files.keep_result(part, result)
         else:
             progress(result.records, result.bytes)

@@ -1,6 +1,7 @@
 """Rewriting in parts: each cuts an interval of the head's ranges anew, by other split parameters."""
 
 from bisect import bisect_right
+from contextlib import AbstractContextManager
 
 import msgspec
 
@@ -45,7 +46,7 @@ class RewriteWork:
         done = self._lander.done_before(self._landing.request_id)
         if done is not None:
             return Plan((), done=done.id)
-        head, tree = self._lander.look(self._landing)
+        head, tree = self._lander.look(self._landing, keep=before is not None)
         self._rewriter.expect_other(self._landing.branch, head, tree, self._split)
         infos = (tree.info(number) for number in range(len(tree)))
         points = [Point(info.last, Load(info.count, 1, info.size)) for info in infos]
@@ -76,8 +77,13 @@ class RewriteWork:
 
         return self._lander.land(self._landing, lambda: build, self._until)
 
+    def keeping(self) -> AbstractContextManager[None]:
+        """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
+        return self._lander.keeping(self._landing)
+
     def give_up(self) -> None:
-        """See :class:`Work`. Nobody waits for a rewriting."""
+        """See :class:`Work`. One table write."""
+        self._lander.let_go(self._landing)
 
 
 def _ranges(tree: Tree, interval: Interval) -> Tree:

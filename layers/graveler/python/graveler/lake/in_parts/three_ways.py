@@ -1,6 +1,7 @@
 """Merge, revert and cherry-pick in parts: each merges the three trees in its interval of keys."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import msgspec
 
@@ -47,7 +48,7 @@ class ThreeWayWork:
         if done is not None:
             return Plan((), done=done.id)
         choose = self._undertaking.begin()
-        head, destination = self._lander.look(self._undertaking.landing)
+        head, destination = self._lander.look(self._undertaking.landing, keep=before is not None)
         chosen = choose(head)
         base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
         split = self._three_way.split_of(head)
@@ -118,5 +119,10 @@ class ThreeWayWork:
             source = recut(clip(source, interval, split), split)
         return merge_part(base, source, destination, interval, split, strategy_by_key(self._strategies))
 
+    def keeping(self) -> AbstractContextManager[None]:
+        """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""
+        return self._lander.keeping(self._undertaking.landing)
+
     def give_up(self) -> None:
-        """See :class:`Work`. Nobody waits for a merge."""
+        """See :class:`Work`. One table write."""
+        self._lander.let_go(self._undertaking.landing)

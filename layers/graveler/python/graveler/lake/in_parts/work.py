@@ -1,6 +1,7 @@
 """How each kind of verb is planned, worked on and published, for :mod:`graveler.lake.in_parts.parted`."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from typing import Protocol
 
@@ -35,7 +36,7 @@ class Work(Protocol):
     """One operation of one kind."""
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """Where to cut, on the branch's head as it is now."""
+        """Where to cut, on the branch's head as it is now; ``before`` is the plan of the round before, if there was one."""
         ...
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
@@ -45,6 +46,10 @@ class Work(Protocol):
     def publish(self, plan: Plan, results: Results, sizes: Sizes) -> Commit:
         """Publish what the parts came to; where the branch has moved a little, on the head that it has now.
         :class:`AnotherRoundError`."""
+        ...
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """While the body works, on a part, nobody takes away what this operation keeps others waiting for."""
         ...
 
     def give_up(self) -> None:

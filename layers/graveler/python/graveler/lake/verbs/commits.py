@@ -316,7 +316,7 @@ class CommitVerbs(VerbsBase):
         no request."""
         from graveler.lake.importing.prefix_listing import source_at
         from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
-        from graveler.lake.in_parts.opening import Tools, open_work
+        from graveler.lake.in_parts.opening import Tools, open_work, ticket_of
         from graveler.lake.in_parts.parted import PartedOperation
         from graveler.lake.in_parts.work import Sizes
 
@@ -343,7 +343,7 @@ class CommitVerbs(VerbsBase):
         )
         known_by = request_id or operation_id
         until = self._deadlines.since(began)
-        work = open_work(tools, ask, known_by, until, only_while)
+        work = open_work(tools, ask, known_by, until, only_while, ticket_of(operation_id))
         files = PartFiles(self._objects, operation_id)
         sharing = self._trees.empty().store.workers > 1
         chosen = sizes or (Sizes(records=_SHARED_PART) if sharing else Sizes())
