@@ -309,3 +309,47 @@ def test_what_lands_behind_a_listing_is_linked_before_its_marker_counts() -> Non
     bucket.store.list = listing  # type: ignore[method-assign, assignment]
     beach.reconcile()
     assert sorted(beach.branch("main@")) == ["data/1/Z.csv", "data/1/a.csv", "data/1/z.csv"]
+
+
+@pytest.mark.parametrize("order", [*permutations(range(4))])
+def test_a_marker_that_was_deleted_counts_whatever_the_order_and_once(order: Sequence[int]) -> None:
+    """Put and deleted for good: all orders of its events, each by itself, and again."""
+    beach = Beach(True, MARKED)
+    bucket = beach.versions
+    bucket.put("in/a.csv", "x")
+    bucket.put("in/_SUCCESS", "")
+    bucket.delete_version("in/_SUCCESS", 0)
+    bucket.put("in/b.csv", "x")
+    for number in order:
+        beach.take(bucket.events[number])
+    at_once = len(beach.log())
+    assert at_once == (1 if min(order.index(0), order.index(3)) < order.index(1) else 0), "there was something to mark"
+    beach.take(bucket.put("in/c.csv", "x"))
+    for number in order:
+        beach.take(bucket.events[number])
+    assert len(beach.log()) == at_once
+
+
+def test_a_marker_whose_objects_are_committed_counts_for_no_others_when_its_event_comes() -> None:
+    beach = Beach(False, MARKED)
+    bucket = beach.versions
+    beach.take(bucket.put("in/1/a.csv", "x"))
+    marker = bucket.put("in/1/_SUCCESS", "")
+    beach.repository().commit("main", "by hand")
+    beach.reconcile()
+    beach.take(bucket.put("in/2/a.csv", "x"))
+    beach.take(marker)
+    assert beach.log() == ["by hand"]
+
+
+def test_a_marker_waits_where_the_source_cannot_be_asked() -> None:
+    beach = Beach(False, MARKED)
+    bucket = beach.versions
+    beach.reconcile()
+    events = [bucket.put("in/_SUCCESS", ""), bucket.put("in/a.csv", "x"), bucket.put("in/b.csv", "x")]
+    results = beach.ingester(At(0, "head", fault="refuse")).process(events).results
+    assert [result.outcome for result in results] == [Outcome.RETRY, Outcome.RETRY, Outcome.STAGED]
+    assert beach.log() == []
+    beach.take(*events)
+    assert len(beach.log()) == 1
+    assert beach.branch("main@") == {"data/a.csv": bucket.etag("in/a.csv"), "data/b.csv": bucket.etag("in/b.csv")}

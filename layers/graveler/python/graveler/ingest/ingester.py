@@ -182,7 +182,7 @@ class Ingester:
             # What is due by the clock is committed before more is staged, so that it has its own.
             early = {rule.id for rule, _ in asked if rule.commit.window is not None}
             for parts in _transactions(asked):
-                states.update(self._apply(work, _without_markers(parts, left, notes), early, left, notes, go_on))
+                states.update(self._apply(work, parts, early, left, notes, go_on))
         for rule_id, pending in states.items():
             rule = rules[rule_id]
             if pending.wants_commit(rule.commit, self._clock.now()) and go_on():
@@ -197,28 +197,33 @@ class Ingester:
         notes: Notes,
         go_on: Callable[[], bool],
     ) -> Mapping[str, Pending]:
-        """Stage, and note what became of the events. The state of each rule then, as far as it is known; ``left`` are those of
-        which an event is to come again."""
+        """Stage, and note what became of the events. The state of each rule then, as far as it is known; ``left`` are the rules
+        of which an event is to come again."""
         try:
-            return self._stage(work, parts, early, notes, go_on) if parts else {}
-        except (InvalidError, CorruptError) as error:
-            singles = [_Part(part.rule, [group]) for part in parts for group in part.groups]
-            if len(singles) == 1:
-                _note_all(parts, failed(error), notes)
-                return {}
-            states: dict[str, Pending] = {}
-            for single in singles:  # one of them: the others are fine by themselves
-                states.update(self._apply(work, [single], early, left, notes, go_on))
-            return states
+            return self._stage(work, parts, early, left, notes, go_on)
         except GravelerError as error:
+            singles = [_Part(part.rule, [group]) for part in parts for group in part.groups]
+            if isinstance(error, (InvalidError, CorruptError)) and len(singles) > 1:
+                states: dict[str, Pending] = {}
+                for single in singles:  # one of them: the others are fine by themselves
+                    states.update(self._apply(work, [single], early, left, notes, go_on))
+                return states
             result = failed(error)
-            _note_all(parts, result, notes)
+            for part in parts:
+                for task in (task for group in part.groups for task in group):
+                    notes.note(task.at, result)
             if result.outcome is Outcome.RETRY:
                 left.update(part.rule.id for part in parts)
             return {}
 
     def _stage(
-        self, work: _Work, parts: Sequence[_Part], early: set[str], notes: Notes, go_on: Callable[[], bool]
+        self,
+        work: _Work,
+        parts: Sequence[_Part],
+        early: set[str],
+        left: set[str],
+        notes: Notes,
+        go_on: Callable[[], bool],
     ) -> Mapping[str, Pending]:
         """One transaction. The state of each rule then."""
         repository = work.repository
@@ -228,12 +233,12 @@ class Ingester:
             ledger = Ledger(uid, part.rule.id)
             keys += [pending_key(uid, part.rule.id), *(ledger.key(group[0].event.key) for group in part.groups)]
         states: dict[str, Pending] = {}
-        found = Notes()
+        found, again = Notes(), set(left)
         due: list[Rule] = []
 
         def decide(items: Sequence[Item | None]) -> Beside | None:
-            nonlocal found
-            found = Notes()
+            nonlocal found, again
+            found, again = Notes(), set(left)
             rows = iter(items)
             read = []
             for part in parts:
@@ -248,12 +253,14 @@ class Ingester:
             plans: list[tuple[Rule, Plan]] = []
             writes: dict[Key, Write] = {}
             for part, before, seen in read:
-                rule = part.rule
-                made = [
-                    plan
-                    for tasks, last in zip(part.groups, seen, strict=True)
-                    if (plan := judge(repository, rule, tasks, last, before.reconciled, _noting(found))) is not None
-                ]
+                rule, note = part.rule, _noting(found, part.rule.id, again)
+                made: list[Plan] = []
+                for tasks, last in zip(part.groups, seen, strict=True):
+                    if rule.id in again and rule.is_marker(tasks[0].event.key):
+                        for task in tasks:  # it would have half of what it marks committed
+                            note(task, Result(Outcome.RETRY, "an object that it marks could not be taken yet"))
+                    elif (plan := judge(repository, rule, tasks, last, before.reconciled, note)) is not None:
+                        made.append(plan)
                 plans += [(rule, plan) for plan in made]
                 states[rule.id] = after = _with_more(before, made, self._clock.now())
                 now = self._clock.now()
@@ -271,6 +278,7 @@ class Ingester:
             repository.stage_beside(work.branch, keys, decide)
             if not due:
                 notes.take(found)
+                left.update(again)
                 return states
             for rule in due:
                 early.discard(rule.id)
@@ -346,30 +354,15 @@ def _transactions(work: Sequence[tuple[Rule, Sequence[Task]]]) -> Iterator[list[
         yield parts
 
 
-def _without_markers(parts: Sequence[_Part], left: set[str], notes: Notes) -> list[_Part]:
-    """The same without the markers of rules of which an event is to come again: they would have half of it committed."""
-    kept: list[_Part] = []
-    why = "an object that it marks could not be taken yet"
-    for part in parts:
-        groups = part.groups
-        if part.rule.id in left:
-            groups = [group for group in groups if not part.rule.is_marker(group[0].event.key)]
-            held = [group for group in part.groups if part.rule.is_marker(group[0].event.key)]
-            _note_all([_Part(part.rule, held)], Result(Outcome.RETRY, why), notes)
-        if groups:
-            kept.append(_Part(part.rule, groups))
-    return kept
+def _noting(notes: Notes, rule_id: str, again: set[str]) -> Callable[[Task, Result], None]:
+    """Notes what became of a rule's task, and in ``again`` that it is to come again."""
 
+    def note(task: Task, result: Result) -> None:
+        notes.note(task.at, result)
+        if result.outcome is Outcome.RETRY:
+            again.add(rule_id)
 
-def _note_all(parts: Sequence[_Part], result: Result, notes: Notes) -> None:
-    for part in parts:
-        for group in part.groups:
-            for task in group:
-                notes.note(task.at, result)
-
-
-def _noting(notes: Notes) -> Callable[[Task, Result], None]:
-    return lambda task, result: notes.note(task.at, result)
+    return note
 
 
 def _ledger_writes(uid: RepositoryUID, rule: Rule, plans: Sequence[Plan], now: float) -> list[Write]:

@@ -79,7 +79,7 @@ def judge(
     read for one without ETag. What goes wrong is the event's result.
     """
     last: Task | None = None
-    seen, marks = before, False
+    seen, marks, missed = before, False, 0
     for task in sorted(tasks, key=lambda task: task.event.sequencer):
         event = task.event
         created = event.kind is EventKind.CREATED
@@ -89,6 +89,8 @@ def judge(
         if seen is not None and event.sequencer <= seen.sequencer:
             why = "seen before" if event.sequencer == seen.sequencer else "a newer event of this object was seen"
             note(task, Result(Outcome.STALE, why))
+            if created and event.time > reconciled and _is_uncounted(rule, event, before):
+                missed = max(missed, int(event.time))
             continue
         if created and _refuses(rule, seen, event.etag):
             note(task, _overwritten(rule, event))
@@ -98,7 +100,10 @@ def judge(
         marks = marks or (created and rule.is_marker(event.key))
         last, seen = task, Seen(event.sequencer, created, event.etag if created else "")
     if last is None or seen is None:
+        if missed and before is not None:  # a marker that came before its delete, and whose event comes behind
+            return Plan(tasks[0], before, replace(before, marked=missed), False, None, True)
         return None
+    marks = marks or bool(missed)
     try:
         return _Judgement(repository, rule, last, before, seen, reconciled, marks=marks).made(note)
     except GravelerError as error:
@@ -227,6 +232,16 @@ class _Judgement:
         event = self._event
         etag = event.etag or checksum(self._repository, event.address)
         return ObjectEntry(self._rule.path(event.key), event.address, event.size, etag, int(event.time))
+
+
+def _is_uncounted(rule: Rule, event: ObjectEvent, before: Seen | None) -> bool:
+    """Is this marker, which is gone or replaced by now, newer than the one that was counted?"""
+    return (
+        rule.is_marker(event.key)
+        and before is not None
+        and before.marked is not None
+        and int(event.time) > before.marked
+    )
 
 
 def is_newer_marker(counted: Seen, found: Found) -> bool:

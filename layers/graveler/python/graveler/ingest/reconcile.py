@@ -10,7 +10,7 @@ Markers are counted last, when all that they may mark is linked: what came into 
 is looked for first.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby, islice
 from math import ceil
@@ -107,6 +107,7 @@ class _Run:
         self._state = pending_key(uid, rule.id)
         self._report = _Report()
         self._markers: dict[str, Found] = {}
+        self._is_again = False
 
     def reconcile(self, *, dry_run: bool) -> Reconciled:
         if dry_run:
@@ -117,7 +118,10 @@ class _Run:
         self._ask_the_source_from_now_on()
         began = self._clock.now()
         self._repair_all("")
-        # What landed while the listing was under way may lie before the place where it was, and its marker behind.
+        # What landed while the listing was under way may lie before the place where it was, and its marker behind. A marker that
+        # is met only now has to wait for its event: nobody has looked into its folder since.
+        markers = dict(self._markers)
+        self._is_again = True
         for folder in sorted(
             {
                 key.rpartition("/")[0]
@@ -126,9 +130,8 @@ class _Run:
             }
         ):
             below = folder[len(self._rule.prefix) :]
-            self._progress = no_progress
             self._repair_all(f"{below}/" if below else "")
-        self._count_markers()
+        self._count_markers(markers)
         self._ask_the_source_from_now_on()
         commits = AutoCommitter(self._tables, self._clock).commit_if_due(self._repository, self._rule)
         return self._report.finished(commits)
@@ -185,9 +188,9 @@ class _Run:
                     self._markers[found.key] = found
                 if not rule.takes(found.key):
                     continue
-                if not below:
+                if not self._is_again:
                     self._report.objects += 1
-                self._progress(1, found.size)
+                    self._progress(1, found.size)
                 if there is None or not self._is_same(found, there):
                     yield _Difference(found.key, there)
             elif there is not None and (key := _key_of(rule, there)) is not None and rule.deletes is Deletes.APPLY:
@@ -273,10 +276,10 @@ class _Run:
             self._report.note_path(path, linked=linked)
         self._report.refused += refused
 
-    def _count_markers(self) -> None:
+    def _count_markers(self, markers: Mapping[str, Found]) -> None:
         """Have what is pending committed if a marker is there that nobody counted."""
         named: list[tuple[str, Found]] = []
-        for key, found in sorted(self._markers.items()):
+        for key, found in sorted(markers.items()):
             try:
                 encode_key(key)
                 named.append((key, found))
@@ -301,10 +304,11 @@ class _Run:
                 after = Seen(sequencer, True, found.etag, modified, modified)
                 for_good = self._rule.overwrites is Overwrites.REFUSE
                 writes.append(self._ledger.put_write(key, after, before, now, for_good=for_good))
-            # Where nothing is pending, the marker's objects are committed, or it has none.
-            if not writes or not pending.amount.changes:
+            if not writes:
                 return None
-            after_all = replace(pending, amount=pending.amount.with_more(0, 0, now, marked=True))
+            after_all = pending
+            if pending.amount.changes:  # else what it marks is committed, or there is nothing
+                after_all = replace(pending, amount=pending.amount.with_more(0, 0, now, marked=True))
             return Beside(writes=[*writes, *after_all.stage_writes(self._uid, self._rule.id, pending)])
 
         try:
