@@ -23,12 +23,13 @@ PUBLIC = frozenset(
 """For anybody at all."""
 READING_POSTS = frozenset(
     (
+        "logout",
         "postStatsEvents",
         "previewGCRules",
         "statObjects",
     )
 )
-"""What is not a GET and changes nothing."""
+"""What is not a GET and changes nothing, but for the session of who asks."""
 WRITING_GETS = frozenset(
     (
         "getPhysicalAddress",

@@ -1,11 +1,13 @@
 """A stranger on the network, without a key or with a presigned URL, against the processes of a server."""
 
+import json
 from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.server.support import KEY_ID, Running, running
+from tests.server.support import KEY_ID, SECRET, Running, running, started
 
 SPACES = " " * 12_000
 
@@ -121,6 +123,65 @@ def test_failures_are_counted_by_the_address_that_the_proxy_tells(server: Runnin
 
     assert [tried("192.0.2.1") for _ in range(12)] == [401] * 10 + [429] * 2
     assert tried("192.0.2.2") == 401
+
+
+@pytest.fixture
+def session(server: Running) -> str:
+    """The header ``Cookie`` of a login."""
+    made = server.ask_json("POST", "/api/v1/auth/login", {"access_key_id": KEY_ID, "secret_access_key": SECRET})
+    return made.headers["set-cookie"].partition(";")[0]
+
+
+def test_a_session_changes_something_from_our_own_pages_only(server: Running, session: str) -> None:
+    def asked(method: str, target: str, body: bytes | None = None, /, **headers: str) -> int:
+        sent = {"cookie": session, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return server.ask(method, f"/api/v1/repositories{target}", body, sent, authorised=False).status
+
+    ours = f"http://127.0.0.1:{server.port}"
+    branch = b'{"name": "dev", "source": "main"}'
+    branches = "/sales/branches"
+    typed, text = "application/json", "text/plain"
+    assert asked("GET", "") == 200
+    for origin in (
+        {},
+        {"origin": "null"},
+        {"origin": "http://evil.example"},
+        {"origin": f"{ours}.evil.example"},
+        {"origin": ""},
+    ):
+        assert asked("POST", branches, branch, content_type=typed, **origin) == 401
+        assert asked("DELETE", "/sales", **origin) == 401
+    assert asked("POST", branches, branch, content_type=text, origin=ours) == 401
+    assert asked("POST", branches, branch, origin=ours) == 401
+    assert (
+        asked(
+            "POST", branches, branch, content_type=typed, origin="https://lake.example", x_forwarded_host="lake.example"
+        )
+        == 201
+    )
+    assert asked("DELETE", f"{branches}/dev", origin=ours) == 204
+
+
+def test_logging_out_ends_the_session_for_all_workers(tmp_path: Path, server: Running, session: str) -> None:
+    with started(tmp_path, "--lake", str(server.lake), workers=1) as other:
+        ended = server.ask_json("POST", "/api/v1/auth/login", {"access_key_id": KEY_ID, "secret_access_key": SECRET})
+        cookie = ended.headers["set-cookie"].partition(";")[0]
+        token = "Bearer " + ended.json()["token"]
+        ours = f"http://127.0.0.1:{server.port}"
+        out = server.ask("POST", "/api/v1/auth/logout", headers={"cookie": cookie, "origin": ours}, authorised=False)
+        assert (out.status, "Max-Age=0" in out.headers["set-cookie"]) == (204, True)
+        for each in (server, other):
+            for headers in ({"cookie": cookie}, {"authorization": token}):
+                assert each.ask("GET", "/api/v1/user", headers=headers, authorised=False).status == 401
+            assert each.ask("GET", "/api/v1/user", headers={"cookie": session}, authorised=False).status == 200
+
+
+def test_a_cookie_goes_over_tls_where_the_client_speaks_it(server: Running) -> None:
+    login = json.dumps({"access_key_id": KEY_ID, "secret_access_key": SECRET}).encode()
+    for proto, secure in (("https", True), ("http", False)):
+        headers = {"content-type": "application/json", "x-forwarded-proto": proto}
+        answer = server.ask("POST", "/api/v1/auth/login", login, headers, authorised=False)
+        assert ("Secure" in answer.headers["set-cookie"]) is secure
 
 
 def test_no_browser_takes_an_object_for_a_page(server: Running) -> None:

@@ -56,6 +56,18 @@ class Access:
         :meth:`authenticate`."""
         return self._tokens.issue(self._check_secret(key_id, secret, source).key_id, now=self._clock())
 
+    def logout(self, authorization: str | None, cookie: str | None) -> None:
+        """End the token that a request carries: at once here, within :data:`graveler.access.verified.KEEP` seconds in other
+        processes. A request with a key's secret has none. One table write."""
+        token = _cookie(cookie, COOKIE) if cookie else ""
+        if authorization:
+            scheme, _, credential = authorization.partition(" ")
+            token = credential.strip() if scheme.lower() == "bearer" else ""
+        if token:
+            self._tokens.end(token, now=self._clock())
+            for known in {authorization or "", f"Bearer {token}"}:
+                self._verified.drop(known)
+
     def create_key(
         self, name: str, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = ()
     ) -> KeyWithSecret:
@@ -137,9 +149,12 @@ class Access:
             self._failures.note(source, _NO_KEY)
             raise AuthenticationError
         try:
-            return self._keys.get(claims.sub).identity(), claims.exp
+            key, ended = self._keys.get_with(claims.sub, self._tokens.ended(token))
         except NotFoundError:
             raise AuthenticationError from None
+        if ended is not None:
+            raise AuthenticationError
+        return key.identity(), claims.exp
 
 
 def _basic(credential: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ LIFETIME: Final = 7 * 24 * 3600
 MAX_TOKEN: Final = 2048
 
 _SECRET: Final = Key("access", b"token-secret")
+_ENDED: Final = "access/ended-tokens"
 _HEADER: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
 """Of ``{"alg":"HS256","typ":"JWT"}``, in base64."""
 
@@ -72,6 +73,17 @@ class Tokens:
         except UNREADABLE:  # signed by a version that says something else
             return None
         return claims if now < claims.exp else None
+
+    def end(self, token: str, *, now: float) -> None:
+        """End a token of ours for good; another one, or one that is over, is left. One table write."""
+        claims = self.verify(token, now=now)
+        if claims is not None:
+            self._tables.put(self.ended(token), {"expires": claims.exp})
+
+    @staticmethod
+    def ended(token: str) -> Key:
+        """Where there is an item if a token was ended before its time. Whoever reads the table cannot tell the token."""
+        return Key(_ENDED, sha256(token.encode("utf-8", "surrogatepass")).digest())
 
     def _signature(self, signed: str) -> str:
         digest = hmac.digest(self._known_secret(), signed.encode(), sha256)

@@ -61,6 +61,11 @@ class Verified:
                 del self._entries[next(iter(self._entries))]
             self._entries[digest] = _Entry(identity, verified, until)
 
+    def drop(self, credential: str) -> None:
+        """Remember a credential no more: it was ended."""
+        with self._lock:
+            self._entries.pop(self._digest(credential), None)
+
     def forget(self, key_id: str) -> None:
         """Drop all credentials of a key, for good: it was revoked."""
         with self._lock:

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from graveler.access.authentication import Access
 from graveler.access.errors import TooManyFailuresError
-from graveler.api.call import ANONYMOUS, Call, source_ip
+from graveler.api.call import ANONYMOUS, Call, cookies, source_ip
 from graveler.api.documents import Error
 from graveler.api.errors import ApiError, status_and_error
+from graveler.api.origins import expect_own_page
 from graveler.api.pages import page_outside
 from graveler.api.queries import split_query
 from graveler.api.resources import GROUPS
@@ -26,6 +27,8 @@ from graveler.operations.runner import Runner
 from graveler.retention.operation import ALL_KINDS
 
 BASE: Final = "/api/v1"
+
+_SAFE: Final = ("GET", "HEAD")
 
 _log = logging.getLogger("graveler.api")
 
@@ -108,10 +111,10 @@ class Application:
         headers = event.get("headers") or {}
         identity = ANONYMOUS
         if route.permission is not None:
-            cookies = event.get("cookies")
-            identity = self._access.authenticate(
-                headers.get("authorization"), "; ".join(cookies) if cookies else None, source_ip(event)
-            )
+            authorization = headers.get("authorization")
+            identity = self._access.authenticate(authorization, cookies(event), source_ip(event))
+            if not authorization and event.get("requestContext", {}).get("http", {}).get("method") not in _SAFE:
+                expect_own_page(headers, has_body=bool(event.get("body") or event.get("graveler.body_file")))
         call = Call(
             event,
             headers,

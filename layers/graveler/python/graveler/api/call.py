@@ -87,6 +87,11 @@ class Call:
         return None if path is None else Path(path)
 
     @property
+    def cookies(self) -> str:
+        """The cookies, as the header of this name has them."""
+        return cookies(self._event)
+
+    @property
     def source_ip(self) -> str:
         """Where the request came from."""
         return source_ip(self._event)
@@ -127,6 +132,11 @@ def event_body(event: Mapping[str, Any]) -> bytes:
         except ValueError:
             raise bad_request("the body is no valid base64") from None
     return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body)
+
+
+def cookies(event: Mapping[str, Any]) -> str:
+    """The cookies of an event, as the header of this name has them."""
+    return "; ".join(event.get("cookies") or ())
 
 
 def source_ip(event: Mapping[str, Any]) -> str:

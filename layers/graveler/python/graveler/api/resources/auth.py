@@ -105,7 +105,16 @@ def login(call: Call, body: LoginInformation) -> Response:
         raise
     _audit_login(call, body.access_key_id, "200")
     answer = json_response(AuthenticationToken(made.token, made.expires))
-    answer.cookies = (cookie(COOKIE, made.token, max_age=LIFETIME, secure=call.settings.secure_cookies),)
+    answer.cookies = (cookie(COOKIE, made.token, max_age=LIFETIME, secure=_is_secure(call)),)
+    return answer
+
+
+@routes.post("/auth/logout", "logout", Permission.READ, answers={204: None, 401: Error})
+def logout(call: Call) -> Response:
+    """End the session: the token that the request carries, which no process takes five seconds later, and its cookie."""
+    call.access.logout(call.headers.get("authorization"), call.cookies)
+    answer = no_content()
+    answer.cookies = (cookie(COOKIE, "", max_age=0, secure=_is_secure(call)),)
     return answer
 
 
@@ -222,6 +231,11 @@ def _key_of(call: Call, user: str, key_id: str, needed: Permission) -> AccessKey
         if key.key_id == key_id:
             return key
     raise ApiError(404, "credentials not found", detail=f"user {user!r} has no access key {key_id!r}")
+
+
+def _is_secure(call: Call) -> bool:
+    """Does the client speak TLS, with this API or with a proxy in front? Whoever lies about it has a cookie that is not sent."""
+    return call.settings.secure_cookies or call.headers.get("x-forwarded-proto", "").strip().lower() == "https"
 
 
 def _user(keys: Sequence[AccessKey]) -> User:

@@ -1,0 +1,23 @@
+"""Requests of a browser that carries a session's cookie: a page of ours sent them, or they change nothing.
+
+A browser sends the cookie along whichever page made the request. (``SameSite=Lax`` keeps it from those of other sites, but
+not from those of other hosts of the same site.) It tells the page's origin in a header that no page can set.
+"""
+
+from collections.abc import Mapping
+
+from graveler.access.errors import NotPermittedError
+from graveler.api.response import JSON_TYPE
+
+
+def expect_own_page(headers: Mapping[str, str], *, has_body: bool) -> None:
+    """:class:`NotPermittedError` unless the page's origin is the host that was asked, or that a proxy says was asked, and the
+    body, if there is one, is JSON, which other pages cannot send without asking first."""
+    origin = headers.get("origin", "").partition("://")[2].lower()
+    if not origin or origin not in (headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower()):
+        raise NotPermittedError(
+            "a session's cookie changes something only from a page of this server; send the header Origin"
+        )
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if has_body and kind != JSON_TYPE:
+        raise NotPermittedError(f"a session's cookie comes with JSON only, not with {kind or 'a body of no type'!r}")
