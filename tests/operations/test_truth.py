@@ -7,10 +7,14 @@ from typing import Final
 
 import pytest
 
-from graveler.operations.parted import IMPORT
-from graveler.operations.store import OperationState
+from graveler.operations.dumps import KIND as DUMP
+from graveler.operations.listings import KIND as IMPORT_LISTING
+from graveler.operations.parted import ASKS, IMPORT
+from graveler.operations.store import COMMITTING, Operations, OperationState
+from graveler.storage.tables import Check, Matches
 from tests.lake.faults.scenes import MemoryScene
-from tests.operations.truth import CASES, RUNS, By, Trial, small_parts_in_turn
+from tests.lake.support import NAMESPACE
+from tests.operations.truth import CASES, OTHERS, RUNS, By, Trial, small_parts_in_turn
 from tests.support.campaigns import share
 from tests.support.instruments import Fault, fail_nth
 
@@ -167,3 +171,49 @@ def test_an_import_into_a_repository_that_becomes_read_only_says_whether_it_is_c
         ends.add(ended.state)
         assert (ended.changes is not None) == trial.landed
     assert ends == {OperationState.FAILED, OperationState.COMPLETED}
+
+
+@EACH
+@pytest.mark.parametrize("older", ["who cancels", "who works"])
+def test_beside_a_process_of_the_version_before_the_end_that_is_left_is_so(
+    kind: str, by: By, older: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One cancels without looking, the other publishes without a condition: the state may be wrong for a moment."""
+    scene, requests = prepared(kind, by, tmp_path)
+    if older == "who works":
+        unconditional = Operations.running
+        monkeypatch.setattr(Operations, "running", lambda self, name: Check(unconditional(self, name).key, Matches({})))
+    for at in share(requests, 6, f"{older} {kind} {by}"):
+        trial = Trial(scene.copy(tmp_path), by, at, Trial.cancel_as_before if older == "who cancels" else Trial.cancel)
+        trial.run()
+        trial.told.clear()  # as it was before
+        trial.check()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_makes_no_commit_is_completed_if_what_it_made_is_there(kind: str, tmp_path: Path) -> None:
+    scene = OTHERS[kind].begun(tmp_path)
+    undisturbed = Trial(scene.copy(tmp_path), "runner")
+    undisturbed.run()
+    requests = range(len(undisturbed.seen.seen))
+    ends = set()
+    for at in [*share(requests, 3, f"others {kind}"), requests[0]]:
+        trial = Trial(scene.copy(tmp_path), "runner", at, Trial.cancel)
+        trial.run()
+        ended = trial.operations.get("op")
+        ends.add(ended.state)
+        made = set(trial.clean.dumps(NAMESPACE)) if kind == DUMP else reports(trial)
+        assert made == ({ended.result} if ended.state is OperationState.COMPLETED else set())
+        assert (ended.error == "") == (ended.state is OperationState.COMPLETED)
+        assert trial.operations.commit(ended) == ""
+    assert ends == {OperationState.CANCELLED, OperationState.COMPLETED}
+
+
+def reports(trial: Trial) -> set[str]:
+    """Checks whose report is there."""
+    found = (stored.key.split("/") for stored in trial.main.namespace.list("_graveler/operations/"))
+    return {folders[2] for folders in found if folders[3:] == ["report"]}
+
+
+def test_every_kind_that_comes_to_one_commit_is_tried() -> None:
+    assert COMMITTING == {*ASKS, IMPORT_LISTING} == set(CASES)

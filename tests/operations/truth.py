@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from graveler.errors import BusyError, GravelerError, PreconditionError, UnavailableError
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
@@ -27,7 +28,10 @@ from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
 from graveler.operations import parted
+from graveler.operations.checks import KIND as CHECK
+from graveler.operations.checks import CheckRequest
 from graveler.operations.dispatch import Dispatcher
+from graveler.operations.dumps import KIND as DUMP
 from graveler.operations.kinds import KINDS
 from graveler.operations.listings import KIND as IMPORT_LISTING
 from graveler.operations.listings import ImportListingRequest
@@ -36,6 +40,7 @@ from graveler.operations.operator import MAX_ATTEMPTS, SILENT, Operator
 from graveler.operations.parted import CHERRY_PICK, COMMIT, IMPORT, MERGE, REVERT, REWRITE, Steps
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.operations.work import CANCELLED
 from tests.lake.faults.scenes import MemoryScene, client
 from tests.lake.support import NAME, NAMESPACE, TINY, put
 from tests.operations.support import SMALL
@@ -79,6 +84,14 @@ def _rewrite(repository: OpenRepository, folder: Path) -> msgspec.Struct:
     return RewriteAsk(branch="main", split=SplitParameters(min_size=600, max_size=3_000, raggedness=5))
 
 
+def _dump(repository: OpenRepository, folder: Path) -> msgspec.Struct:
+    return CheckRequest()  # nothing is asked for
+
+
+def _check(repository: OpenRepository, folder: Path) -> msgspec.Struct:
+    return CheckRequest()
+
+
 def _import_listing(repository: OpenRepository, folder: Path) -> msgspec.Struct:
     listing = gzip.compress(b"path,physical_address,size,etag,mtime,content_type,metadata\nb,s3://other/b,3,e,1,,\n")
     repository.namespace.put("data/sent", listing)
@@ -120,6 +133,9 @@ CASES: Final = {
         Case(IMPORT_LISTING, _import_listing),
     )
 }
+
+OTHERS: Final = {case.kind: case for case in (Case(DUMP, _dump), Case(CHECK, _check))}
+"""Kinds that make no commit."""
 
 RUNS: Final[list[tuple[str, By]]] = [
     (kind, by) for kind in CASES for by in ("machine", "runner") if (kind, by) != (IMPORT_LISTING, "machine")
@@ -212,6 +228,15 @@ class Trial:
             other._begin(self.main, self.operations.change(OP, other._claimed))
         other._pool.shutdown(wait=True)
 
+    def cancel_as_before(self) -> None:
+        """What a process of the version before does, which does not look whether the commit is there."""
+
+        def cancelled(now: Operation) -> Operation | None:
+            ended = replace(now, cancel=True, state=OperationState.CANCELLED, error=CANCELLED)
+            return None if now.is_finished else ended
+
+        self.operations.change(OP, cancelled)
+
     def cancel(self, schedule: Callable[[str, int], Fault] = lambda *_: None) -> None:
         """Ask to cancel, and note what is said. ``schedule`` sees the requests for that."""
         lake = client(self.scene, schedule, self.asking)
@@ -295,7 +320,7 @@ def execute(lake: Lake, task: Task) -> None:
             published = _tried(partial(machine.publish, task))
             if published.state is not Next.PLAN:
                 return
-            task = msgspec.structs.replace(task, round=published.round)
+            task = replace(task, round=published.round)
     except _GaveUp as gave_up:
         with suppress(_GaveUp):  # the sweep finds it
             _tried(partial(machine.fail, task, f"it was tried again and again: {gave_up}"))

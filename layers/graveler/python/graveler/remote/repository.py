@@ -538,8 +538,8 @@ class RemoteRepository(RemoteSettings):
 
         if changes is None:
             raise UnavailableError(
-                f"the server imported to {branch!r} and does not say what it changed; it is older than this client: update it, "
-                "and see `graveler diff --summary` until then"
+                f"the server imported to {branch!r} and does not say what it changed: it is older than this client, or whoever "
+                "worked on the import died before they could tell; see `graveler diff --summary`"
             )
         if commit is None:
             commit = self._not_made(self.commit_of(f"{branch}@"), MetarangeName(""), message, metadata)
