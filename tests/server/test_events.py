@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.lake.place import FolderLake
+from graveler.server import bodies
 from graveler.server.answers import RequestError
 from graveler.server.bodies import Body, CutShortError, SpoolRoom, read_body, read_small_body
 from graveler.server.events import answer_of, event_of
-from graveler.server.requests import Receive, Request, request_of
+from graveler.server.requests import Message, Receive, Request, request_of
 from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from tests.server.support import arriving, request
@@ -186,6 +187,35 @@ def test_who_is_refused_need_not_send_all() -> None:
 
     with pytest.raises(PermissionError):
         asyncio.run(reading())
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds", "given_up"), [(1, 20, False), (600, 0.5, False), (600, 1.0, True), (10, 29, True)]
+)
+@pytest.mark.parametrize("length", [True, False])
+def test_a_body_that_trickles_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, size: int, seconds: float, given_up: bool, length: bool
+) -> None:
+    """A client sends ``size`` bytes every so many seconds, 100 times, or once."""
+    now = 0.0
+    monkeypatch.setattr(bodies, "monotonic", lambda: now)
+    count = 1 if seconds == 20 else 100
+    came = arriving(*[bytes(size)] * count)
+
+    async def slowly() -> Message:
+        nonlocal now
+        now += seconds
+        return await came()
+
+    said = {"content-length": str(size * count)} if length else {"transfer-encoding": "chunked"}
+    head = request("POST", "/x", b"", said)
+    if given_up:
+        with pytest.raises(RequestError) as refused:
+            read(head, slowly, limit=1 << 20)
+        assert refused.value.status == 408
+    else:
+        body = read(head, slowly, limit=1 << 20)
+        assert body.file is not None or len(body.data) == size * count
 
 
 def test_all_bodies_in_files_have_so_much_room_together() -> None:

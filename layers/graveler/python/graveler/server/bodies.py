@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from msgspec import Struct
@@ -24,9 +25,45 @@ PIECE: Final = 256 << 10
 SILENCE_SECONDS: Final = 60.0
 """How long nothing may arrive of a body."""
 
+PATIENCE_SECONDS: Final = 30.0
+"""For how long a body may arrive however slowly."""
+
+SLOWEST: Final = 1024
+"""Bytes a second of the whole body until now, below which it is given up after that."""
+
 
 class CutShortError(RequestError):
     """The client went away before the end of its body; nobody reads the answer."""
+
+
+class _Arrival:
+    """A body on its way."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._began = monotonic()
+        self.arrived = 0
+
+    async def next(self) -> Message:
+        """Its next message. :class:`RequestError` (408) if nothing comes, or so little; :class:`CutShortError` (400) if the
+        client goes away."""
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                message = await self._receive()
+        except TimeoutError:
+            raise RequestError(408, f"nothing arrived of the body for {SILENCE_SECONDS:.0f} seconds") from None
+        if message["type"] != "http.request":
+            raise CutShortError(
+                400, f"the body ended after {self.arrived:,} bytes, before it was complete; send it again"
+            )
+        self.arrived += len(message.get("body", b""))
+        took = monotonic() - self._began
+        if took > PATIENCE_SECONDS and self.arrived < took * SLOWEST and message.get("more_body", False):
+            raise RequestError(
+                408,
+                f"{self.arrived:,} bytes of the body arrived in {took:,.0f} seconds; send {SLOWEST:,} a second or more",
+            )
+        return message
 
 
 class Body(Struct):
@@ -55,45 +92,32 @@ def has_body(request: Request) -> bool:
 async def pieces(request: Request, receive: Receive, limit: int) -> AsyncIterator[bytes]:
     """The body as it arrives, in pieces of :data:`PIECE` bytes or a little more; the last one may be smaller.
 
-    :class:`RequestError`: 413 beyond ``limit`` bytes, 408 if nothing comes; :class:`CutShortError` (400) if the client goes away
-    before its end.
+    :class:`RequestError`: 413 beyond ``limit`` bytes, 408 if nothing comes, or less than :data:`SLOWEST`;
+    :class:`CutShortError` (400) if the client goes away before its end.
     """
     length = declared_length(request)
     if length is not None and length > limit:
         raise RequestError(413, f"the body has {length:,} bytes; at most {limit:,} are taken here")
     if not has_body(request):
         return
-    arrived = 0
+    arrival = _Arrival(receive)
     held: list[bytes] = []
     size = 0
     more = True
     while more:
-        message = await _arrival(receive, arrived)
+        message = await arrival.next()
         more = message.get("more_body", False)
         piece = message.get("body", b"")
-        arrived += len(piece)
-        if arrived > limit:
+        if arrival.arrived > limit:
             raise RequestError(413, f"the body has more than {limit:,} bytes, which are taken here at most")
         held.append(piece)
         size += len(piece)
         if size >= PIECE:
             yield b"".join(held)
             held, size = [], 0
-    _check_complete(arrived, length)
+    _check_complete(arrival.arrived, length)
     if size:
         yield b"".join(held)
-
-
-async def _arrival(receive: Receive, arrived: int) -> Message:
-    """The next message of a body, of which so many bytes have arrived."""
-    try:
-        async with asyncio.timeout(SILENCE_SECONDS):
-            message = await receive()
-    except TimeoutError:
-        raise RequestError(408, f"nothing arrived of the body for {SILENCE_SECONDS:.0f} seconds") from None
-    if message["type"] != "http.request":
-        raise CutShortError(400, f"the body ended after {arrived:,} bytes, before it was complete; send it again")
-    return message
 
 
 def _check_complete(arrived: int, length: int | None) -> None:
@@ -133,10 +157,11 @@ async def read_small_body(request: Request, receive: Receive, limit: int, spool_
     length = declared_length(request)
     if length is None or length > min(limit, spool_bytes):
         return None
+    arrival = _Arrival(receive)
     data = b""
     more = True
     while more:
-        message = await _arrival(receive, len(data))
+        message = await arrival.next()
         data += message.get("body", b"")
         more = message.get("more_body", False)
     _check_complete(len(data), length)
