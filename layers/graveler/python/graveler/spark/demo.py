@@ -153,7 +153,12 @@ def listed(folder: Path) -> Iterator[tuple[str, int, str, int]]:
     """The Python files below a folder, as an inventory would list them."""
     for path in sorted(folder.rglob("*.py")):
         data = path.read_bytes()
-        yield path.relative_to(folder).as_posix(), len(data), md5(data).hexdigest(), int(path.stat().st_mtime)
+        yield (
+            path.relative_to(folder).as_posix(),
+            len(data),
+            md5(data, usedforsecurity=False).hexdigest(),
+            int(path.stat().st_mtime),
+        )
 
 
 def events(spark: SparkSession, days: int) -> DataFrame:
