@@ -1,14 +1,19 @@
 """Reconciling: whatever events were lost, the branch ends with what the source holds, and nothing else is touched."""
 
+from collections import Counter
+from math import ceil
 from random import Random
 
 import pytest
 from msgspec.structs import replace
 
+from graveler.ingest.ingester import CHUNK
 from graveler.ingest.reconcile import Reconciled, Reconciler
 from graveler.ingest.rules import CommitPolicy, Deletes, Overwrites, Rule
-from tests.ingest.support import RULE, Shore, traffic
+from graveler.lake.lake import Lake
+from tests.ingest.support import BUCKET, RULE, Shore, traffic
 from tests.lake.support import NAME, changes
+from tests.support.instruments import CountingObjects, CountingTables
 
 
 def reconcile(shore: Shore, rule: Rule, *, dry_run: bool = False) -> Reconciled:
@@ -95,3 +100,25 @@ def test_what_is_due_afterwards_is_committed() -> None:
     assert report.linked_count == 120
     assert [commit.message for commit in report.commits] == ["Ingest 120 objects by rule r"]
     assert changes(shore.repository()) == {}
+
+
+@pytest.mark.parametrize("differences", [0, 1, CHUNK, CHUNK + 1, 3 * CHUNK])
+def test_what_it_costs(differences: int) -> None:
+    shore = Shore()
+    rule = shore.add()
+    shore.ingester().process([shore.bucket.put(f"in/same-{number}") for number in range(5)])
+    for number in range(differences):
+        shore.bucket.put(f"in/{number}")
+    tables, objects = CountingTables(shore.tables), CountingObjects(shore.bucket.store)
+    lake = Lake(tables, shore.objects, clock=shore.clock, outside=lambda address: (objects, address[len(BUCKET) + 1 :]))
+    repository = lake.repository(NAME)
+    repository.branch("main")
+    tables.reset()
+    report = Reconciler(tables, shore.clock).reconcile(repository, rule)
+    assert report.linked_count == differences
+    assert objects.calls == Counter({"list": 1, "head": differences})
+    chunks = ceil(differences / CHUNK)
+    # When the source was compared is written twice, and whether a commit is due is read. Two reads find the branch to list.
+    assert (tables.calls["put"], tables.calls["transact"]) == (2, chunks)
+    assert tables.calls["get"] == 2 + 1
+    assert tables.calls["get_many"] == chunks + 2
