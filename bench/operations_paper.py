@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from graveler.lake.in_parts.work import Sizes
+from graveler.operations.claims import BEAT
 from graveler.operations.machine import Next, PartDone, Planned
 from infra import prices
 from infra.state_machine import INLINE, definition
@@ -36,6 +37,8 @@ PART_MEMORY_MB: Final = 163
 STEP_TABLE_READS: Final = 3
 STEP_TABLE_WRITES: Final = 2
 """Of each step, at most: the operation's item is looked at and claimed, and progress is noted."""
+PART_TABLE_WRITES: Final = 2
+"""Of each part besides, and one for each beat: it is claimed and freed."""
 
 FUNCTION_GB: Final = 1_769 / 1_024
 FUNCTION_SECONDS: Final = 900
@@ -117,14 +120,16 @@ def paper(objects: int, changes: int, at_once: int = 40, sizes: Sizes | None = N
     steps = parts + 2
     gets = ceil(read * GETS) + 3 * steps + parts
     puts = ceil(read * PUTS) + steps + 2
-    table = steps * (STEP_TABLE_READS + STEP_TABLE_WRITES)
+    writes = steps * STEP_TABLE_WRITES + parts * (PART_TABLE_WRITES + int(part_seconds / BEAT))
+    table = steps * STEP_TABLE_READS + writes
     apart = parts > INLINE
     # Of a standard execution each state that is entered is a transition; of parts apart each has a start, a state and an end.
     transitions = 8 + parts * (3 if apart else 1)
     dollars = (
         gets * prices.S3_GET
         + puts * prices.S3_PUT
-        + steps * (STEP_TABLE_READS * prices.READ_UNIT + STEP_TABLE_WRITES * prices.WRITE_UNIT)
+        + steps * STEP_TABLE_READS * prices.READ_UNIT
+        + writes * prices.WRITE_UNIT
         + transitions * prices.TRANSITION
         + steps * prices.INVOCATION
         + (records * RECORD_SECONDS + ends) * FUNCTION_GB * prices.GB_SECOND

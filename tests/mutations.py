@@ -449,6 +449,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "operations/test_busy_branch.py::test_who_dies_with_its_turn_holds_a_branch_up_for_a_short_time",
     ),
     Mutation(
+        "C5",
+        "a part whose process died is begun again",
+        "operations/claims.py",
+        "if dead is not None and operations.claim_part(operation, number, beats[0], dead):",
+        "if False:",
+        "operations/test_claims.py::test_a_part_whose_process_died_is_begun_again_soon",
+    ),
+    Mutation(
+        "C6",
+        "a part that somebody works on is not begun again",
+        "operations/machine.py",
+        "with self._claims.working_on(self._operations(repository), this_round, number, report.check):",
+        "if True:",
+        "operations/test_claims.py::test_a_part_that_is_alive_is_not_begun_again",
+    ),
+    Mutation(
         "C6",
         "parts of an operation that are done are not invoked again",
         "operations/machine.py",

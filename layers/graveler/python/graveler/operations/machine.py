@@ -31,6 +31,7 @@ from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
+from graveler.operations.claims import PartClaims
 from graveler.operations.failures import kind_of
 from graveler.operations.parted import Steps, give_up
 from graveler.operations.store import Operation, Operations, OperationState, PartFailure
@@ -104,6 +105,7 @@ class Machine:
         self._clock = clock or SystemClock()
         self._sizes = sizes
         self._renewed = _Renewals(self._clock)
+        self._claims = PartClaims(self._clock)
 
     def plan(self, task: Task) -> Planned:
         """Cut the work of a round. Cost: as :meth:`Steps.plan`, two table reads and one write."""
@@ -121,14 +123,17 @@ class Machine:
         return replace(ended, state=Next.PARTS, round=number, numbers=planned.left)
 
     def part(self, task: Task, number: int) -> PartDone:
-        """Work on a part. Cost: as :meth:`Steps.run_part`, two table reads, one write a minute for all who work on it."""
+        """Work on a part. :class:`BusyError` while another process does. Cost: as :meth:`Steps.run_part`, two table reads, one
+        write a minute for all who work on the operation, and as :meth:`PartClaims.working_on`."""
         with self._working(task) as found:
             if found is None:
                 return PartDone(Next.ENDED)
             repository, operation = found
             report = Watch(self._operations(repository), operation, self._clock)
             try:
-                done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
+                this_round = replace(operation, round=task.round)
+                with self._claims.working_on(self._operations(repository), this_round, number, report.check):
+                    done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
             except GravelerError as error:
                 self._settle(repository, operation, error)
                 return PartDone(Next.ENDED)

@@ -27,8 +27,9 @@ KEEP: Final = 7 * 86_400
 
 _TRIES: Final = 16
 
+_CLAIMS: Final = b"\xfe"
 _FAILURE: Final = b"\xff" * 8
-"""Where what ended a part is noted: behind the places of all parts of all rounds."""
+"""Where it is noted who works on a part, and what ended one: behind the places of all parts of all rounds."""
 
 COMMITTING: Final = frozenset(("merge", "revert", "cherry-pick", "commit", "import", "rewrite", "import-listing"))
 """The kinds of operations that come to one commit, and change nothing else."""
@@ -238,6 +239,34 @@ class Operations:
             if not page.more:
                 return found
             start = page.items[-1][0] + b"\0"
+
+    def claim_part(self, operation: Operation, number: int, beat: str, before: str | None) -> bool:
+        """Note who works on a part of the current round, by a ``beat`` that was never written, on condition that its claim was
+        ``before`` (None: nobody had one); whether it was. One table write."""
+        item: Item = {"beat": beat, "expires": int(operation.created) + KEEP}
+        try:
+            self._tables.put(
+                self._claim_key(operation, number), item, Absent() if before is None else Matches({"beat": before})
+            )
+        except ConditionFailedError:
+            return False
+        return True
+
+    def part_claim(self, operation: Operation, number: int) -> str | None:
+        """The last beat of who works on a part of the current round. One table read."""
+        item = self._tables.get(self._claim_key(operation, number))
+        return None if item is None else str(item["beat"])
+
+    def free_part(self, operation: Operation, number: int, beat: str) -> None:
+        """Nobody works on it any more. One table write. :class:`ConditionFailedError` if somebody else does."""
+        self._tables.delete(self._claim_key(operation, number), Matches({"beat": beat}))
+
+    def part_lease(self, operation: Operation, number: int) -> str:
+        """Names the claim on a part of the current round, uniquely in the lake."""
+        return f"{self._lease(operation)}/{operation.round}/{number}"
+
+    def _claim_key(self, operation: Operation, number: int) -> Key:
+        return Key(self._parts_partition(operation), _CLAIMS + _place(operation.round, number))
 
     def note_failure(self, operation: Operation, failure: PartFailure) -> None:
         """Write down what ended a part of this attempt for good. Of several the last one stays. One table write."""

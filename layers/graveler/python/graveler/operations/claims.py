@@ -1,0 +1,80 @@
+"""Which part of an operation somebody is working on: one that is alive is not begun again by another process.
+
+A service that lost a function's answer calls it once more while it works; so does another attempt of the operation. Two who work
+on one part harm nobody, they only do it twice: so this rests on a lease (:mod:`graveler.lake.leases`), and no promise on this.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from secrets import token_hex
+from threading import Event, Thread
+from typing import Final
+
+from graveler.errors import BusyError, GravelerError
+from graveler.lake.clock import Clock
+from graveler.lake.leases import HeldError, LeaseWatch, wait_for
+from graveler.operations.store import Operation, Operations
+from graveler.storage.tables import ConditionFailedError
+
+LEASE: Final = 6.0
+"""Seconds after a sign of life for which a part counts as worked on."""
+
+BEAT: Final = 2.0
+"""Seconds between two signs of life."""
+
+
+class PartClaims:
+    """The claims on the parts of operations, as one process sees them. Safe to share between threads."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._leases = LeaseWatch(clock)
+
+    @contextmanager
+    def working_on(
+        self, operations: Operations, operation: Operation, number: int, told: Callable[[], None]
+    ) -> Iterator[None]:
+        """Claims a part of the current round while the body works. :class:`BusyError` while another process works on it; one that
+        died with its claim is waited for, for :data:`LEASE` seconds. ``told`` is called meanwhile, and may raise.
+
+        Two table writes, and one every :data:`BEAT` seconds; where there is a claim already, some reads.
+        """
+        beats = [token_hex(8)]
+        while not operations.claim_part(operation, number, beats[0], None):
+            dead = self._dead(operations, operation, number, told)
+            if dead is not None and operations.claim_part(operation, number, beats[0], dead):
+                break
+        over = Event()
+
+        def renew() -> None:
+            while not self._clock.wait(over, BEAT):
+                with suppress(GravelerError):  # another one may begin with it if it stays like this
+                    fresh = token_hex(8)
+                    if operations.claim_part(operation, number, fresh, beats[0]):
+                        beats[0] = fresh
+
+        thread = Thread(target=renew, name="graveler-part", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            with suppress(ConditionFailedError, GravelerError):  # it runs out by itself
+                operations.free_part(operation, number, beats[0])
+
+    def _dead(self, operations: Operations, operation: Operation, number: int, told: Callable[[], None]) -> str | None:
+        """The last sign of life of who has died; None if nobody has a claim any more."""
+
+        def look() -> tuple[str, str] | None:
+            beat = operations.part_claim(operation, number)
+            return None if beat is None else (beat, beat)
+
+        lease = operations.part_lease(operation, number)
+        try:
+            return wait_for(self._leases, self._clock, lease, LEASE, look, told)
+        except HeldError:
+            raise BusyError(
+                f"part {number} of operation {operation.id!r} is being worked on by another process; it will be done, or "
+                "tried again when that has died"
+            ) from None
