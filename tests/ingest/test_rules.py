@@ -185,6 +185,25 @@ def test_damaged_rules_are_named() -> None:
     assert uid in found.damaged[0].reason
 
 
+def test_too_many_rules_are_told_without_their_item() -> None:
+    shore = Shore()
+
+    def add(number: int) -> None:
+        text = "x" * 60_000
+        source, destination = f"{BUCKET}/{number}/", f"{number}/"
+        shore.add(replace(RULE, name=f"r{number}", source=source, destination=destination, message=text))
+
+    for number in range(6):
+        add(number)
+    with pytest.raises(InvalidError, match="has 6 ingest rules, and no more fit into 400,000 bytes") as told:
+        add(6)
+    assert "Key(" not in str(told.value)
+    assert len(named(shore)) == 6
+    RuleStore(shore.tables).remove(shore.repository().repository, "r0")
+    add(6)
+    assert len(named(shore)) == 6
+
+
 def test_where_keys_go() -> None:
     rule = replace(RULE, suffixes=(".csv",), commit=CommitPolicy(marker="_SUCCESS"))
     assert rule.path("in/a/b.csv") == "data/a/b.csv"

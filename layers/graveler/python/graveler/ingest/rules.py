@@ -27,7 +27,18 @@ from graveler.ingest.events import split_address
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
 from graveler.model import Repository, RepositoryUID
-from graveler.storage.tables import Absent, ConditionFailedError, DamagedItemError, Item, Key, Matches, Tables, Value
+from graveler.storage.limits import item_bytes
+from graveler.storage.tables import (
+    MAX_ITEM_BYTES,
+    Absent,
+    ConditionFailedError,
+    DamagedItemError,
+    Item,
+    Key,
+    Matches,
+    Tables,
+    Value,
+)
 from graveler.storage.walking import walk
 
 PARTITION: Final = "ingest/rules"
@@ -242,9 +253,15 @@ class RuleStore:
                 "sources": sorted({rule.source for rule in after}),  # to know whom it concerns if the rules are damaged
                 "version": before.version + 1,
             }
+            key = _key(repository.uid)
+            if item_bytes(key, item) > MAX_ITEM_BYTES and len(after) > len(before.rules):
+                raise InvalidError(
+                    f"repository {repository.name!r} has {len(before.rules):,} ingest rules, and no more fit into "
+                    f"{MAX_ITEM_BYTES:,} bytes; make one of several, with a source that holds theirs, or use another repository"
+                )
             condition = Matches({"version": before.version}) if before.version else Absent()
             try:
-                self._tables.put(_key(repository.uid), item, condition)
+                self._tables.put(key, item, condition)
             except ConditionFailedError:
                 continue
             return

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from graveler.errors import CorruptError, ForbiddenError, PreconditionError, UnavailableError
+from graveler.errors import CorruptError, ForbiddenError, InvalidError, PreconditionError, UnavailableError
 from graveler.lake.clock import Clock, SystemClock
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.repository import OpenRepository
@@ -28,6 +28,9 @@ LONGEST_WAIT: Final = 12 * 3600.0
 _UNSEEN: Final = 3
 """Attempts for which nobody came, one after the other, before word is only sent again of the last one: another one would take the
 place of what waits in a queue."""
+
+MAX_REQUEST_BYTES: Final = 300_000
+"""Of what an operation is asked for, as its kind encodes it: it is noted in one item of the table."""
 
 _log = logging.getLogger(__name__)
 
@@ -167,6 +170,11 @@ class Operator(ABC):
         if kind not in self._known:
             raise ForbiddenError(
                 f"operations of kind {kind!r} are not run by this deployment; run it where the lake is open"
+            )
+        if len(request) > MAX_REQUEST_BYTES:
+            raise InvalidError(
+                f"what is asked for takes {len(request):,} bytes, and an operation notes {MAX_REQUEST_BYTES:,} at most; "
+                "ask for it in several parts"
             )
         now = self._clock.now()
         return self._claimed(

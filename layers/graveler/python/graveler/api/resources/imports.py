@@ -24,6 +24,7 @@ from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
 from graveler.operations.listings import KIND as IMPORT_LISTING
 from graveler.operations.listings import ImportListingRequest
+from graveler.operations.operator import MAX_REQUEST_BYTES
 from graveler.operations.parted import IMPORT
 from graveler.operations.store import Operation, OperationState
 
@@ -129,12 +130,25 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
     found = call.lake.repository(repository)
     found.expect_changes(branch, force=body.force)
     sources = tuple(ImportAddress(path.type, path.path, path.destination) for path in body.paths)
+    asked = ImportAsk(branch, sources, *_terms(call, body))
+    _expect_noted(asked)
     namespace = found.repository.namespace
     for source in sources:
         if source.address.startswith(f"{namespace}/") or f"{namespace}/".startswith(source.address):
             raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
         require_source(call, found, source.address)
-    return _begin(call, found, IMPORT, ImportAsk(branch, sources, *_terms(call, body)))
+    return _begin(call, found, IMPORT, asked)
+
+
+def _expect_noted(asked: ImportAsk) -> None:
+    """400 for more sources than an operation can note."""
+    size, number = len(msgspec.json.encode(asked)), len(asked.sources)
+    if size > MAX_REQUEST_BYTES and number > 1:
+        raise bad_request(
+            f"an import of {number:,} sources, which take {size:,} bytes; one request can name {MAX_REQUEST_BYTES:,} bytes, here "
+            f"about {number * MAX_REQUEST_BYTES // size:,} sources. Name prefixes that hold them, or send several requests, or "
+            "import a listing of the objects (POST …/import/listing)"
+        )
 
 
 @routes.post(

@@ -1,6 +1,7 @@
 """Ingest: rules about what lands elsewhere, what they have staged, comparing and repairing, and recorded events. Beyond the
 field's API."""
 
+import time
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Final
@@ -272,14 +273,20 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
 )
 def replay(call: Call, repository: str, body: IngestReplay) -> Response:
     """Process recorded events, as of a dead-letter queue, by the rules of this repository; what was processed before changes
-    nothing. Commits that are due by now are made, also without any message."""
+    nothing. Commits that are due by now are made, also without any message; those for which the request's time is too short are
+    left to the next one, or to the deployment's clock."""
     opened = call.lake.repository(repository)
     for branch in {rule.branch for rule in RuleStore(call.lake.tables).of(opened.repository).rules} or {""}:
         call.identity.require(Permission.WRITE, repository, branch)
     ingester = Ingester(call.lake, opened.clock, OperationCommits(call.runner, call.settings.operation_records))
     messages = [Message(str(number), text) for number, text in enumerate(body.messages)]
-    results, batch = ingester.process_messages(messages, opened.repository)
-    due = ingester.commit_due(opened.repository)
+    until = time.monotonic() + call.settings.request_seconds
+
+    def go_on() -> bool:
+        return time.monotonic() < until
+
+    results, batch = ingester.process_messages(messages, opened.repository, go_on)
+    due = ingester.commit_due(opened.repository, go_on)
     made, not_made = (*batch.commits, *due.commits), (*batch.commits_failed, *due.commits_failed)
     return json_response(
         IngestReplayed(
