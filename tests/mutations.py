@@ -348,8 +348,8 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C4",
         "a version counts while its commit is in the branch's history",
         "lake/applications.py",
-        "return commit if merge_base(self._commits, commit.id, head) == commit.id else None",
-        "return commit",
+        "if merge_base(self._commits, commit.id, head) == commit.id:",
+        "if True:",
         "lake/test_applications.py::test_what_left_the_branch_is_written_when_it_is_repeated",
     ),
     Mutation(

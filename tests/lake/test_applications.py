@@ -3,6 +3,8 @@
 from itertools import count
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.lake.repository import OpenRepository
@@ -10,6 +12,7 @@ from graveler.lake.requests import REQUEST_TTL
 from graveler.model import Application, Commit
 from graveler.storage.tables import Key
 from tests.lake.support import Before, DieAt, World, commit, died, put, texts
+from tests.support.campaigns import examples
 from tests.support.instruments import Fault
 
 NAMES = count()
@@ -111,6 +114,53 @@ def test_what_left_the_branch_is_written_when_it_is_repeated() -> None:
     world.main.hard_reset("main", "main~2")
     write(world.main, 0)
     assert versions(world.main) == ["stream/0"]
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["write", "undo", "reset"]), st.integers(0, 4)), min_size=1, max_size=9))
+@example([("write", 0), ("write", 1), ("undo", 0), ("write", 0)])
+@example([("write", 0), ("write", 3), ("reset", 1), ("write", 1), ("undo", 0), ("write", 3), ("write", 0)])
+def test_what_the_branch_has_is_not_written_again_whatever_became_of_later_versions(
+    does: list[tuple[str, int]],
+) -> None:
+    """A version is written if, and only if, the branch has neither it nor a later one, by what its history says."""
+    world = world_with()
+    known: dict[str, list[int]] = {world.main.commit_of("main").id: []}
+    """What each head that the branch had has of the application."""
+    for verb, number in does:
+        there = known[world.main.commit_of("main").id]
+        if verb == "write":
+            made = write(world.main, number)
+            if not there or max(there) < number:
+                assert made.id not in known
+                known[made.id] = [*there, number]
+        elif verb == "undo" and len(known) > 1:
+            world.main.undo("main")
+        elif verb == "reset" and there:
+            world.main.hard_reset("main", f"main~{1 + number % len(there)}")
+        there = known[world.main.commit_of("main").id]
+        assert versions(world.main) == sorted(f"stream/{version}" for version in there)
+        last = max(there, default=-1)
+        for version in range(5):
+            found = world.main.written_by("main", Application("stream", version))
+            assert (found is not None) == (version <= last)
+
+
+def test_what_an_older_process_has_noted_is_read_and_what_a_newer_one_notes_is_bounded() -> None:
+    world = world_with()
+    uid = world.main.repository.uid
+    key = Key(f"{uid}/applications", b"main\0stream")
+    for version in range(12):
+        write(world.main, version)
+        noted = world.tables.get(key)
+        assert noted is not None
+        if version == 5:  # as an older process writes it
+            world.tables.put(key, {name: value for name, value in noted.items() if name != "earlier"})
+    commits = [one.id for one in world.main.log("main", first_parent=True, amount=9).results]
+    assert noted["earlier"] == [f"{10 - at} {commit}" for at, commit in enumerate(commits[1:7])]
+    world.main.hard_reset("main", "main~3")
+    head = world.main.commit_of("main")
+    assert [write(world.main, version) for version in (8, 7, 0)] == [head, head, head]
 
 
 def test_branches_count_apart_and_a_renamed_one_goes_on() -> None:

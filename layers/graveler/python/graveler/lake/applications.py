@@ -9,8 +9,8 @@ to it, for ever, and the commit: an item that is replaced in the transaction tha
 again, what was written has gone from it, and is written when it is repeated.
 
 Items: partition ``<repository uid>/applications``, sort key the branch's name, a zero byte and the application's id, in UTF-8;
-attributes ``version`` and ``commit``. A rename copies them; those of a branch that is gone say nothing, since their commits are
-in no branch of that name.
+attributes ``version``, ``commit`` and ``earlier`` (texts ``version commit``, the newest first). A rename copies them; those of a
+branch that is gone say nothing, since their commits are in no branch of that name.
 """
 
 from collections.abc import Iterator
@@ -36,6 +36,7 @@ from graveler.storage.tables import (
     Matches,
     Put,
     Tables,
+    Value,
 )
 
 _LONGEST_ID: Final = 200
@@ -44,12 +45,23 @@ _PAGE: Final = 1000
 _TOGETHER: Final = MAX_TRANSACTION_WRITES - 1
 
 
+_EARLIER: Final = 8
+"""Versions before the last one that are remembered."""
+
+
 class LastVersion(Struct, frozen=True):
-    """The last version that an application has written to a branch: its commit, and the item that says so."""
+    """The last version that an application has written to a branch: its commit, and the item that says so; ``earlier`` are those
+    that it wrote before, the newest first."""
 
     version: int
     commit_id: CommitID
     item: Item
+    earlier: tuple[tuple[int, CommitID], ...] = ()
+
+    def since(self, version: int) -> list[CommitID]:
+        """The commits of this version and later ones, the one that was written last first. No request."""
+        known = ((self.version, self.commit_id), *self.earlier)
+        return [commit_id for written, commit_id in known if written >= version]
 
 
 class Applications:
@@ -69,21 +81,23 @@ class Applications:
         return None if item is None else decode_last(text_key(key.partition, key.sort), item)
 
     def covers(self, last: LastVersion | None, application: Application, head: CommitID) -> Commit | None:
-        """The commit of ``last`` if that is this version or a later one, and in the history of ``head``; else None. No request
-        for a version that is new; else as :func:`graveler.history.graph.merge_base`."""
-        if last is None or last.version < application.version:
-            return None
-        try:
-            commit = self._commits.get(last.commit_id)
-        except RefNotFoundError:
-            return None  # forgotten, so no branch leads to it any more
-        return commit if merge_base(self._commits, commit.id, head) == commit.id else None
+        """The commit in the history of ``head`` that ``last`` names for this version or a later one; None if there is none. No
+        request for a version that is new; else as :func:`graveler.history.graph.merge_base`, for each that has left the
+        history."""
+        for commit_id in [] if last is None else last.since(application.version):
+            try:
+                commit = self._commits.get(commit_id)
+            except RefNotFoundError:
+                continue  # forgotten, so no branch leads to it any more
+            if merge_base(self._commits, commit.id, head) == commit.id:
+                return commit
+        return None
 
     def look(self, branch: str, application: Application) -> tuple[LastVersion | None, Commit | None]:
         """The last version, and the commit in which the branch got this version or a later one; None if it did not. One table
         read; for a version that is not new another one, and the walk from the branch's head to the commit."""
         last = self.last(branch, application)
-        if last is None or last.version < application.version:
+        if last is None or not last.since(application.version):
             return last, None
         state = self._refs.branch(branch)
         return last, None if state is None else self.covers(last, application, state.commit_id)
@@ -92,7 +106,10 @@ class Applications:
         """Notes the version; part of the transaction that publishes its commit. On condition that the last one is as it was
         ``seen``, so that of two who publish one version at once, one does."""
         condition: Condition = Absent() if seen is None else Matches(dict(seen.item))
-        item: Item = {"version": application.version, "commit": commit_id}
+        item: dict[str, Value] = {"version": application.version, "commit": commit_id}
+        if seen is not None:
+            earlier = [(seen.version, seen.commit_id), *seen.earlier][:_EARLIER]
+            item["earlier"] = [f"{version} {commit}" for version, commit in earlier]
         return Put(self._key(branch, application.id), item, condition)
 
     def copy(self, old: str, new: str) -> None:
@@ -147,11 +164,20 @@ def check_application(application: Application) -> None:
 
 def decode_last(name: str, item: Item) -> LastVersion:
     """What an item says. No request. :class:`CorruptError` if it makes no sense."""
-    version, commit = item.get("version"), item.get("commit")
-    if not (isinstance(version, int) and isinstance(commit, str)):
-        branch, _, application = name.partition("\0")
-        raise CorruptError(
-            f"the table's item of application {application!r} on branch {branch!r} cannot be read. Restore the table from a "
-            "copy, or look in the branch's log for what was written last and go on under another application id"
-        )
-    return LastVersion(version, CommitID(commit), item)
+    version, commit, earlier = item.get("version"), item.get("commit"), item.get("earlier", [])
+    try:
+        if isinstance(version, int) and isinstance(commit, str) and isinstance(earlier, list):
+            return LastVersion(version, CommitID(commit), item, tuple(map(_decode_earlier, earlier)))
+    except ValueError:
+        pass
+    branch, _, application = name.partition("\0")
+    raise CorruptError(
+        f"the table's item of application {application!r} on branch {branch!r} cannot be read. Restore the table from a copy, or "
+        "look in the branch's log for what was written last and go on under another application id"
+    )
+
+
+def _decode_earlier(text: str) -> tuple[int, CommitID]:
+    """:class:`ValueError` if it makes no sense."""
+    version, commit = text.split(" ")
+    return int(version), CommitID(commit)
