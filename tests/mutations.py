@@ -900,7 +900,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C5",
         "a landing notes which commit it became before it gives the tag",
         "spark/landing.py",
-        "_note_landed(found, hidden, terms, named, merged, by)",
+        "_note_landed(found, hidden, whole, named, merged, by)",
         "pass",
         "spark/test_landing.py::test_a_landing_that_died_anywhere_is_finished_by_the_next_one[v1-behind-create_tag]",
     ),

@@ -96,6 +96,14 @@ def test_delete(call: Client) -> None:
     assert call("DELETE", f"{BRANCHES}/main").status == 403
 
 
+def test_delete_only_where_it_is_expected(call: Client) -> None:
+    head = commit(call, "main", {"a": b"1"})
+    branch(call, "dev")
+    answer = call("DELETE", f"{BRANCHES}/dev", [("at", "0" * 64)])
+    assert (answer.status, "is at commit" in answer.text) == (409, True)
+    assert call("DELETE", f"{BRANCHES}/dev", [("at", head)]).status == 204
+
+
 def test_reset_of_everything_an_object_and_a_prefix(call: Client) -> None:
     commit(call, "main", {"a/1": b"1", "a/2": b"2", "b": b"3"})
     opened = call.world.lake.repository("repo")

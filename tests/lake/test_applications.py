@@ -157,6 +157,8 @@ def test_what_an_older_process_has_noted_is_read_and_what_a_newer_one_notes_is_b
         if version == 5:  # as an older process writes it
             world.tables.put(key, {name: value for name, value in noted.items() if name != "earlier"})
     commits = [one.id for one in world.main.log("main", first_parent=True, amount=9).results]
+    noted = world.tables.get(key)
+    assert noted is not None
     assert noted["earlier"] == [f"{10 - at} {commit}" for at, commit in enumerate(commits[1:7])]
     world.main.hard_reset("main", "main~3")
     head = world.main.commit_of("main")

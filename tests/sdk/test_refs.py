@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import graveler
+from graveler.errors import MovedError
+from graveler.model import CommitID
 from graveler.sdk.branch import Branch
 from graveler.sdk.repository import Repository
 
@@ -240,3 +242,15 @@ def test_an_export_writes_the_files(repo: Repository, main: Branch, tmp_path: Pa
     main.export(tmp_path / "out", prefix="a/")
     found = sorted(path.name for path in (tmp_path / "out").rglob("[0-9]") if path.is_file())
     assert found == ["1", "2"]
+
+
+def test_a_branch_may_be_deleted_only_where_it_is_expected(repo: Repository, main: Branch) -> None:
+    before = main.head.id
+    dev = repo.branch("dev").create(before)
+    put(dev, "c")
+    after = dev.commit("second").id
+    with pytest.raises(MovedError, match=f"'dev' is at commit {after[:16]} and not at {before[:16]}"):
+        repo.verbs.delete_branch("dev", at=CommitID(before))
+    assert dev.head.id == after
+    repo.verbs.delete_branch("dev", at=CommitID(after))
+    assert [one.id for one in repo.branches()] == ["main"]

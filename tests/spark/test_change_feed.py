@@ -8,11 +8,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,15 +21,17 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 import graveler.spark
-from graveler.errors import PreconditionError, RefNotFoundError
+from graveler.errors import InvalidError, PreconditionError, RefNotFoundError
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ChangeType, Commit, CommitID, ObjectEntry
 from graveler.spark import feed_rows
 from graveler.spark.feed_line import BEGINNING, Line
+from graveler.spark.partition_names import values_of
 from graveler.storage.folder_objects import FolderObjects
 
 
@@ -366,6 +369,129 @@ def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
         ("_commit_timestamp", datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)),
         ("more", None),
     }
+
+
+VALUES: Final[dict[str, list[Any]]] = {
+    "byte": [-128, 127],
+    "int": [-(1 << 31), (1 << 24) + 1],
+    "long": [(1 << 53) + 1, -(1 << 63)],
+    "float": [0.5, 3.4028234663852886e38],
+    "double": [0.1, 1e300],
+    "decimal(10,2)": [Decimal("0.25"), Decimal("-99999999.99")],
+    "decimal(38,18)": [Decimal("0.123456789012345678"), Decimal("12345678901234567890")],
+    "boolean": [True, False],
+    "string": ["1", "true", "2026-01-01"],
+    "binary": [b"1", b"\xff"],
+    "date": [datetime.date(2026, 1, 1), datetime.date(1, 1, 1)],
+    "timestamp": [datetime.datetime(2026, 1, 1, 12, 0, 0, 1, datetime.UTC)],
+    "timestamp_ntz": [datetime.datetime(2026, 1, 1, 12, 0, 0, 1, datetime.UTC).replace(tzinfo=None)],
+    "array<int>": [[1], []],
+    "array<boolean>": [[True], []],
+    "struct<a:int,b:string>": [{"a": 1, "b": "x"}],
+    "struct<b:string,a:long>": [{"b": "x", "a": 1}],
+    "struct<a:boolean>": [{"a": True}],
+    "map<string,int>": [[("a", 1)]],
+    "map<string,boolean>": [[("a", True)]],
+}
+
+
+WIDER: Final = {
+    "byte": {"int", "long", "float", "double", "decimal(10,2)"},
+    "int": {"long", "double", "decimal(38,18)"},
+    "float": {"double"},
+    "decimal(10,2)": {"decimal(38,18)"},
+    "date": {"timestamp_ntz"},
+    "timestamp": {"timestamp_ntz"},
+    "string": {"binary"},
+    "struct<a:int,b:string>": {"struct<b:string,a:long>"},
+}
+
+
+def meaning(value: Any) -> Any:
+    """A value, told from those that are equal to it in Python and mean something else."""
+    if isinstance(value, bool) or value is None:
+        return value is not None, "truth", value
+    if isinstance(value, int | float | Decimal):
+        return "number", Fraction(value)
+    if isinstance(value, str | bytes):
+        return "text", value.encode() if isinstance(value, str) else value
+    if isinstance(value, datetime.datetime):
+        return "time", value.replace(tzinfo=None)
+    if isinstance(value, datetime.date):
+        return "time", datetime.datetime.combine(value, datetime.time())
+    if isinstance(value, dict):
+        return {name: meaning(one) for name, one in value.items() if one is not None}
+    if isinstance(value, tuple):
+        return tuple(map(meaning, value))
+    return [meaning(one) for one in value]
+
+
+@pytest.mark.parametrize("there", VALUES)
+def test_a_value_of_another_type_means_the_same_or_is_refused(there: str, tmp_path: Path) -> None:
+    """A dataset that was replaced by one of another schema."""
+
+    def schema(kind: str) -> StructType:
+        found = StructType.fromDDL(f"v {kind}")
+        assert isinstance(found, StructType)
+        return found
+
+    objects = FolderObjects(tmp_path, "local://x")
+    fits = set()
+    for number, value in enumerate(VALUES[there]):
+        table = pa.Table.from_pylist([{"v": value}, {"v": None}], to_arrow_schema(schema(there)))
+        pq.write_table(table, tmp_path / f"{number}")
+        entry = ObjectEntry(f"t/{number}", f"local://x/{number}", (tmp_path / f"{number}").stat().st_size, "", 0)
+        file = feed_rows._File("insert", CommitID("c"), 1, objects, f"{number}", entry)
+        for wanted in VALUES:
+            try:
+                (batch,) = feed_rows._rows(file, "t", schema(wanted))
+            except InvalidError:
+                continue
+            kept, nothing = batch.column("v").to_pylist()
+            assert nothing is None
+            if isinstance(kept, dict) and isinstance(value, dict):
+                value = {name: value.get(name) for name in kept}
+            assert meaning(kept) == meaning(value), (value, wanted)
+            fits.add(wanted)
+    assert there in fits
+    assert fits >= WIDER.get(there, set())
+
+
+def test_columns_that_may_be_any_of_several_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"ID": [1], "iD": [2]}), tmp_path / "file")
+    entry = ObjectEntry("t/file", "local://x/file", (tmp_path / "file").stat().st_size, "", 0)
+    file = feed_rows._File("insert", CommitID("c"), 1, FolderObjects(tmp_path, "local://x"), "file", entry)
+    schema = StructType.fromDDL("id long")
+    assert isinstance(schema, StructType)
+    with pytest.raises(InvalidError, match="column 'id' may be any of ID, iD"):
+        list(feed_rows._rows(file, "t", schema))
+
+
+@pytest.mark.parametrize(
+    ("folders", "wanted"),
+    [
+        (["p=1", "p=007", "p=-3"], "int"),
+        (["p=1", "p=12345678901"], "bigint"),
+        (["p=1", "p=123456789012345678901234567890"], "decimal(38,0)"),
+        (["p=1", "p=1.5"], "double"),
+        (["p=1", "p=1_0"], "string"),
+        (["p=1", "p=+1"], "string"),
+        (["p=1", "p=\uff11"], "string"),
+        (["p=2026-01-01", "p=2026-02-01"], "date"),
+        (["p=2026-01-01", "p=20260201"], "string"),
+        (["p=__HIVE_DEFAULT_PARTITION__"], "string"),
+    ],
+)
+def test_types_of_partition_columns_hold_what_the_folders_say(folders: list[str], wanted: str) -> None:
+    (column,) = feed_rows._partition_columns(map(values_of, folders))
+    assert column.dataType.simpleString() == wanted
+    field = to_arrow_schema(StructType([column])).field(0)
+    for folder in folders:
+        text = values_of(folder)["p"]
+        (found,) = feed_rows._cast(pa.array([text], pa.string()), field, folder).to_pylist()
+        assert (
+            str(found) == (str(int(text)) if wanted in ("int", "bigint") and text else str(text)) or wanted == "double"
+        )
 
 
 @pytest.mark.ci

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import graveler.spark
 from graveler.errors import (
     AlreadyExistsError,
+    BusyError,
     DirtyBranchError,
     GravelerError,
     InvalidError,
@@ -233,6 +234,44 @@ def test_a_tag_that_somebody_else_took_behind_a_landings_merge_is_not_taken_for_
         graveler.spark.land(repository, steps)
     assert graveler.spark.land(repository, steps, tag="v2") == head == repository.commit_of("main")
     assert {one.name: one.commit_id for one in repository.tags().results} == {"v1": head.parents[0], "v2": head.id}
+    assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+
+
+@pytest.mark.parametrize("tag", [None, "v1"])
+@pytest.mark.parametrize("verb", ["merge", "commit", "create_tag", "delete_branch"])
+def test_a_step_that_comes_while_others_land_is_not_lost(
+    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch, verb: str, tag: str | None
+) -> None:
+    """It has written before any request of the landing: it lands with the others, or stays, and the landing says so."""
+    if tag is None and verb in ("commit", "create_tag"):
+        return  # not asked for
+    steps = graveler.spark.begin(repository, "main", message="Nightly", tag=tag, spark=spark)
+    with graveler.spark.transaction(repository, steps) as tx:
+        tx.write(spark.range(3), "t", mode="overwrite")
+    does = getattr(repository, verb)
+
+    def late(*arguments: Any, **named: Any) -> Any:
+        patch.undo()
+        with graveler.spark.transaction(repository, steps) as tx:
+            tx.write(spark.range(7), "u", mode="overwrite")
+        return does(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repository, verb, late)
+        with pytest.raises(
+            BusyError, match=r"has landed as commit .*, without what a step has written since; land it again"
+        ):
+            graveler.spark.land(repository, steps)
+    first = repository.commit_of("main")
+    assert {entry.path.partition("/")[0] for entry in repository.objects("main")} == {"t"}
+    repository.upload("main", "elsewhere", b"x")
+    repository.commit("main", "theirs")
+    second = graveler.spark.land(repository, steps, tag=tag and "v2")
+    assert graveler.spark.read(spark, "lakefs://repo/main/u", lake=repository).count() == 7
+    assert ids(spark, repository) == [0, 1, 2]
+    assert {one.name: one.commit_id for one in repository.tags().results} == (
+        {"v1": first.id, "v2": second.id} if tag else {}
+    )
     assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
 
 

@@ -14,6 +14,7 @@ from graveler.errors import (
     ForbiddenError,
     GravelerError,
     InvalidError,
+    MovedError,
     ReadOnlyRepositoryError,
     RefNotFoundError,
     RepositoryNotFoundError,
@@ -177,10 +178,10 @@ class Branches:
                 return False
         return owned
 
-    def delete(self, name: str, by: str, *, force: bool = False) -> None:
-        """Remove a branch and its uncommitted changes. One table read, one transaction.
+    def delete(self, name: str, by: str, *, force: bool = False, at: CommitID | None = None) -> None:
+        """Remove a branch and its uncommitted changes; with ``at``, only if that is its head. One table read, one transaction.
 
-        :class:`ForbiddenError` for the default branch.
+        :class:`ForbiddenError` for the default branch, :class:`MovedError` if it has another head.
         """
         if name == self._repository.default_branch:
             raise ForbiddenError(
@@ -190,6 +191,8 @@ class Branches:
         operation = token_hex(16)
         while True:
             state = self.state(name, Intent(direct=False, force=force))
+            if at is not None and state.commit_id != at:
+                raise MovedError(name, at, state.commit_id)
             event = self.event("delete branch", by, operation)
             writes = self._delete_writes(state, event)
             if state.hidden:

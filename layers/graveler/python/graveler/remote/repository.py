@@ -13,6 +13,7 @@ from graveler.errors import (
     GravelerError,
     InvalidError,
     MergeConflictError,
+    MovedError,
     PreconditionError,
     UnavailableError,
 )
@@ -76,9 +77,12 @@ class RemoteRepository(RemoteSettings):
         """Keep a hidden branch when the transaction ``owner`` ends: no collector deletes it from then on."""
         self._connection.call("DELETE", (*self._base, "branches", name, "lease"), {"owner": owner}, passing=(404,))
 
-    def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None:
-        """Remove a branch and its uncommitted changes."""
-        self._connection.call("DELETE", (*self._base, "branches", name), {"force": force})
+    def delete_branch(self, name: str, *, by: str = "", force: bool = False, at: CommitID | None = None) -> None:
+        """Remove a branch and its uncommitted changes; with ``at``, only if that commit is its head (:class:`MovedError`)."""
+        query: dict[str, bool | str] = {"force": force} if at is None else {"force": force, "at": at}
+        answer = self._connection.call("DELETE", (*self._base, "branches", name), query, passing=(409,))
+        if answer.status == 409:
+            raise MovedError(name, at or "", self.branch(name).commit_id)
 
     def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
         """Give a branch another name; its uncommitted changes go with it."""

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import (
     DataType,
     DateType,
+    DecimalType,
     DoubleType,
     IntegerType,
     LongType,
@@ -57,6 +58,8 @@ _WHOLE_BYTES: Final = 16 << 20
 _ROWS: Final = 10_000
 _INT: Final = 1 << 31
 _LONG: Final = 1 << 63
+_DIGITS: Final = 38
+"""Of the largest numbers that are no fractions."""
 
 
 class _File(Struct, frozen=True):
@@ -210,9 +213,12 @@ def _rows(file: _File, base: str, schema: StructType) -> Iterator[pa.RecordBatch
                     continue
                 column, found = fixed[field.name], names[field.name]
                 if column is not None:
-                    values: Any = pa.repeat(pa.scalar(partition[column], pa.string()), batch.num_rows)
-                else:
-                    values = pa.nulls(batch.num_rows, field.type) if found is None else batch.column(found)
+                    text = pa.repeat(pa.scalar(partition[column], pa.string()), batch.num_rows)
+                    arrays.append(_cast(text, field, file.entry.path))
+                    continue
+                values = pa.nulls(batch.num_rows, field.type) if found is None else batch.column(found)
+                if not keeps(values.type, field.type):
+                    raise _unfit(values.type, field, file.entry.path, "a value would become another one")
                 arrays.append(_cast(values, field, file.entry.path))
             yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
@@ -224,18 +230,67 @@ def _cast(values: pa.Array, field: pa.Field, path: str) -> pa.Array:
     try:
         return values.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidError(
-            f"column {field.name!r} of {path!r} is {values.type}, and does not fit the stream's {field.type}: {error}. Begin a "
-            "stream with another schema()"
-        ) from None
+        raise _unfit(values.type, field, path, str(error)) from None
+
+
+def _unfit(there: pa.DataType, field: pa.Field, path: str, why: str) -> InvalidError:
+    return InvalidError(
+        f"column {field.name!r} of {path!r} is {there}, and does not fit the stream's {field.type}: {why}. Begin a stream with "
+        "another schema()"
+    )
+
+
+def keeps(there: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a value of one type means the same as one of the other, as Spark's own reader of Parquet sees it, and for wider
+    numbers besides. Whether each value has room there, the cast tells. Numbers do not become truth values, times or texts."""
+    kinds = pa.types
+    if there == wanted or kinds.is_null(there):
+        return True
+    if kinds.is_dictionary(there):
+        return keeps(there.value_type, wanted)
+    if kinds.is_integer(there):
+        return bool(kinds.is_integer(wanted) or kinds.is_decimal(wanted) or kinds.is_floating(wanted))
+    if kinds.is_floating(there):
+        return bool(kinds.is_floating(wanted) and there.bit_width <= wanted.bit_width)
+    if kinds.is_decimal(there):
+        return bool(kinds.is_decimal(wanted))
+    if kinds.is_date(there):
+        return bool(kinds.is_date(wanted) or (kinds.is_timestamp(wanted) and wanted.tz is None))
+    if kinds.is_timestamp(there):
+        return bool(kinds.is_timestamp(wanted))
+    if _is_text(there):
+        return _is_text(wanted)
+    if _is_list(there) and _is_list(wanted):
+        return keeps(there.value_type, wanted.value_type)
+    if kinds.is_map(there) and kinds.is_map(wanted):
+        return keeps(there.key_type, wanted.key_type) and keeps(there.item_type, wanted.item_type)
+    if kinds.is_struct(there) and kinds.is_struct(wanted):
+        fields = {field.name: field.type for field in there}
+        return all(field.name not in fields or keeps(fields[field.name], field.type) for field in wanted)
+    return False
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kinds = pa.types
+    return any(
+        fits(kind) for fits in (kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary)
+    ) or bool(kinds.is_fixed_size_binary(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    kinds = pa.types
+    return any(fits(kind) for fits in (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list))
 
 
 def _same(name: str, names: Sequence[str]) -> str | None:
-    """The one of the names that is this one, as Spark compares them: upper and lower case do not differ, unless they have to."""
+    """The one of the names that is this one, as Spark compares them: upper and lower case do not differ, unless they have to.
+    :class:`InvalidError` if it may be any of several."""
     if name in names:
         return name
     alike = [one for one in names if one.lower() == name.lower()]
-    return alike[0] if len(alike) == 1 else None
+    if len(alike) > 1:
+        raise InvalidError(f"column {name!r} may be any of {', '.join(alike)}: give schema() the name that is meant")
+    return alike[0] if alike else None
 
 
 def _opened(stack: ExitStack, store: Objects, key: str, entry: ObjectEntry) -> pq.ParquetFile:
@@ -298,6 +353,7 @@ def _type_of(values: set[str]) -> DataType:
     kinds: tuple[tuple[Any, DataType], ...] = (
         (lambda text: -_INT <= int(text) < _INT, IntegerType()),
         (lambda text: -_LONG <= int(text) < _LONG, LongType()),
+        (lambda text: abs(int(text)) < 10**_DIGITS, DecimalType(_DIGITS, 0)),
         (lambda text: isfinite(float(text)), DoubleType()),
         (lambda text: date.fromisoformat(text).isoformat() == text, DateType()),
     )
@@ -309,7 +365,7 @@ def _type_of(values: set[str]) -> DataType:
 
 def _meets(fits: Any, text: str) -> bool:
     try:
-        return bool(fits(text)) and "_" not in text and text == text.strip()
+        return bool(fits(text)) and text.isascii() and not set(text) & set("_+ \t")
     except ValueError:
         return False
 

@@ -21,8 +21,10 @@ from pyspark.sql import SparkSession
 from graveler.errors import (
     UNREADABLE,
     AlreadyExistsError,
+    BusyError,
     GravelerError,
     InvalidError,
+    MovedError,
     NoChangesError,
     RefNotFoundError,
 )
@@ -52,7 +54,7 @@ class Kind(Enum):
 
 class Terms(Struct, frozen=True):
     """How a transaction lands: on ``branch``, if nobody changed anything below the prefixes ``replaced`` since it began.
-    ``landed`` is the commit that it became."""
+    ``landed`` is the commit that it became with all work of its hidden branch ``upto`` a commit."""
 
     branch: str
     replaced: tuple[str, ...] = ()
@@ -60,6 +62,7 @@ class Terms(Struct, frozen=True):
     tag: str | None = None
     kind: Kind = Kind.WHOLE
     landed: CommitID | None = None
+    upto: CommitID | None = None
 
 
 class Work(Struct, frozen=True):
@@ -143,31 +146,44 @@ def land(
     if tag is not None:
         check_tag(tag)
     with reached(deciding(spark, repository, lake), repository, lake) as found:
-        tip, commit, terms = _whole(found, hidden)
-        named = tag or terms.tag
-        if terms.landed is not None:
-            merged = found.commit_of(terms.landed)
+        whole = _whole(found, hidden)
+        named = tag or whole.terms.tag
+        if whole.landed is not None:
+            merged = found.commit_of(whole.landed)
         else:
             if named is not None:
                 expect_free(found, named)
-            metadata = {key: value for key, value in commit.metadata.items() if key != TERMS}
-            merged = merge_hidden(found, hidden, tip, terms, commit.message, by, metadata)
+            metadata = {key: value for key, value in whole.said.metadata.items() if key != TERMS}
+            merged = merge_hidden(found, whole.work, whole.work, whole.terms, whole.said.message, by, metadata)
             if named is not None:
-                _note_landed(found, hidden, terms, named, merged, by)
+                _note_landed(found, hidden, whole, named, merged, by)
         if named is not None:
             give_tag(found, named, merged, by)
-        with suppress(RefNotFoundError):  # somebody has landed it at the same time
-            found.delete_branch(hidden, by=by)
+        _delete(found, hidden, whole, merged, by)
         return merged
 
 
-def _note_landed(repository: Reached, hidden: str, terms: Terms, tag: str, merged: Commit, by: str) -> None:
-    """Note on the hidden branch which commit it became: whoever lands it again, because this one died, knows by that whether a
-    tag that is there is its own."""
-    landed = Terms(terms.branch, tag=tag, kind=Kind.LANDED, landed=merged.id)
+def _note_landed(repository: Reached, hidden: str, whole: "_Whole", tag: str | None, merged: Commit, by: str) -> None:
+    """Note on the hidden branch which commit it became: whoever lands it again, because this one died or a step came late, knows
+    by that whether a tag that is there is its own, and what is still to land."""
+    landed = Terms(whole.terms.branch, tag=tag, kind=Kind.LANDED, landed=merged.id, upto=whole.work)
     said = {TERMS: encode_terms(landed)}
     with suppress(RefNotFoundError):  # somebody has landed it at the same time
-        repository.commit(hidden, f"Landed on {terms.branch}", committer=by, metadata=said, allow_empty=True)
+        repository.commit(hidden, f"Landed on {landed.branch}", committer=by, metadata=said, allow_empty=True)
+
+
+def _delete(repository: Reached, hidden: str, landed: "_Whole", merged: Commit, by: str) -> None:
+    """Delete the hidden branch of a landing, unless a step has written to it since."""
+    with suppress(RefNotFoundError):  # somebody has landed it at the same time
+        while (found := _whole(repository, hidden)).work == landed.work:
+            with suppress(MovedError):
+                repository.delete_branch(hidden, by=by, at=found.head)
+                return
+        _note_landed(repository, hidden, landed, landed.terms.tag, merged, by)
+        raise BusyError(
+            f"transaction {hidden!r} has landed as commit {merged.id}, without what a step has written since; land it again, "
+            "with another tag if it has one"
+        )
 
 
 def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty: bool, keep: bool) -> Commit | None:
@@ -194,14 +210,13 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
 
 
 def merge_hidden(
-    repository: Reached, hidden: str, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
+    repository: Reached, source: str, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
 ) -> Commit:
-    """Merge a hidden branch, whose commit is ``tip``, on its terms, as one commit; repeated within a week, the same one. Cost and
-    errors as
-    :meth:`graveler.lake.repository.OpenRepository.merge`."""
+    """Merge a hidden branch, or its commit, which is ``tip``, on its terms, as one commit; repeated within a week, the same one.
+    Cost and errors as :meth:`graveler.lake.repository.OpenRepository.merge`."""
     joined = {TERMS: encode_terms(replace(terms, kind=Kind.STEP))} if terms.branch.startswith(HIDDEN) else {}
     return repository.merge(
-        hidden,
+        source,
         terms.branch,
         message=message,
         committer=by,
@@ -254,24 +269,44 @@ def _around(prefix: str, folders: Sequence[str]) -> str:
     return next((folder for folder in folders if prefix.startswith(folder)), prefix)
 
 
-def _whole(repository: Reached, hidden: str) -> tuple[CommitID, Commit, Terms]:
-    """The commit that the branch is at, the one that says what a transaction's commit is to say, and the terms of all its steps.
-    One request for each hundred steps."""
+class _Whole(Struct, frozen=True):
+    """What is on a hidden branch: its head; its newest commit with work; the one that says what the transaction's commit is to
+    say; the terms of what has not landed; and the commit that all of it became, if all has."""
+
+    head: CommitID
+    work: CommitID
+    said: Commit
+    terms: Terms
+    landed: CommitID | None
+
+
+def _whole(repository: Reached, hidden: str) -> _Whole:
+    """What is on a hidden branch. One request for each hundred steps."""
     replaced: list[str] = []
+    noted: Terms | None = None
+    has_landed = False
+    head: CommitID | None = None
+    work: CommitID | None = None
     after: CommitID | None = None
-    tip = CommitID("")
-    steps = 0
     while True:
-        page = repository.log(tip or hidden, after=after, first_parent=True)
+        page = repository.log(head or hidden, after=after, first_parent=True)
         for commit in page.results:
-            tip = tip or commit.id
+            head = head or commit.id
             terms = _terms(hidden, commit)
-            replaced += terms.replaced
-            if terms.kind is Kind.BEGUN and not steps:
+            if terms.kind is Kind.LANDED:
+                noted = noted or terms
+                continue
+            if terms.kind is Kind.BEGUN and work is None:
                 raise NoChangesError(f"nothing to land: no step has written to transaction {hidden!r} yet")
+            work = work or commit.id
+            has_landed = has_landed or (noted is not None and noted.upto == commit.id)
+            if not has_landed:
+                replaced += terms.replaced
             if terms.kind is not Kind.STEP:
-                return tip, commit, replace(terms, replaced=tuple(dict.fromkeys(replaced)))
-            steps += 1
+                terms = replace(terms, replaced=tuple(dict.fromkeys(replaced)))
+                if noted is not None and noted.upto == work:
+                    return _Whole(head, work, commit, replace(terms, tag=noted.tag), noted.landed)
+                return _Whole(head, work, commit, terms, None)
         after = page.results[-1].id
 
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Final
-from urllib.parse import unquote
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """The name of no value, and of an empty text, which Spark reads as none."""
 
 _ODD: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+_CODE: Final = re.compile("%([0-9A-Fa-f]{2})")
 
 
 def folder_of(columns: Sequence[str], values: Sequence[object]) -> str:
@@ -29,12 +29,18 @@ def values_of(folder: str) -> dict[str, str | None]:
     for part in folder.split("/"):
         column, separator, value = part.partition("=")
         if separator and column:
-            found[unquote(column)] = None if value == NULL else unquote(value)
+            found[_plain(column)] = None if value == NULL else _plain(value)
     return found
 
 
 def _escaped(text: str) -> str:
     return _ODD.sub(lambda found: f"%{ord(found.group()):02X}", text)
+
+
+def _plain(text: str) -> str:
+    """The other way. A character for each two digits, as Spark has it: others write several for one beyond ASCII, and Spark reads
+    several."""
+    return _CODE.sub(lambda found: chr(int(found.group(1), 16)), text)
 
 
 def _text(value: object) -> str:

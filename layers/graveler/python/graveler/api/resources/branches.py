@@ -30,7 +30,7 @@ from graveler.api.response import Response, json_response, no_content, text_resp
 from graveler.api.routing import Permission, Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
 from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk, RewriteAsk
-from graveler.model import SplitParameters
+from graveler.model import CommitID, SplitParameters
 from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
 from graveler.tree.split import validate_split
 
@@ -86,6 +86,12 @@ class ResetCreation(Struct, frozen=True):
     type: Literal["object", "common_prefix", "reset"]
     path: str | None = None
     force: bool | None = None
+
+
+class DeleteBranchQuery(ForceQuery, frozen=True, kw_only=True):
+    """What to delete, if it is as expected. ``at``: a commit, by its whole ID; only if that is the branch's head (else 409)."""
+
+    at: str = ""
 
 
 class HardResetQuery(ForceQuery, frozen=True, kw_only=True):
@@ -216,11 +222,12 @@ def get_branch(call: Call, repository: str, branch: str) -> Response:
     "/repositories/{repository}/branches/{branch}",
     "deleteBranch",
     Permission.WRITE,
-    answers={204: None, 403: Error, 404: Error},
+    answers={204: None, 403: Error, 404: Error, 409: Error},
 )
-def delete_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> Response:
+def delete_branch(call: Call, repository: str, branch: str, query: DeleteBranchQuery) -> Response:
     """Remove a branch and its uncommitted changes."""
-    call.lake.repository(repository).delete_branch(branch, by=call.committer, force=query.force)
+    at = CommitID(query.at) if query.at else None
+    call.lake.repository(repository).delete_branch(branch, by=call.committer, force=query.force, at=at)
     return no_content()
 
 

@@ -2,7 +2,7 @@
 
 from graveler.history.expressions import resolve
 from graveler.lake.verbs.base import VerbsBase
-from graveler.model import Branch, Tag
+from graveler.model import Branch, CommitID, Tag
 
 
 class RefVerbs(VerbsBase):
@@ -32,10 +32,10 @@ class RefVerbs(VerbsBase):
         write."""
         self._branches.release(name, owner)
 
-    def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None:
-        """Remove a branch and its uncommitted changes. Cost: one table read, one transaction. :class:`ForbiddenError` for the
-        default branch."""
-        self._branches.delete(name, by, force=force)
+    def delete_branch(self, name: str, *, by: str = "", force: bool = False, at: CommitID | None = None) -> None:
+        """Remove a branch and its uncommitted changes; with ``at``, only if that commit is its head. Cost: one table read, one
+        transaction. :class:`ForbiddenError` for the default branch, :class:`MovedError` for another head."""
+        self._branches.delete(name, by, force=force, at=at)
 
     def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
         """Give a branch another name; its uncommitted changes go with it. The reference log of before stays under the old name.
