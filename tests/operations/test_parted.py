@@ -22,6 +22,7 @@ from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, OperationState, Progress
 from graveler.operations.sweeping import LOOK, Sweeper, sweep, sweep_and_watch
 from graveler.operations.work import CancelledError, Report
+from graveler.storage.memory_tables import MemoryTables
 from graveler.storage.tables import Key
 from graveler.tree.parts import Load
 from tests.lake.support import OwnClock, World, put, texts
@@ -344,20 +345,32 @@ def test_what_cannot_be_begun_keeps_no_other_waiting_and_is_not_called_dead(
 
 
 @pytest.mark.parametrize("place", ["0", "m", "z"])
-def test_an_operation_that_cannot_be_read_keeps_no_other_waiting(place: str) -> None:
+@pytest.mark.parametrize("bytes_too", [False, True])
+def test_an_operation_that_cannot_be_read_keeps_no_other_waiting(place: str, *, bytes_too: bool) -> None:
     world, starter = World(), Noted()
     operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
     for name in ("a", "o"):
         operator.start(world.main, "work", b"", name)
-    world.tables.put(Key(f"{world.main.repository.uid}/operations", place.encode()), {"operation": b"what?"})
+    spoil(world, Key(f"{world.main.repository.uid}/operations", place.encode()), bytes_too=bytes_too)
     assert sweep(world.lake(), operator) == 0
     world.clock.time += SILENT + 1
     assert sweep(world.lake(), operator) == 2
     assert {name for _, name, _ in starter.begun} == {"a", "o"}
-    with pytest.raises(CorruptError, match=f"'{place}'"):
+    with pytest.raises(CorruptError, match=place):
         operations(world).get(place)
     operations(world).change("a", lambda now: replace(now, state=OperationState.COMPLETED))
     assert sweep_and_watch(world.lake(), operator) == 1
+
+
+@pytest.mark.parametrize("place", ["0", "q", "z"])
+@pytest.mark.parametrize("bytes_too", [False, True])
+def test_a_repository_that_cannot_be_read_keeps_no_other_waiting(place: str, *, bytes_too: bool) -> None:
+    world, starter = World(), Noted()
+    operator = Dispatcher(world.tables, {"work": starter}, clock=world.clock)
+    operator.start(world.main, "work", b"", "op")
+    spoil(world, Key("repositories", place.encode()), bytes_too=bytes_too)
+    assert sweep_and_watch(world.lake(), operator) == 1
+    assert [name for _, name, _ in starter.begun] == ["op", "op"]
 
 
 def test_a_process_that_does_not_stay_watches_until_it_knows() -> None:
@@ -389,6 +402,14 @@ def test_a_process_that_does_not_stay_watches_until_it_knows() -> None:
     began = world.clock.time
     assert sweep_and_watch(world.lake(), Dispatcher(world.tables, kinds, clock=world.clock)) == 0
     assert world.clock.time == began
+
+
+def spoil(world: World, key: Key, *, bytes_too: bool) -> None:
+    """An item that no reader understands; or bytes that are no item."""
+    world.tables.put(key, {"operation": b"what?"})
+    if bytes_too:
+        assert isinstance(world.tables, MemoryTables)
+        world.tables._partitions[key.partition][1][key.sort] = b"what?"
 
 
 @pytest.mark.parametrize("ahead", [-86_400.0, 0.0, 86_400.0])

@@ -20,7 +20,20 @@ from graveler.lake.leases import LeaseWatch, wait_for
 from graveler.lake.requests import RequestResults
 from graveler.model import RepositoryUID
 from graveler.staging.tokens import Outcomes
-from graveler.storage.tables import Absent, Check, ConditionFailedError, Item, Key, Matches, Put, Tables, Value, Write
+from graveler.storage.tables import (
+    Absent,
+    Check,
+    ConditionFailedError,
+    DamagedItemError,
+    Item,
+    Key,
+    Matches,
+    Put,
+    Tables,
+    Value,
+    Write,
+)
+from graveler.storage.walking import walk
 
 KEEP: Final = 7 * 86_400
 """Seconds for which a finished operation can still be asked after."""
@@ -366,21 +379,17 @@ class Operations:
     def all(self, damaged: Callable[[CorruptError], None] | None = None) -> Iterator[Operation]:
         """All operations that can still be asked after, by ID; ``damaged`` is told of those that cannot be read, which otherwise
         raise. One table read for each thousand."""
-        start = b""
-        while True:
-            page = self._tables.query(self._partition, start=start)
-            for sort, item in page.items:
-                try:
-                    operation = _decode(_name(sort), item)
-                except CorruptError as error:
-                    if damaged is None:
-                        raise
-                    damaged(error)
-                else:
-                    yield operation
-            if not page.more:
-                return
-            start = page.items[-1][0] + b"\0"
+        for sort, item in walk(self._tables, self._partition):
+            try:
+                if isinstance(item, DamagedItemError):
+                    raise item
+                operation = _decode(_name(sort), item)
+            except CorruptError as error:
+                if damaged is None:
+                    raise
+                damaged(error)
+            else:
+                yield operation
 
     def page(self, after: str, amount: int) -> tuple[list[Operation], bool]:
         """Operations that can still be asked after, by ID, behind ``after``; and whether there are more. One table read."""
