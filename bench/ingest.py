@@ -1,6 +1,6 @@
 """``python -m bench.ingest``: the hourly example. Objects land each hour below ``input/YYYY/MM/DD/hh:mm/`` in a lake that is
 large already, and each hour becomes a commit by itself: how long a batch of events and its commit take, first and last, and how
-much of the tree is written anew.
+much of the tree is written anew. With ``--events`` instead: see :mod:`bench.ingest_events`.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from shutil import rmtree
 from statistics import median
 from tempfile import mkdtemp
 
+from bench.ingest_events import measure_events
 from graveler.ingest.events import EventKind, ObjectEvent
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
@@ -32,7 +33,14 @@ def main() -> None:
     parser.add_argument("--objects", type=int, default=1_600_000, help="in the lake before")
     parser.add_argument("--hours", type=int, default=1_000)
     parser.add_argument("--landing", type=int, default=50, help="objects an hour")
+    parser.add_argument(
+        "--events", action="store_true", help="measure events a second, the clock and a backfill instead"
+    )
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each figure of --events (default %(default)s)")
     arguments = parser.parse_args()
+    if arguments.events:
+        measure_events(arguments.seconds)
+        return
     folder = Path(mkdtemp(prefix="graveler-bench-"))
     try:
         measure(folder / "lake", arguments.objects, arguments.hours, arguments.landing)
