@@ -82,6 +82,21 @@ def test_a_limited_key_sees_and_changes_its_own_part(call: Client) -> None:
     assert call("DELETE", f"{branches}/dev-1", authorization=ann).status == 204
 
 
+def test_a_protected_branch_is_not_replaced_by_a_writer(call: Client) -> None:
+    repository = call.world.lake.repository("repo")
+    repository.create_branch("release", "main")
+    repository.set_protection(["rel*"])
+    writer, admin = (basic(call.world.access.create_key("ann", role)) for role in (Role.WRITER, Role.ADMIN))
+    branches = "/repositories/repo/branches"
+    for who in (writer, admin):
+        for force in (False, True):
+            assert call("DELETE", f"{branches}/release", {"force": force}, authorization=who).status == 403
+    for name, who, status in (("rel-2", writer, 401), ("rel-2", admin, 201), ("dev", writer, 201)):
+        assert call("POST", branches, body={"name": name, "source": "main"}, authorization=who).status == status
+    hidden = {"name": "rel-tx", "source": "main", "hidden": True}
+    assert call("POST", branches, body=hidden, authorization=writer).status == 201
+
+
 def test_a_login_gives_a_token_and_a_cookie(call: Client) -> None:
     ann = call.world.access.create_key("ann", Role.READER)
     answer = login(call, ann.key.key_id, ann.secret)

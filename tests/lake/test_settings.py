@@ -129,10 +129,16 @@ def test_a_hidden_branch_of_a_read_only_repository_is_not_changed(world: World) 
         world.main.upload("tx", "x", b"1")
 
 
-def test_a_protected_branch_keeps_its_name(world: World) -> None:
+def test_a_protected_branch_keeps_its_name_and_stays(world: World) -> None:
     world.main.set_protection(["side"])
-    with pytest.raises(ProtectedBranchError):
-        world.main.rename_branch("side", "free")
+    head = world.main.branch("side")
+    for verb in ("rename-branch", "delete-branch"):
+        for force in (False, True):
+            with pytest.raises(ProtectedBranchError):
+                BRINGING[verb](world.repository(), force)
+    assert world.main.branch("side") == head
+    world.main.unprotect(["side"])
+    world.main.delete_branch("side")
 
 
 @pytest.mark.parametrize("rule", ["protect", "read-only"])

@@ -181,7 +181,7 @@ class Branches:
     def delete(self, name: str, by: str, *, force: bool = False, at: CommitID | None = None) -> None:
         """Remove a branch and its uncommitted changes; with ``at``, only if that is its head. One table read, one transaction.
 
-        :class:`ForbiddenError` for the default branch, :class:`MovedError` if it has another head.
+        :class:`ForbiddenError` for the default branch, and for a protected one; :class:`MovedError` if it has another head.
         """
         if name == self._repository.default_branch:
             raise ForbiddenError(
@@ -190,7 +190,7 @@ class Branches:
         backoff = Backoff(self._clock)
         operation = token_hex(16)
         while True:
-            state = self.state(name, Intent(direct=False, force=force))
+            state = self.state(name, Intent(direct=True, force=force))
             if at is not None and state.commit_id != at:
                 raise MovedError(name, at, state.commit_id)
             event = self.event("delete branch", by, operation)

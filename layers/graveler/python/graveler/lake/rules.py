@@ -4,13 +4,14 @@ The settings are attributes of the repository's item, each left out where it doe
 (a JSON object), ``protected`` (a list of patterns), ``retention`` (a JSON object), ``import_sources`` (a list of prefixes).
 Whoever changes a branch reads this item together with the branch's, in one request, so judging a change costs none.
 
-A *protected* branch refuses what is done to it directly: staging, reset, commit, import, and moving it by hand. Merge, revert and
-cherry-pick bring what was committed elsewhere, and are allowed. Hidden branches are never protected: they are there to be worked
-on and merged, as those of transactions, and a pattern such as ``*`` means the branches that people see. A *read-only*
-repository refuses every change that is not forced.
+A *protected* branch refuses what is done to it directly: staging, reset, commit, import, moving it by hand, and deleting it,
+after which another one could take its name. Merge, revert and cherry-pick bring what was committed elsewhere, and are allowed.
+Hidden branches are never protected: they are there to be worked on and merged, as those of transactions, and a pattern such as
+``*`` means the branches that people see. A *read-only* repository refuses every change that is not forced.
 """
 
 import re
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Final
@@ -53,9 +54,14 @@ class Intent(Struct, frozen=True):
             raise ReadOnlyRepositoryError(repository)
         patterns = item.get(PROTECTED)
         if self.direct and not hidden and isinstance(patterns, list):
-            for pattern in patterns:
-                if fnmatchcase(branch, pattern):
-                    raise ProtectedBranchError(branch, pattern)
+            pattern = protecting(branch, patterns)
+            if pattern is not None:
+                raise ProtectedBranchError(branch, pattern)
+
+
+def protecting(branch: str, patterns: Iterable[str]) -> str | None:
+    """The first of these patterns that protects a branch of this name, if one does."""
+    return next((pattern for pattern in patterns if fnmatchcase(branch, pattern)), None)
 
 
 def etag(protected: tuple[str, ...]) -> str:

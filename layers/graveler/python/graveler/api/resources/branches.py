@@ -30,6 +30,7 @@ from graveler.api.response import Response, json_response, no_content, text_resp
 from graveler.api.routing import Permission, Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
 from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk, RewriteAsk
+from graveler.lake.rules import protecting
 from graveler.model import CommitID, SplitParameters
 from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
 from graveler.tree.split import validate_split
@@ -187,9 +188,12 @@ def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response
     branch_in_body=True,
 )
 def create_branch(call: Call, repository: str, body: BranchCreation) -> Response:
-    """Point a new branch at a commit; the answer is the commit's ID, as bare text."""
+    """Point a new branch at a commit; the answer is the commit's ID, as bare text. A branch that is protected from its beginning
+    is an admin's to create."""
     call.identity.require(Permission.WRITE, repository, body.name)
     opened = call.lake.repository(repository)
+    if not body.hidden and protecting(body.name, opened.repository.settings.protected) is not None:
+        call.identity.require(Permission.ADMIN, repository, body.name)
 
     def make() -> Response:
         made = opened.create_branch(
