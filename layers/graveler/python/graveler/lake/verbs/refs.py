@@ -34,7 +34,8 @@ class RefVerbs(VerbsBase):
 
     def delete_branch(self, name: str, *, by: str = "", force: bool = False, at: CommitID | None = None) -> None:
         """Remove a branch and its uncommitted changes; with ``at``, only if that commit is its head. Cost: one table read, one
-        transaction. :class:`ForbiddenError` for the default branch and for a protected one, :class:`MovedError` for another head."""
+        transaction. :class:`ForbiddenError` for the default branch and for a protected one, :class:`MovedError` for another
+        head."""
         self._branches.delete(name, by, force=force, at=at)
 
     def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
