@@ -49,6 +49,8 @@ _WRITES_AT_ONCE: Final = 4
 """Files of a tree: while a disk makes sure of some, the next ones are made."""
 _NOTES_BYTES: Final = 1 << 30
 """What is noted of some thirty million records."""
+_SYSTEM: Final = (Path("/proc"), Path("/sys"), Path("/dev"))
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - not to write there
 _URL_SECRET: Final = Key("lake", b"url-secret")
 _SECRET_BYTES: Final = 32
 
@@ -174,8 +176,15 @@ def _lake(
 
 def _outside(folder: Path, address: str, signer: UrlSigner | None) -> tuple[Objects, str]:
     """The object at an address outside of the repository that names it. The lake's own folder is no such place: whoever may write
-    to one repository could link the table, or another one's objects, and read them. :class:`ForbiddenError`."""
+    to one repository could link the table, or another one's objects, and read them. Nor is what the system shows as files: the
+    environment of a process has its secrets. :class:`ForbiddenError`."""
     objects, key = locate(address, signer)
-    if Path(f"/{key}").resolve().is_relative_to(folder.resolve()):
-        raise ForbiddenError(f"{address!r} lies in the lake's own folder, which is not to be read from outside of it")
+    if isinstance(objects, FolderObjects):
+        place = objects.file_of(key).resolve()
+        if place.is_relative_to(folder.resolve()):
+            raise ForbiddenError(
+                f"{address!r} lies in the lake's own folder, which is not to be read from outside of it"
+            )
+        if any(place.is_relative_to(system) for system in _SYSTEM) and not place.is_relative_to(_MEMORY):
+            raise ForbiddenError(f"{address!r} is no file but a view of the system, and no object of a lake")
     return objects, key

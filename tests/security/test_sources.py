@@ -1,0 +1,85 @@
+"""What a writer who is limited to one repository tries to read through the server, by linking and importing it."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import done
+from tests.server.support import Running, running
+
+SYSTEM = ("/proc/self/environ", "/proc/1/cmdline", "/sys/kernel/uevent_seqnum", "/dev/zero")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("sources"), workers=1) as started:
+        for name in ("team-data", "hr-private"):
+            made = {"name": name, "storage_namespace": f"local://{name}"}
+            assert started.ask_json("POST", "/api/v1/repositories", made).status == 201
+        yield started
+
+
+@pytest.fixture(scope="module")
+def writer(server: Running) -> str:
+    """The header of a key that is for ``team-*`` alone."""
+    made = done(
+        "--lake", server.lake, "keys", "create", "ann", "--role", "writer", "--repository", "team-*", "--json"
+    ).json
+    key = f"{made['access_key_id']}:{made['secret_access_key']}"
+    return "Basic " + b64encode(key.encode()).decode()
+
+
+def linked(server: Running, writer: str, address: str) -> int:
+    """The status of linking the object at an address, and if that is done, of reading it."""
+    link = {
+        "staging": {"physical_address": address},
+        "checksum": "0" * 32,
+        "size_bytes": 1,
+        "physical_address": address,
+    }
+    headers = {"authorization": writer, "content-type": "application/json"}
+
+    for target in ("staging/backing?path=stolen", "objects?path=stolen"):
+        status = server.ask(
+            "PUT",
+            f"/api/v1/repositories/team-data/branches/main/{target}",
+            json.dumps(link).encode(),
+            headers,
+            authorised=False,
+        ).status
+        if status < 300:
+            read = server.ask(
+                "GET", "/api/v1/repositories/team-data/refs/main/objects?path=stolen", headers=headers, authorised=False
+            )
+            return read.status
+    return status
+
+
+@pytest.mark.parametrize("file", SYSTEM)
+@pytest.mark.parametrize("through", ["itself", "a link to it", "a folder that links there"])
+def test_nobody_reads_a_view_of_the_system(
+    server: Running, writer: str, tmp_path: Path, file: str, through: str
+) -> None:
+    path = Path(file)
+    if through == "a link to it":
+        (tmp_path / "link").symlink_to(file)
+        path = tmp_path / "link"
+    elif through == "a folder that links there":
+        (tmp_path / "folder").symlink_to(path.parent)
+        path = tmp_path / "folder" / path.name
+    assert linked(server, writer, f"file://{path}") in (400, 403)
+
+
+def test_nobody_reads_the_lake_itself(server: Running, writer: str, tmp_path: Path) -> None:
+    (tmp_path / "lake").symlink_to(server.lake)
+    for folder in (server.lake, tmp_path / "lake"):
+        for name in ("tables.sqlite", "graveler.json", "objects/hr-private/_graveler/repository.json"):
+            assert linked(server, writer, f"file://{folder}/{name}") in (400, 403)
+
+
+def test_what_is_a_file_is_linked(server: Running, writer: str, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"x")
+    assert linked(server, writer, f"file://{tmp_path}/plain") == 200
