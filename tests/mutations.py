@@ -578,6 +578,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ends",
+        "an end without a commit stays when somebody else commits the changes",
+        "operations/store.py",
+        "certain=ended.kind in COMMITTING and commit is None",
+        "certain=False",
+        f"{TRUTH}::test_a_cancelled_commit_stays_cancelled_when_somebody_else_commits_its_changes[machine]",
+    ),
+    Mutation(
+        "ends",
         "an import whose time cannot be noted any more ends as one that made its commit",
         "operations/parted.py",
         "raise  # tried again, which finds the commit\n",

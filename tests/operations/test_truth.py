@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from graveler.operations.dumps import KIND as DUMP
 from graveler.operations.listings import KIND as IMPORT_LISTING
-from graveler.operations.parted import ASKS, IMPORT
-from graveler.operations.store import COMMITTING, Operations, OperationState
+from graveler.operations.parted import ASKS, COMMIT, IMPORT
+from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.storage.tables import Check, Matches
-from tests.lake.faults.scenes import MemoryScene
-from tests.lake.support import NAMESPACE
+from tests.lake.faults.scenes import MemoryScene, client
+from tests.lake.support import NAME, NAMESPACE
 from tests.operations.truth import CASES, OTHERS, RUNS, By, Trial, small_parts_in_turn
 from tests.support.campaigns import share
 from tests.support.instruments import Fault, fail_nth
@@ -181,13 +182,40 @@ def test_beside_a_process_of_the_version_before_the_end_that_is_left_is_so(
     """One cancels without looking, the other publishes without a condition: the state may be wrong for a moment."""
     scene, requests = prepared(kind, by, tmp_path)
     if older == "who works":
-        unconditional = Operations.running
-        monkeypatch.setattr(Operations, "running", lambda self, name: Check(unconditional(self, name).key, Matches({})))
+        conditional, completed = Operations.running, Operation.completed
+        monkeypatch.setattr(Operations, "running", lambda self, name: Check(conditional(self, name).key, Matches({})))
+        monkeypatch.setattr(Operation, "completed", lambda self, *made: completed(replace(self, certain=False), *made))
     for at in share(requests, 6, f"{older} {kind} {by}"):
         trial = Trial(scene.copy(tmp_path), by, at, Trial.cancel_as_before if older == "who cancels" else Trial.cancel)
         trial.run()
         trial.told.clear()  # as it was before
         trial.check()
+
+
+@pytest.mark.parametrize("by", ["machine", "runner"])
+def test_a_cancelled_commit_stays_cancelled_when_somebody_else_commits_its_changes(by: By, tmp_path: Path) -> None:
+    scene, requests = prepared(COMMIT, by, tmp_path)
+    taken = 0
+    for at in requests:
+
+        def cancels(trial: Trial) -> None:
+            trial.cancel()
+            if trial.told == ["cancelled"]:
+                client(trial.scene).repository(NAME).commit("main", "by somebody else")
+
+        trial = Trial(scene.copy(tmp_path), by, at, cancels)
+        trial.run()
+        ended = trial.operations.get("op")
+        log = client(trial.scene).repository(NAME).log("main", first_parent=True).results
+        assert log[1].id == trial.before, "one commit of these changes"
+        if trial.told == ["cancelled"]:
+            assert (ended.state, ended.result, log[0].message) == (OperationState.CANCELLED, "", "by somebody else")
+            shown = trial.operations.commit(ended)
+            assert shown in ("", log[0].id)
+            taken += shown != ""
+        else:
+            assert (ended.state, ended.result) == (OperationState.COMPLETED, log[0].id)
+    assert taken
 
 
 @pytest.mark.parametrize("kind", OTHERS)

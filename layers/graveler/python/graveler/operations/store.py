@@ -77,9 +77,9 @@ class Operation(msgspec.Struct, frozen=True):
     sign of life, which is a new ``version``, and with 0 nobody does (any more). ``lease`` is what earlier versions wrote instead:
     until when the claim lasts, by the owner's clock. ``created`` and ``updated`` are Unix seconds.
     ``attempt`` numbers how often word was sent to begin; ``begun`` is how often somebody began, and ``unseen`` how many attempts
-    there were since then. ``objects`` counts progress;
-    ``result`` is the ID of what was made (a commit, a dump), ``error`` a sentence for a user, and ``error_kind`` the name of its
-    class.
+    there were since then. ``certain``: it has ended without a commit, and none can be published any more. ``objects`` counts
+    progress; ``result`` is the ID of what was made (a commit, a dump), ``error`` a sentence for a user, and ``error_kind`` the
+    name of its class.
 
     ``branch`` is what it changes, if anything. ``asked`` names what is asked for, and ``request_id`` is what the client knows its
     request by, if it does; ``told``: somebody who waited has got the answer. Of one that works in parts, ``round`` is the current
@@ -113,6 +113,7 @@ class Operation(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     begun: int = 0
     unseen: int = 0
+    certain: bool = False
     changes: ImportChanges | None = None
     skipped: Progress = Progress()
 
@@ -127,8 +128,9 @@ class Operation(msgspec.Struct, frozen=True):
         """As it is when it has come to this result, if any; None if it is so already.
 
         What is there is there: also if the operation was said to have ended otherwise, by a version that did not look before, or
-        of a kind whose result does not depend on it. An end that was said without a result stays."""
-        if self.is_finished and not (result or self.state is OperationState.COMPLETED):
+        of a kind whose result does not depend on it. An end that is ``certain`` stays: the commit is then somebody else's, who
+        took the changes."""
+        if self.is_finished and (self.certain or not (result or self.state is OperationState.COMPLETED)):
             return None
         if self.state is OperationState.COMPLETED and (changes is None or self.changes is not None):
             return None
@@ -330,6 +332,7 @@ class Operations:
                 return now
             commit, unchanged = self._results.look(now.known_by)
             checks: list[Write] = [unchanged]
+            ended = replace(ended, certain=ended.kind in COMMITTING and commit is None)
             if commit is not None:
                 ended = replace(ended, state=OperationState.COMPLETED, result=commit, error="", error_kind="")
                 checks = []
