@@ -43,7 +43,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "createBranch deleteBranch resetBranch hardResetBranch undoBranch createTag deleteTag uploadObject stageObject "
             "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
             "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
-            "uploadPart uploadPartCopy importStart importCancel login createUser deleteUser createCredentials "
+            "uploadPart uploadPartCopy importStart importCancel login logout createUser deleteUser createCredentials "
             "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation setReadOnly renameBranch "
             "createIngestRule setIngestRule deleteIngestRule startReconciliation "
             "createAccessKey revokeAccessKey restoreGarbage createHold deleteHold purgeRepository startCheck "
