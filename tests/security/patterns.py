@@ -7,9 +7,11 @@ expressions as an attacker's: it misses such a pair at a pattern's end, as that 
 
 import re
 from collections.abc import Iterable, Iterator
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from importlib import import_module
 from typing import Any, Final, TypeAlias
+
+op: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 BOUND: Final = 64
 """Repetitions up to this many cost little, however they are shared out."""
@@ -49,7 +51,7 @@ def _troubles(nodes: Nodes, flags: int) -> Iterator[str]:
 
 
 def _is_long(most: Any) -> bool:
-    return most is op.MAXREPEAT or most > BOUND
+    return bool(most is op.MAXREPEAT or most > BOUND)
 
 
 def _inside(kind: Any, value: Any) -> Iterator[Nodes]:
@@ -76,7 +78,7 @@ def _repeats(nodes: Nodes) -> Iterator[Any]:
 
 def _may_be_empty(kind: Any, value: Any) -> bool:
     if kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
-        return value[0] == 0 or all(_may_be_empty(*node) for node in value[2])
+        return bool(value[0] == 0) or all(_may_be_empty(*node) for node in value[2])
     if kind in (op.AT, op.ASSERT, op.ASSERT_NOT):
         return True
     if kind is op.SUBPATTERN:
@@ -107,20 +109,20 @@ def _is(kind: Any, value: Any, char: str, flags: int) -> bool:
     if kind is op.ANY:
         return char != "\n" or bool(flags & re.DOTALL)
     if kind is op.LITERAL:
-        return ord(char) == value
+        return bool(ord(char) == value)
     if kind is op.NOT_LITERAL:
-        return ord(char) != value
+        return bool(ord(char) != value)
     negated = value[0][0] is op.NEGATE
     among = any(_is_among(item, char, flags) for item in value[negated:])
-    return among is not negated
+    return among is not bool(negated)
 
 
 def _is_among(item: Any, char: str, flags: int) -> bool:
     kind, value = item
     if kind is op.LITERAL:
-        return ord(char) == value
+        return bool(ord(char) == value)
     if kind is op.RANGE:
-        return value[0] <= ord(char) <= value[1]
+        return bool(value[0] <= ord(char) <= value[1])
     spelled = {
         op.CATEGORY_DIGIT: r"\d",
         op.CATEGORY_NOT_DIGIT: r"\D",
