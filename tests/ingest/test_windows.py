@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -299,24 +299,47 @@ def test_who_is_killed_at_any_request_leaves_each_window_to_the_next() -> None:
         assert sum(int(message.split()[1]) for message in of.log()) == len(windows), (die_at, of.log())
 
 
+MANY: Final = Window(60, lateness=7200)
+"""Of which more wait at once than are counted one by one."""
+
+
 @settings(max_examples=examples(200))
-@given(st.lists(st.integers(-10_000, 10_000), max_size=400), st.integers(0, 200))
-def test_an_item_stays_small_and_no_change_goes_uncounted(hours: list[int], late: int) -> None:
-    amount = Amount()
-    policy = CommitPolicy(window=WINDOW)
-    for number, hour in enumerate(hours):
-        before = amount.due_at(policy)
-        amount = amount.with_more(1, number % 2, BEGIN + late * HOUR, BEGIN + hour * HOUR)
-        if before is not None and before > BEGIN + late * HOUR:
-            after = amount.due_at(policy)
-            assert after is not None
-            assert after <= before, "what comes puts nothing off"
-    assert len(amount.windows) <= MAX_WINDOWS
-    assert sum(found.objects for found in amount.windows.values()) == amount.objects == len(hours)
-    assert sum(found.deleted for found in amount.windows.values()) == amount.deleted
-    packed = msgspec.msgpack.encode(amount)
-    assert len(packed) < 5_000
-    assert msgspec.msgpack.decode(packed, type=Amount) == amount
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 60, 3600]), st.integers(-20_000, 8_000)), max_size=60),
+    st.sampled_from([WINDOW, MANY]),
+    st.integers(1, 9),
+)
+@example([(0, minutes * 60) for minutes in range(-500, 121)], MANY, 1)
+@example([(0, minutes * 60) for minutes in range(121, -500, -1)], MANY, 1)
+@example([(0, -hours * HOUR) for hours in range(200)] + [(60, 0)] * 300, MANY, 1)
+@example([(0, -hours * HOUR) for hours in range(200)] + [(600, 0)] * 30, WINDOW, 1)
+def test_an_item_stays_small_and_what_comes_puts_nothing_off(
+    steps: list[tuple[int, int]], window: Window, times: int
+) -> None:
+    """``steps``: how many seconds pass, and how far from then an object's window is; ``times`` as many windows around it."""
+    amount, policy, now = Amount(), CommitPolicy(window=window), float(BEGIN)
+    waiting: list[int] = []
+    counted = 0
+    for number, (passes, offset) in enumerate(steps):
+        now += passes
+        for more in range(times):
+            time = now + offset + more * window.seconds
+            begin = window.of("", time, now)
+            amount = amount.with_more(1, number % 2, now, begin, window)
+            counted += 1
+            waiting += [window.ends(begin)] if now < window.ends(begin) else []
+            assert len(amount.windows) <= MAX_WINDOWS
+            if waiting:
+                assert amount.due_at(policy) == min(waiting)
+            else:
+                assert amount.due(policy, now) == "window", "all are late"
+        assert sum(found.objects for found in amount.windows.values()) == amount.objects == counted
+        assert sum(found.deleted for found in amount.windows.values()) == amount.deleted
+        packed = msgspec.msgpack.encode(amount)
+        assert len(packed) < 5_000
+        assert msgspec.msgpack.decode(packed, type=Amount) == amount
+        if amount.due(policy, now):
+            amount, waiting, counted = Amount(), [], 0
 
 
 # Beside processes of before, which know one window of a rule, the latest.

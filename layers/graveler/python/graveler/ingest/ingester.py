@@ -262,7 +262,7 @@ class Ingester:
                     elif (plan := judge(repository, rule, tasks, last, before.reconciled, note)) is not None:
                         made.append(plan)
                 plans += [(rule, plan) for plan in made]
-                states[rule.id] = after = _with_more(before, made, self._clock.now())
+                states[rule.id] = after = _with_more(rule, before, made, self._clock.now())
                 now = self._clock.now()
                 for write in [*_ledger_writes(uid, rule, made, now), *after.stage_writes(uid, rule.id, before)]:
                     writes[write.key] = write
@@ -373,14 +373,14 @@ def _ledger_writes(uid: RepositoryUID, rule: Rule, plans: Sequence[Plan], now: f
     ]
 
 
-def _with_more(before: Pending, plans: Sequence[Plan], now: float) -> Pending:
+def _with_more(rule: Rule, before: Pending, plans: Sequence[Plan], now: float) -> Pending:
     """The state of a rule with what these plans stage."""
     amount, ahead = before.amount, before.ahead
     staged = [plan for plan in plans if plan.stages]
     objects = Counter(plan.task.window for plan in staged if plan.entry is not None)
     deleted = Counter(plan.task.window for plan in staged if plan.entry is None)
-    for window in dict.fromkeys(plan.task.window for plan in staged):
-        amount = amount.with_more(objects[window], deleted[window], now, window)
+    for begin in dict.fromkeys(plan.task.window for plan in staged):
+        amount = amount.with_more(objects[begin], deleted[begin], now, begin, rule.commit.window)
     if any(plan.marks for plan in plans):
         amount = amount.with_more(0, 0, now, marked=True)
     for task in (plan.task for plan in staged):

@@ -28,8 +28,8 @@ NO_WINDOW: Final = -1
 """In :attr:`Amount.window`: there is none."""
 
 MAX_WINDOWS: Final = 100
-"""Windows that are counted one by one. Where there are more, the youngest are counted as one, so that an item stays small: it is
-written with every transaction that stages."""
+"""Windows that are counted one by one. Where there are more, late ones are counted as one, and then the youngest of the others,
+so that an item stays small: it is written with every transaction that stages."""
 
 
 class Counted(msgspec.Struct, frozen=True, array_like=True):
@@ -42,6 +42,10 @@ class Counted(msgspec.Struct, frozen=True, array_like=True):
     def with_more(self, objects: int, deleted: int) -> "Counted":
         """This and what is staged now."""
         return Counted(self.objects + objects, self.deleted + deleted, self.since)
+
+    def waits(self, window: Window, begin: int) -> bool:
+        """Was the first of them on time?"""
+        return self.since < window.ends(begin)
 
 
 class Amount(msgspec.Struct, frozen=True):
@@ -62,13 +66,20 @@ class Amount(msgspec.Struct, frozen=True):
         return self.objects + self.deleted
 
     def with_more(
-        self, objects: int, deleted: int, now: float, window: int | None = None, *, marked: bool = False
+        self,
+        objects: int,
+        deleted: int,
+        now: float,
+        begin: int | None = None,
+        window: Window | None = None,
+        *,
+        marked: bool = False,
     ) -> "Amount":
-        """This and what is staged now, of one ``window`` (its beginning) or of none."""
+        """This and what is staged now, of one of the policy's windows (which ``begin`` says) or of none."""
         windows = self.windows
-        if window is not None and objects + deleted:
-            before = windows.get(window, Counted(0, 0, now))
-            windows = _bounded({**windows, window: before.with_more(objects, deleted)})
+        if window is not None and begin is not None and objects + deleted:
+            before = windows.get(begin, Counted(0, 0, now))
+            windows = _bounded({**windows, begin: before.with_more(objects, deleted)}, window)
         return Amount(
             self.objects + objects,
             self.deleted + deleted,
@@ -115,7 +126,7 @@ class Amount(msgspec.Struct, frozen=True):
 
     def _window_due(self, window: Window) -> float:
         counted = list(self._by_window(window))
-        waiting = [window.ends(begin) for begin, found in counted if found.since < window.ends(begin)]
+        waiting = [window.ends(begin) for begin, found in counted if found.waits(window, begin)]
         return min(waiting or (found.since for _, found in counted))
 
     def _by_window(self, window: Window) -> Iterator[tuple[int, Counted]]:
@@ -233,14 +244,15 @@ def decode_pending(key: Key, item: Item | None) -> Pending:
         ) from None
 
 
-def _bounded(windows: Mapping[int, Counted]) -> Mapping[int, Counted]:
-    begins = sorted(windows)
-    if len(begins) <= MAX_WINDOWS:
+def _bounded(windows: Mapping[int, Counted], window: Window) -> Mapping[int, Counted]:
+    """The same in so many windows at most. It puts off nothing that waits: late ones are due at no time of their own, and of the
+    others the oldest is due first, and takes the youngest along."""
+    if len(windows) <= MAX_WINDOWS:
         return windows
-    youngest = [windows[begin] for begin in begins[MAX_WINDOWS - 1 :]]
-    joined = Counted(
-        sum(found.objects for found in youngest),
-        sum(found.deleted for found in youngest),
-        min(found.since for found in youngest),
-    )
-    return {**{begin: windows[begin] for begin in begins[: MAX_WINDOWS - 1]}, begins[-1]: joined}
+    begins = sorted(windows)
+    late = [begin for begin in begins if not windows[begin].waits(window, begin)]
+    joined = late[:2] if len(late) > 1 else begins[-2:]
+    one, other = (windows[begin] for begin in joined)
+    since = max(one.since, other.since) if len(late) > 1 else min(one.since, other.since)
+    whole = Counted(one.objects + other.objects, one.deleted + other.deleted, since)
+    return {**{begin: windows[begin] for begin in begins if begin not in joined}, joined[-1]: whole}

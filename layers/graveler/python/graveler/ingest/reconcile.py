@@ -368,7 +368,8 @@ def _with_one(
     """This and a change of ``path``, which counts to the window that its key says, else to that of ``time``."""
     window = rule.commit.window
     below = path.removeprefix(rule.destination)
-    return amount.with_more(objects, deleted, now, None if window is None else window.of(below, time, now))
+    begin = None if window is None else window.of(below, time, now)
+    return amount.with_more(objects, deleted, now, begin, window)
 
 
 def _key_of(rule: Rule, entry: ObjectEntry) -> str | None:
