@@ -2,6 +2,7 @@
 
 import datetime
 import io
+import threading
 import time
 from collections.abc import Iterator
 from hashlib import md5
@@ -251,6 +252,38 @@ def replace_both(spark: SparkSession, repository: OpenRepository, mode: Mode, on
         slow.write(events(spark, 1, one), "tables/events", partition_by="day", mode=mode)
         with graveler.spark.transaction(repository, "main") as fast:
             fast.write(events(spark, 1, other), "tables/events", partition_by="day", mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "dynamic"])
+def test_of_two_threads_that_replace_the_same_in_one_transaction_the_later_one_counts(
+    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    """The first one has looked what there is to replace, and the other one comes."""
+    with graveler.spark.transaction(repository, "main") as tx:
+        tx.write(spark.range(10).selectExpr("id", "1 as p"), "t", partition_by="p")
+    objects, listed = repository.objects, threading.Event()
+
+    def write(tx: graveler.spark.Transaction, first: int) -> None:
+        tx.write(spark.range(first, first + 5).selectExpr("id", "1 as p"), "t", mode=mode, partition_by="p")
+
+    with graveler.spark.transaction(repository, "main") as tx:
+        other = threading.Thread(target=write, args=(tx, 200))
+
+        def look(ref: str, prefix: str = "", **named: Any) -> Any:
+            found = list(objects(ref, prefix, **named))
+            if threading.current_thread() is other:
+                listed.set()
+            elif prefix in ("t/", "t/p=1/"):
+                other.start()
+                listed.wait(3)  # in vain, if the other one waits for its turn
+            return iter(found)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(repository, "objects", look)
+            write(tx, 100)
+            other.join()
+    found = sorted(row.id for row in graveler.spark.read(spark, "lakefs://repo/main/t", lake=repository).collect())
+    assert found == [*range(200, 205)]
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "dynamic"])

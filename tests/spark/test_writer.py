@@ -269,6 +269,35 @@ def test_a_numbered_write_happens_once(spark: SparkSession, place: Place) -> Non
     assert place.ids() == [90]
 
 
+def test_a_repeated_numbered_write_gives_the_tag_that_the_first_try_did_not_come_to(
+    spark: SparkSession, place: Place
+) -> None:
+    """Whether it died before its tag or behind it, and whatever has been written since."""
+    repository = place.repository
+    for way in ("writer", "transaction"):
+
+        def write(version: int, way: str = way) -> None:
+            tag, frame = f"{way}-{version}", spark.range(version, version + 1)
+            if way == "writer":
+                place.write(frame, path=way, txnAppId=way, txnVersion=str(version), tag=tag)
+                return
+            with graveler.spark.transaction(repository, "main", app_id=way, version=version, tag=tag) as tx:
+                tx.write(frame, way)
+
+        heads = {}
+        for version in (1, 2):
+            write(version)
+            heads[f"{way}-{version}"] = repository.commit_of("main").id
+        for gone in ((), ("1",), ("2",), ("1", "2")):
+            for one in gone:
+                repository.delete_tag(f"{way}-{one}")
+            for version in (2, 1, 2):
+                write(version)
+            tags = {one.name: one.commit_id for one in repository.tags().results if one.name.startswith(way)}
+            assert tags == heads
+            assert repository.commit_of("main").id == heads[f"{way}-2"]
+
+
 def test_what_cannot_be_written_is_told(spark: SparkSession, place: Place) -> None:
     before = place.repository.commit_of("main")
     one = spark.range(1)

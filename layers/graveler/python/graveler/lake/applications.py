@@ -59,9 +59,10 @@ class LastVersion(Struct, frozen=True):
     earlier: tuple[tuple[int, CommitID], ...] = ()
 
     def since(self, version: int) -> list[CommitID]:
-        """The commits of this version and later ones, the one that was written last first. No request."""
+        """The commits of this version and later ones, the nearest version first, and of one the newest commit. No request."""
         known = ((self.version, self.commit_id), *self.earlier)
-        return [commit_id for written, commit_id in known if written >= version]
+        later = [(written, commit_id) for written, commit_id in known if written >= version]
+        return [commit_id for _, commit_id in sorted(later, key=lambda one: one[0])]
 
 
 class Applications:
@@ -81,9 +82,9 @@ class Applications:
         return None if item is None else decode_last(text_key(key.partition, key.sort), item)
 
     def covers(self, last: LastVersion | None, application: Application, head: CommitID) -> Commit | None:
-        """The commit in the history of ``head`` that ``last`` names for this version or a later one; None if there is none. No
-        request for a version that is new; else as :func:`graveler.history.graph.merge_base`, for each that has left the
-        history."""
+        """The commit in the history of ``head`` that ``last`` names for this version, or for the nearest later one; None if there
+        is none. No request for a version that is new; else as :func:`graveler.history.graph.merge_base`, for each that has left
+        the history."""
         for commit_id in [] if last is None else last.since(application.version):
             try:
                 commit = self._commits.get(commit_id)

@@ -158,7 +158,7 @@ def land(
             if named is not None:
                 _note_landed(found, hidden, whole, named, merged, by)
         if named is not None:
-            give_tag(found, named, merged, by)
+            give_tag(found, named, merged.id, by)
         _delete(found, hidden, whole, merged, by)
         return merged
 
@@ -241,12 +241,12 @@ def expect_free(repository: Reached, tag: str) -> None:
         raise AlreadyExistsError("tag", tag)
 
 
-def give_tag(repository: Reached, tag: str, commit: Commit, by: str) -> None:
+def give_tag(repository: Reached, tag: str, commit: CommitID, by: str) -> None:
     """Give a commit its tag, unless an earlier try of the same did."""
     try:
-        repository.create_tag(tag, commit.id, by=by)
+        repository.create_tag(tag, commit, by=by)
     except AlreadyExistsError:
-        if repository.tag(tag).commit_id != commit.id:
+        if repository.tag(tag).commit_id != commit:
             raise
 
 

@@ -77,7 +77,8 @@ _IN_FILES: Final = (*_IN_FOLDERS, FloatType, DoubleType, BinaryType, TimestampTy
 
 
 class _Plan(Struct, frozen=True):
-    """What is decided before the tasks begin. ``done``: the application wrote this version before, and nothing is to be done."""
+    """What is decided before the tasks begin. ``done``: nothing is to be written, since the dataset is there and to be left as it
+    is, or the application wrote this version before, in the commit ``merged``."""
 
     place: LakePlace
     repository: str
@@ -95,6 +96,7 @@ class _Plan(Struct, frozen=True):
     untouched: bool
     """Whether the folder has to be as it was, though nothing in it is replaced."""
     done: bool
+    merged: CommitID | None
 
 
 class _Wrote(WriterCommitMessage):
@@ -123,6 +125,7 @@ class DatasetWriter(DataSourceArrowWriter):
         :func:`graveler.spark.transaction`."""
         plan = self._plan
         if plan.done:
+            self._tag(plan.merged)
             return
         put = [file for message in messages if isinstance(message, _Wrote) for file in message.files]
         with open_at(plan.place) as lake:
@@ -147,8 +150,14 @@ class DatasetWriter(DataSourceArrowWriter):
                     plan.tag,
                 )
                 merged = finish(repository, hidden, work, plan.by, allow_empty=plan.allow_empty, keep=True)
-            if merged is not None and plan.tag is not None:
-                give_tag(repository, plan.tag, merged, plan.by)
+        self._tag(None if merged is None else merged.id)
+
+    def _tag(self, merged: CommitID | None) -> None:
+        """Give a merge its tag, also that of an earlier try, which died before it."""
+        plan = self._plan
+        if merged is not None and plan.tag is not None:
+            with open_at(plan.place) as lake:
+                give_tag(lake.repository(plan.repository), plan.tag, merged, plan.by)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove what the tasks have put, if one of them failed. Spark also calls this after a commit that failed: then all of
@@ -187,7 +196,8 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
     with open_at(place) as lake:
         repository = lake.repository(name)
         base = repository.branch(branch).commit_id
-        done = application is not None and repository.written_by(branch, application) is not None
+        before = None if application is None else repository.written_by(branch, application)
+        done = before is not None
         if not done:
             if tag is not None:
                 expect_free(repository, tag)
@@ -218,6 +228,7 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
             allow_empty=flag(given, "allowEmpty"),
             untouched=exists != "append",
             done=done,
+            merged=None if before is None else before.id,
         )
         codec = one_of(given, "compression", CODECS, "snappy")
         return DatasetWriter(plan, ParquetFolder(repository.namespace, key, schema.json(), columns, codec))

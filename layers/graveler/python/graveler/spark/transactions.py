@@ -8,6 +8,7 @@ transaction that failed has written is garbage that nobody names.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from threading import Lock
 
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
@@ -50,8 +51,8 @@ class Begun(Struct, frozen=True):
 
 
 class Transaction:
-    """One transaction, for its ``with`` block. ``message``, ``metadata`` and ``tag`` may be set until the block ends; ``merged``
-    is the merge's commit when it has ended well, None if ``allow_empty`` let it end without one."""
+    """One transaction, for its ``with`` block; its threads may share it. ``message``, ``metadata`` and ``tag`` may be set until
+    the block ends; ``merged`` is the merge's commit when it has ended well, None if ``allow_empty`` let it end without one."""
 
     def __init__(
         self,
@@ -62,6 +63,8 @@ class Transaction:
         tag: str | None,
     ) -> None:
         self._beginning = beginning
+        self._linking = Lock()
+        """Held by the thread that links: of two that replace one folder, the second replaces what the first has linked."""
         self.branch = branch
         self.message = message
         self.metadata = metadata
@@ -132,7 +135,8 @@ class Transaction:
         files = write_files(frame, place, format, columns, options)
         done = time.monotonic()
         entries = _entries(begun.repository, key, folder, files)
-        removed = link_files(begun.repository, begun.hidden, folder, mode, entries, self.replaced)
+        with self._linking:
+            removed = link_files(begun.repository, begun.hidden, folder, mode, entries, self.replaced)
         size = sum(file.size for file in files)
         report = Written(folder, len(files), size, removed, done - began, time.monotonic() - done)
         self.written.append(report)
@@ -163,7 +167,8 @@ class Transaction:
         if begun.done is not None:
             return 0
         expect_clean(begun.repository, self.branch, folder)
-        return remove_below(begun.repository, begun.hidden, f"{folder}/", self.replaced)
+        with self._linking:
+            return remove_below(begun.repository, begun.hidden, f"{folder}/", self.replaced)
 
 
 @contextmanager
@@ -248,7 +253,7 @@ def transaction(
             elif not allow_empty:
                 raise NoChangesError(f"nothing to commit: no frame was written in the transaction on {branch!r}")
         if begun is not None and work.merged is not None and work.tag is not None:
-            give_tag(begun.repository, work.tag, work.merged, by)
+            give_tag(begun.repository, work.tag, work.merged.id, by)
 
 
 def _entries(repository: Reached, key: str, folder: str, files: Sequence[WrittenFile]) -> list[ObjectEntry]:

@@ -138,8 +138,8 @@ class CommitVerbs(VerbsBase):
         ``squash``, the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing
         to bring. ``limit`` as for :meth:`commit`. If the destination has changed below a prefix of ``untouched`` since the base,
         :class:`TouchedError`: for who replaces all that was there. With an ``application``, a version that is in the branch's
-        history already, or an older one, changes nothing, and the commit that the application made last is returned, whatever
-        time has passed and whether the source is still there (promise C4). That costs one table read. With
+        history already, or an older one, changes nothing, and the commit in which it came is returned, or that of a later one,
+        whatever time has passed and whether the source is still there (promise C4). That costs one table read. With
         ``beside_uncommitted``, uncommitted changes of the destination stay as they are, and refuse the merge only where it would
         change the same object, or below ``untouched``: that costs what is staged, read twice.
 
