@@ -914,6 +914,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "spark",
+        "threads of one transaction link one after the other",
+        "spark/transactions.py",
+        "with self._linking:",
+        "if True:",
+        "spark/test_transaction.py::test_of_two_threads_that_replace_the_same_in_one_transaction_the_later_one_counts",
+    ),
+    Mutation(
+        "spark",
         "a stream follows first parents: what a merge brings comes once",
         "spark/feed_line.py",
         "self._repository.log(at, first_parent=True, ",
