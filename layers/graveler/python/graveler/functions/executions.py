@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from graveler.functions.clients import client
 from graveler.operations.dispatch import cannot_begin
 from graveler.operations.machine import Task
 from graveler.operations.store import Operation
@@ -53,10 +54,8 @@ class ExecutionStarter:
 
     @cached_property
     def _client(self) -> "StateMachines":
-        import boto3  # not on the path of a cold start
-
-        client: StateMachines = boto3.client("stepfunctions")
-        return client
+        made: StateMachines = client("stepfunctions")
+        return made
 
 
 def execution_name(repository: str, operation: Operation) -> str:

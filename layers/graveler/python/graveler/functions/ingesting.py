@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from graveler.api.ingest_commits import OperationCommits
+from graveler.functions.clients import client
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Event, Function
 from graveler.functions.maintenance import Context
@@ -114,12 +115,11 @@ def _buried(function: Function, message: Message, result: Result, *, last: bool)
     queue = function.configuration.ingest_dead_letters
     if not (last or result.outcome is Outcome.POISON) or queue is None:
         return False
-    import boto3  # where nothing is poison, nobody needs it
     from botocore.exceptions import BotoCoreError, ClientError
 
     reason = result.reason.encode("ascii", "backslashreplace").decode()[:_REASON_CHARS]
     try:
-        boto3.client("sqs").send_message(
+        client("sqs").send_message(
             QueueUrl=queue,
             MessageBody=message.body,
             MessageAttributes={"reason": {"DataType": "String", "StringValue": reason}},
@@ -137,10 +137,9 @@ def _put_off(function: Function, failed: Sequence[_Record]) -> None:
     queue = function.configuration.ingest_queue
     if queue is None or not failed:
         return
-    import boto3
     from botocore.exceptions import BotoCoreError, ClientError
 
-    client = boto3.client("sqs")
+    queues = client("sqs")
     for start in range(0, len(failed), _AT_ONCE):
         entries: list[Any] = [
             {
@@ -151,7 +150,7 @@ def _put_off(function: Function, failed: Sequence[_Record]) -> None:
             for number, record in enumerate(failed[start : start + _AT_ONCE])
         ]
         try:
-            refused = client.change_message_visibility_batch(QueueUrl=queue, Entries=entries).get("Failed", [])
+            refused = queues.change_message_visibility_batch(QueueUrl=queue, Entries=entries).get("Failed", [])
         except (BotoCoreError, ClientError) as error:
             refused = [{"Message": str(error)}]
         for each in refused:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from graveler.functions.clients import client
 from graveler.operations.dispatch import cannot_begin
 from graveler.operations.store import Operation
 
@@ -48,7 +49,5 @@ class QueueStarter:
 
     @cached_property
     def _client(self) -> "Queues":
-        import boto3  # not on the path of a cold start
-
-        client: Queues = boto3.client("sqs")
-        return client
+        made: Queues = client("sqs")
+        return made
