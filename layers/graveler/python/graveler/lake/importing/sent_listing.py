@@ -24,6 +24,8 @@ SENT_OPTIONS: Final = ListingOptions(url_encoded=False, folders=True)
 
 _COLUMNS: Final = ("path", "physical_address", "size", "etag", "mtime", "content_type", "metadata")
 _ADDRESS: Final = _COLUMNS.index("physical_address")
+_LONGEST_LINE: Final = 1 << 20
+"""Characters. A byte of gzip can stand for a thousand of a line."""
 _ENCODING: Final = "utf-8"
 
 
@@ -64,10 +66,11 @@ def write_listing(
 
 
 def addresses(listing: Path) -> Iterator[str]:
-    """The physical addresses that a listing of this kind names. About 1 µs each. :class:`InvalidError` for what is none."""
+    """The physical addresses that a listing of this kind names. About 1 µs each, and memory for a line, which has a bound.
+    :class:`InvalidError` for what is none."""
     try:
         with gzip.open(listing, "rt", encoding=_ENCODING, newline="") as text:
-            lines = csv.reader(text, strict=True)
+            lines = csv.reader(_lines(text), strict=True)
             if tuple(next(lines, ())) != _COLUMNS:
                 raise InvalidError(f"the listing does not have the columns {', '.join(_COLUMNS)}")
             for line in lines:
@@ -78,3 +81,10 @@ def addresses(listing: Path) -> Iterator[str]:
                 yield line[_ADDRESS]
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidError(f"the listing is no CSV in UTF-8 inside gzip: {error}; upload it again") from None
+
+
+def _lines(text: io.TextIOBase) -> Iterator[str]:
+    while line := text.readline(_LONGEST_LINE + 1):
+        if len(line) > _LONGEST_LINE:
+            raise InvalidError(f"the listing has a line of more than {_LONGEST_LINE:,} characters, so it is not CSV")
+        yield line
