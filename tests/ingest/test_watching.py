@@ -14,11 +14,13 @@ from graveler.errors import UnavailableError
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.reconcile import Reconciled
 from graveler.ingest.results import Batch
-from graveler.ingest.rules import CommitPolicy, Overwrites, Rule, RuleStore
+from graveler.ingest.rules import PARTITION, CommitPolicy, Overwrites, Rule, RuleStore
 from graveler.ingest.watch import FolderWatch
 from graveler.ingest.watching import FIRST, LONGEST, Round, Watcher
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.lake import Lake
+from graveler.lake.repositories import repository_key
+from graveler.storage.tables import Key
 from tests.ingest.test_watch import Ticks
 from tests.lake.support import FakeClock
 from tests.support.campaigns import WHOLE
@@ -160,6 +162,28 @@ def test_a_branch_or_repository_that_is_gone_ends_no_watch(tmp_path: Path) -> No
     again = place.lake.repository("other")
     assert list(again.objects("b")) == [], "the rules of a repository that is gone are not those of its successor"
     assert place.watcher.failing == 0
+
+
+@pytest.mark.parametrize("key", ["rules", "repository"])
+def test_what_is_damaged_elsewhere_is_told_once_and_ends_no_watch(key: str, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    other = place.lake.create_repository("other", "local://other")
+    rule = Rule("o", "s3://elsewhere/", "main", "o/")
+    RuleStore(place.lake.tables).add(place.lake, "other", rule)
+    at = Key(PARTITION, other.repository.uid.encode()) if key == "rules" else repository_key("other")
+    item = place.lake.tables.get(at)
+    assert item is not None
+    place.lake.tables.put(at, {**item, "rules" if key == "rules" else "metadata": "?"})
+    place.begin()
+    (place.drop / "a").write_text("1")
+    rounds = place.rounds(5, 60.0)
+    assert failures(rounds) == []
+    told = [one for made in rounds for one in made.commits_failed]
+    assert place.branch() == place.held()
+    assert place.watcher.failing == len(told), "it is looked at again"
+    assert [(one.repository, other.repository.uid in one.reason) for one in told] == (
+        [("other", True)] if key == "rules" else []
+    ), "nothing of it is pending where its rules are whole"
 
 
 def test_a_file_that_stays_refused_is_told_once_and_hinders_nobody(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from graveler.errors import RepositoryNotFoundError
+from graveler.errors import CorruptError, RepositoryNotFoundError
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.reconcile import Reconciled, Reconciler
@@ -41,11 +41,12 @@ class OwnIngest:
         return self._store.remove(self._lake.repository(repository).repository, name)
 
     def all_rules(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
-        """The repositories that have rules, with these. What deleted ones have left is none, whoever has their name now."""
+        """The repositories that have rules, with these. What deleted ones have left is none, whoever has their name now. What
+        is damaged is left out; :meth:`commit_due` names it."""
         for found in self._store.all():
             try:
                 opened = self._lake.repository(found.repository)
-            except RepositoryNotFoundError:
+            except (RepositoryNotFoundError, CorruptError):
                 continue
             if opened.repository.uid == found.uid:
                 yield found.repository, found.rules

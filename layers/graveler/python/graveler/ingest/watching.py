@@ -183,17 +183,22 @@ class Watcher:
             batch = self._ingest.commit_due()
         except GravelerError as error:
             batch = Batch((), (), (NotMade("", "", str(error)),))
-        failed = {(one.repository, one.rule): one.reason for one in batch.commits_failed}
+        failed = {(one.repository, one.rule): one.reason for one in _not_made(batch)}
         untold = self._untold(batch)
         self._uncommitted = failed
         return Round(commits=batch.commits, commits_failed=untold)
 
     def _untold(self, batch: Batch) -> tuple[NotMade, ...]:
-        untold = [
-            one for one in batch.commits_failed if self._uncommitted.get((one.repository, one.rule)) != one.reason
-        ]
+        untold = [one for one in _not_made(batch) if self._uncommitted.get((one.repository, one.rule)) != one.reason]
         self._uncommitted.update(((one.repository, one.rule), one.reason) for one in untold)
         return tuple(untold)
+
+
+def _not_made(batch: Batch) -> Iterator[NotMade]:
+    """Commits that are not made: they cannot be, or nobody can read whether they are due."""
+    yield from batch.commits_failed
+    for unread in batch.unread:
+        yield NotMade(unread.repository, unread.rule, unread.reason)
 
 
 def _refused(made: Reconciled) -> str:

@@ -404,7 +404,8 @@ def _show_commits(screen: Screen, batch: "Batch | Round") -> None:
     for made in batch.commits:
         screen.line(commit_line(screen, f"committed by rule {made.rule}", made.commit))
     for failed in batch.commits_failed:
-        screen.line(screen.paint(f"rule {failed.rule} could not commit: {screen.safe(failed.reason)}", "red"))
+        named = f"rule {failed.rule} could not commit: " if failed.rule else ""
+        screen.line(screen.paint(f"{named}{screen.safe(failed.reason)}", "red"))
 
 
 def _source(named: str, lake: Named | None) -> str:
