@@ -421,6 +421,38 @@ def test_beside_processes_of_before_nothing_stays_uncommitted(steps: list[tuple[
     assert changes(of.repository()) == {}
 
 
+def test_a_process_of_before_beside_a_commit_loses_nothing_whenever_it_stages() -> None:
+    """It drops what it does not know, the request of the commit that is being made among it."""
+
+    def run(at: int | None) -> int:
+        of = shore()
+        made = of.add(replace(HOURLY, name="q", source="s3://landing/q/", destination="q/"))
+        process(of, of.bucket.put(key(BEGIN, "a").replace("in/", "q/")))
+        of.clock.time = float(BEGIN + HOUR + LATE)
+        staged: list[int] = []
+
+        def meanwhile(_: str, ordinal: int) -> None:
+            if ordinal == at and not staged:
+                staged.append(ordinal)
+                old_process(of, made, old_stages(BEGIN + HOUR, of.clock.now()), "q/old")
+
+        seen = Boundaries()
+        batch = Ingester(of.lake(meanwhile, seen), of.clock).commit_due()
+        assert batch.commits_failed == ()
+        log = of.log()
+        assert [commit.commit.message for commit in batch.commits] == log, "what is told is what was made"
+        of.clock.time += 3 * (HOUR + LATE)
+        assert of.ingester().commit_due().commits_failed == ()
+        assert changes(of.repository()) == {}, at
+        wanted = {f"q/{key(BEGIN, 'a')[3:]}"} | ({"q/old"} if staged else set())
+        assert {entry.path for entry in of.repository().objects("main@", "q/")} == wanted
+        assert len(of.log()) <= 2
+        return len(seen.seen)
+
+    for at in share(range(run(None)), 2, "staged by a process of before"):
+        run(at)
+
+
 def test_a_state_that_waited_for_the_future_goes_on() -> None:
     of = shore()
     made = of.add(replace(HOURLY, name="q", source="s3://landing/q/", destination="q/"))
