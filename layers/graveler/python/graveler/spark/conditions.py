@@ -26,6 +26,8 @@ _MIRRORED: Final = {
     "EqualNullSafe": "EqualNullSafe",
 }
 _ALL: Final = (KeyRange(),)
+_OF_THE_QUERY: Final = ("Current", "Now", "LocalTimestamp")
+"""What the names of expressions begin with whose value is settled when a query runs."""
 
 
 def keys_where(spark: SparkSession, condition: Column | str, schema: pa.Schema) -> KeyRanges:
@@ -110,10 +112,18 @@ def _is_path(expression: Any) -> bool:
 def _constant(expression: Any) -> bytes | None:
     """The bytes of a text that does not depend on any column; None for anything else, also for what only a query knows, such as
     the date, and for an expression that has no value: that is told when the rows are asked for."""
-    if not expression.foldable() or expression.dataType().typeName() != "string":
+    if not expression.foldable() or expression.dataType().typeName() != "string" or not _is_settled(expression):
         return None
     try:
         value = expression.eval(None)
     except (Py4JJavaError, PySparkException):
         return None
     return None if value is None else str(value.toString()).encode()
+
+
+def _is_settled(expression: Any) -> bool:
+    """Whether its value will be the same when the query runs: Spark 3.5 tells the date of now, and the query may run tomorrow."""
+    if expression.getClass().getSimpleName().startswith(_OF_THE_QUERY):
+        return False
+    children = expression.children()
+    return all(_is_settled(children.apply(at)) for at in range(children.size()))
