@@ -343,6 +343,22 @@ def test_what_never_succeeds_is_marked_as_failed_and_nothing_was_changed(
     scene.expect_merged()
 
 
+def test_what_ends_a_part_with_an_execution_of_its_own_is_told(
+    deployed: Deployed, lake: Lake, sabotage: Sabotage
+) -> None:
+    """The map says only that some part failed."""
+    scene = Scene(lake, deployed.bucket, "failed-apart", objects=1200)
+    operation = token_hex(16)
+    started(lake, sabotage, scene, operation, part7="always", note="kill")
+    execution = sabotage.end(operation)
+    assert (execution["status"], execution.get("error")) == ("FAILED", "GivenUp"), execution
+    found = look(lake, scene, operation)
+    assert found.state is OperationState.FAILED
+    assert found.error.startswith("part 7: ")
+    assert "nobody knows why" in found.error
+    scene.expect_untouched()
+
+
 def test_a_conflict_is_no_failure_of_the_machine(deployed: Deployed, lake: Lake, sabotage: Sabotage) -> None:
     scene = Scene(lake, deployed.bucket, "conflict")
     scene.repository.link("main", _entry(5, "otherwise"))

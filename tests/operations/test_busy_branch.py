@@ -9,11 +9,11 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from graveler.errors import DirtyBranchError
+from graveler.errors import BusyError, DirtyBranchError
 from graveler.lake.clock import Clock
 from graveler.lake.in_parts.asks import MergeAsk
 from graveler.lake.in_parts.work import Sizes
-from graveler.lake.turns import KEPT, Turn
+from graveler.lake.turns import KEPT, PATIENT, Turn
 from graveler.model import ObjectEntry
 from graveler.operations.machine import Machine, Next, Task
 from graveler.operations.store import OperationState
@@ -310,6 +310,20 @@ class WaitsFor(OwnClock):
 
     def sleep(self, seconds: float) -> None:
         self._until()
+
+
+def test_an_operation_waits_longer_for_another_one_than_a_call_does() -> None:
+    world, *_ = kept()
+    turns = world.main._lander._turns
+    held = world.tables.query(f"{turns.uid}/turns", start=b"main\0\0").items[0][0].removeprefix(b"main\0").decode()
+    world.clock.on_sleep = lambda: turns.renew("main", held)
+    waited = []
+    for ticket in ("", "another"):
+        began = world.clock.time
+        with turns.at("main", ticket) as turn, pytest.raises(BusyError):
+            turn.state()
+        waited.append(round(world.clock.time - began))
+    assert waited == [30, PATIENT]
 
 
 def test_changes_that_nobody_is_about_to_commit_stand_in_the_way_as_ever() -> None:

@@ -14,7 +14,7 @@ from graveler.ingest.results import Outcome
 from graveler.lake.clock import GRACE, Polls
 from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.in_parts.work import Sizes
-from graveler.lake.turns import KEPT, TURN
+from graveler.lake.turns import KEPT, PATIENT, TURN
 from graveler.operations import claims, machine, runner, store, sweeping
 from graveler.operations.operator import LONGEST_WAIT, MAX_ATTEMPTS, SILENT
 from graveler.operations.parted import AT_ONCE
@@ -105,6 +105,7 @@ OPERATIONS: Final = [
 CONCURRENCY: Final = [
     f"believed for {KEPT:.0f} seconds without a sign",
     f"others' patience ({patience():.0f} seconds)",
+    f"a step of another operation waits for {words(minutes(PATIENT))} minutes",
     f"passes it over after {TURN:.0f} seconds",
     f"| random, every {KEPT / 3:.0f} s | {KEPT:.0f} s |",
     f"| random, every {claims.BEAT:.0f} s | {claims.LEASE:.0f} s |",

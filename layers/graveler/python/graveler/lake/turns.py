@@ -54,6 +54,9 @@ TURN: Final = 4.0
 KEPT: Final = 20.0
 """Seconds for which others wait for a turn that is kept, between two signs of life: what passes between two steps."""
 
+PATIENT: Final = 300.0
+"""Seconds for which a step of an operation waits for others: another one may have kept its turn for a round."""
+
 _TICKET_TTL: Final = 86_400
 
 
@@ -126,7 +129,7 @@ class Turn:
         self._renews = False
         self._partition = f"{turns.uid}/turns"
         self._line_key = Key(self._partition, branch.encode() + b"\0")
-        self._polls = Polls(turns.clock)
+        self._polls = Polls(turns.clock, patience=PATIENT) if kept else Polls(turns.clock)
         self._event: Event | None = None
         self._must_join = keep
         self._ahead = 0
