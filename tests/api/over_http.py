@@ -42,6 +42,10 @@ class Switch:
         assert self.application is not None
         return self.application.body_kind(method, path)
 
+    def scans(self, method: str, path: str, /) -> bool:
+        assert self.application is not None
+        return self.application.scans(method, path)
+
     def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         assert self.application is not None
         return self.application.refusal(event)
@@ -52,11 +56,12 @@ def serving() -> Iterator[Switch]:
     """A server that listens until the end."""
     with listening_port(HOST, 0) as port, TemporaryDirectory() as folder:
         switch = Switch(port)
-        handlers, disk, metrics = Threads("handler", 4), Threads("disk", 2), Metrics(Path(folder))
+        handlers, scanners, disk = Threads("handler", 4), Threads("scanner", 2), Threads("disk", 2)
+        metrics = Metrics(Path(folder))
         signer = UrlSigner(f"http://{HOST}:{port}/objects", b"secret")
         data_plane = DataPlane(signer, lambda namespace: folder_store(Path(folder), namespace), 4, disk)
         settings = ServerSettings(lake=FolderLake(Path(folder)), metrics=Path(folder))
-        gateway = Gateway(switch, data_plane, metrics, settings, 0, handlers, disk)
+        gateway = Gateway(switch, data_plane, metrics, settings, 0, handlers, scanners, disk)
         started = Event()
         loop = asyncio.new_event_loop()
         servers: list[Server] = []
@@ -84,5 +89,5 @@ def serving() -> Iterator[Switch]:
             loop.call_soon_threadsafe(servers[0].stop)
             thread.join()
             loop.close()
-            for part in (handlers, disk, metrics):
+            for part in (handlers, scanners, disk, metrics):
                 part.close()

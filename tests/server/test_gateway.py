@@ -1,10 +1,11 @@
-"""What the log and the figures say of a request, and when."""
+"""What the log and the figures say of a request, and when; and whom long requests keep waiting."""
 
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from graveler.server.requests import Message
 from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from tests.server.support import arriving
+from tests.support.patience import PATIENCE
 
 COUNTED = 'graveler_requests_total{operation="healthCheck",status="204"} 1'
 
@@ -30,6 +32,9 @@ class Nobody:
         raise AssertionError(event)
 
     def body_kind(self, method: str, path: str, /) -> BodyKind:
+        raise AssertionError((method, path))
+
+    def scans(self, method: str, path: str, /) -> bool:
         raise AssertionError((method, path))
 
     def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
@@ -51,8 +56,8 @@ def sent(metrics: Metrics, folder: Path, observe: list[str], capfd: pytest.Captu
         observe.append(capfd.readouterr().err + metrics.text())
         messages.append(message)
 
-    with closing(Threads("handler", 1)) as handlers, closing(Threads("disk", 1)) as disk:
-        gateway = Gateway(Nobody(), None, metrics, settings, 7, handlers, disk)
+    with closing(Threads("handler", 1)) as threads:
+        gateway = Gateway(Nobody(), None, metrics, settings, 7, threads, threads, threads)
         scope = {
             "method": "GET",
             "raw_path": HEALTH[0].encode(),
@@ -92,3 +97,63 @@ def test_a_log_that_cannot_be_written_keeps_no_answer_back(
     messages = sent(metrics, tmp_path, seen, capfd)
     assert [message.get("status") for message in messages] == [204, None]
     assert seen[-1] == "no space left"
+
+
+class Scanning:
+    """An application whose scans take until they are let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.let_go = Semaphore(0), Event()
+
+    def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
+        if self.scans("GET", event["rawPath"]):
+            self.begun.release()
+            assert self.let_go.wait(PATIENCE)
+        return {"statusCode": 200, "headers": {}, "body": "", "isBase64Encoded": False}
+
+    def body_kind(self, method: str, path: str, /) -> BodyKind:
+        raise AssertionError((method, path))
+
+    def scans(self, method: str, path: str, /) -> bool:
+        return path == "/scan"
+
+    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+        raise AssertionError(event)
+
+
+def test_scans_keep_nobody_else_from_being_answered(metrics: Metrics, tmp_path: Path) -> None:
+    application = Scanning()
+    settings = ServerSettings(lake=FolderLake(tmp_path), metrics=tmp_path)
+    handlers, scanners = Threads("handler", 2), Threads("scanner", 2)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def asked(gateway: Gateway, path: str) -> int:
+        statuses: list[int] = []
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        head = {"method": "GET", "raw_path": path.encode(), "query_string": b"", "http_version": "1.1"}
+        scope = {**head, "headers": (), "client": None}
+        await gateway(scope, receive, send)
+        return statuses[0]
+
+    async def run() -> None:
+        gateway = Gateway(application, None, metrics, settings, 0, handlers, scanners, handlers)
+        scans = [asyncio.ensure_future(asked(gateway, "/scan")) for _ in range(10)]
+        for _ in range(2):
+            await asyncio.to_thread(application.begun.acquire)
+        assert [await asked(gateway, "/other") for _ in range(10)] == [200] * 10
+        assert not any(scan.done() for scan in scans)
+        application.let_go.set()
+        assert await asyncio.gather(*scans) == [200] * 10
+
+    try:
+        asyncio.run(run())
+    finally:
+        application.let_go.set()
+        handlers.close()
+        scanners.close()

@@ -49,6 +49,9 @@ class Application:
         self._runner: Operator = runner or Runner(lake.tables, ALL_KINDS)
         self._settings = settings or Settings()
         self._router = Router(GROUPS)
+        self._scan_ends = tuple(
+            {"/" + route.template.rpartition("/")[2] for route in self._router.routes if route.scans}
+        )
 
     def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to an event. Two keys are ours: ``graveler.operation`` names the operation in the answer, for logs and
@@ -70,6 +73,15 @@ class Application:
             return self._router.find(method, path[len(BASE) :] or "/")[0].body_kind
         except ApiError:
             return BodyKind.SMALL
+
+    def scans(self, method: str, path: str) -> bool:
+        """May the answer to such a request take long, since all of a ref or of a history is read for it?"""
+        if not path.endswith(self._scan_ends):
+            return False
+        try:
+            return self._router.find(method, path[len(BASE) :])[0].scans
+        except ApiError:
+            return False
 
     @property
     def operator(self) -> Operator:

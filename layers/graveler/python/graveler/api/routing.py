@@ -41,7 +41,8 @@ class BodyKind(Enum):
 
 class Route(msgspec.Struct, frozen=True):
     """One operation. ``answers`` maps each status to the document that its body is (``str``: plain text; None: no body);
-    ``says`` describes headers of the answer that are there if it succeeds."""
+    ``says`` describes headers of the answer that are there if it succeeds. One that ``scans`` may read a whole ref, or a history;
+    its path ends with a word."""
 
     method: str
     template: str
@@ -59,6 +60,7 @@ class Route(msgspec.Struct, frozen=True):
     changes: bool
     branch_in_body: bool
     says: Mapping[str, str]
+    scans: bool
 
     @property
     def body_kind(self) -> BodyKind:
@@ -99,9 +101,10 @@ class Routes:
         *,
         answers: Mapping[int, Any],
         says: Mapping[str, str] = NO_HEADERS,
+        scans: bool = False,
     ) -> Callable[[H], H]:
         """Declare a GET."""
-        return self.route("GET", template, operation, permission, answers=answers, says=says)
+        return self.route("GET", template, operation, permission, answers=answers, says=says, scans=scans)
 
     def post(
         self,
@@ -113,6 +116,7 @@ class Routes:
         raw_body: bool = False,
         branch_in_body: bool = False,
         says: Mapping[str, str] = NO_HEADERS,
+        scans: bool = False,
     ) -> Callable[[H], H]:
         """Declare a POST. ``raw_body``: the body is bytes that the handler reads itself. ``branch_in_body``: the handler itself
         requires the permission, once it knows the branch."""
@@ -125,6 +129,7 @@ class Routes:
             raw_body=raw_body,
             branch_in_body=branch_in_body,
             says=says,
+            scans=scans,
         )
 
     def put(
@@ -150,6 +155,7 @@ class Routes:
         raw_body: bool = False,
         branch_in_body: bool = False,
         says: Mapping[str, str] = NO_HEADERS,
+        scans: bool = False,
     ) -> Callable[[H], H]:
         """Declare a route of any method. Types of ``query`` and ``body`` are read from the handler's annotations."""
 
@@ -174,6 +180,7 @@ class Routes:
                     method not in ("GET", "HEAD") and permission in (Permission.WRITE, Permission.ADMIN),
                     branch_in_body,
                     says,
+                    scans,
                 )
             )
             return handler

@@ -38,13 +38,16 @@ class Application(Protocol):
     def body_kind(self, method: str, path: str, /) -> BodyKind:
         """How large the body of such a request may be."""
 
+    def scans(self, method: str, path: str, /) -> bool:
+        """May the answer to such a request take long?"""
+
     def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         """The answer to an event whose body does not matter, because it is refused anyway."""
 
 
 class Gateway:
     """Answers HTTP requests. Without a ``data_plane`` no URLs of objects are its own. ``handlers`` are the threads for the
-    application, ``disk`` those for bodies in files."""
+    application, ``scanners`` those for requests that may take long, ``disk`` those for bodies in files."""
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class Gateway:
         settings: ServerSettings,
         worker: int,
         handlers: Threads,
+        scanners: Threads,
         disk: Threads,
     ) -> None:
         self._application = application
@@ -62,6 +66,7 @@ class Gateway:
         self._settings = settings
         self._worker = worker
         self._handlers = handlers
+        self._scanners = scanners
         self._disk = disk
         self._room = SpoolRoom(settings.spooled_bytes)
 
@@ -110,10 +115,12 @@ class Gateway:
             limit = self._most_bytes(request) if has_body(request) else 0
             spool = self._settings.spool_bytes
             small = await read_small_body(request, receive, limit, spool)
+            scans = self._application.scans(request.method, request.path)
+            threads = self._scanners if scans else self._handlers
             if small is not None:
-                return await self._handlers.run(self._handle, request, small, request_id)
+                return await threads.run(self._handle, request, small, request_id)
             async with read_body(request, receive, limit, spool, self._room, self._disk, admit) as body:
-                return await self._handlers.run(self._handle, request, body, request_id)
+                return await threads.run(self._handle, request, body, request_id)
         except RequestError as error:
             answer = json_error(error.status, error.message)
             answer.headers.append(("connection", "close"))  # whatever follows of the body is not read

@@ -12,13 +12,13 @@ OBJECTS_PATH: Final = "/objects"
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """``threads``: how many requests a worker works on at once; ``disk_threads`` read and write files besides, and
-    ``transfers`` of presigned URLs may be under way. ``data_url`` begins the presigned URLs of a lake in a folder, which the
-    server answers itself. A JSON body may have ``max_json_bytes``, an upload ``max_upload_bytes``, any other body
-    ``max_small_bytes``; one beyond ``spool_bytes`` lies in a temporary file meanwhile, all of a worker together in
-    ``spooled_bytes``. ``log_requests`` writes a line of JSON for each request to stderr; audit lines go to the file
-    ``audit_log``, or to stderr. ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of addresses
-    outside of a repository that its objects may be linked and imported from (None: any), and presigned URLs live for
+    """``threads``: how many requests a worker works on at once; ``scan_threads`` are for those that may take long;
+    ``disk_threads`` read and write files besides, and ``transfers`` of presigned URLs may be under way. ``data_url`` begins the
+    presigned URLs of a lake in a folder, which the server answers itself. A JSON body may have ``max_json_bytes``, an upload
+    ``max_upload_bytes``, any other body ``max_small_bytes``; one beyond ``spool_bytes`` lies in a temporary file meanwhile, all
+    of a worker together in ``spooled_bytes``. ``log_requests`` writes a line of JSON for each request to stderr; audit lines go
+    to the file ``audit_log``, or to stderr. ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of
+    addresses outside of a repository that its objects may be linked and imported from (None: any), and presigned URLs live for
     ``presign_seconds``. The size of an object that is read is compared with what the lake noted, with ``verify_bytes`` the MD5
     of a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository. A proxy in front tells a
     client's address as the last one of ``client_address_header`` (its name in lower case)."""
@@ -29,6 +29,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     port: int = 8000
     workers: int = 2
     threads: int = 64
+    scan_threads: int = 4
     disk_threads: int = 8
     transfers: int = 256
     data_url: str = "http://localhost:8000"

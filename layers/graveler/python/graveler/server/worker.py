@@ -56,11 +56,13 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     application = Application(lake, Access(lake.tables), api_settings(settings))
     sweeper = Sweeper(lake, application.operator)
     metrics = Metrics(settings.metrics)
-    handlers, disk = Threads("handler", settings.threads), Threads("disk", settings.disk_threads)
+    handlers, scanners = Threads("handler", settings.threads), Threads("scanner", settings.scan_threads)
+    disk = Threads("disk", settings.disk_threads)
     data_plane = _data_plane(settings, lake, base_url, disk)
 
     def close() -> None:
         handlers.close()
+        scanners.close()
         disk.close()
         metrics.close()
         sweeper.close()
@@ -68,7 +70,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
         lake.close()
 
     Finalize(None, close, exitpriority=1)
-    return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, disk)
+    return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk)
 
 
 def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threads) -> DataPlane | None:

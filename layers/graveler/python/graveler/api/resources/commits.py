@@ -148,6 +148,7 @@ def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery
     "logCommits",
     Permission.READ,
     answers={200: CommitList, 400: Error, 404: Error},
+    scans=True,
 )
 def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Response:
     """List the commits that a ref can reach, newest first."""

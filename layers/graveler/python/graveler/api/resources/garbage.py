@@ -272,6 +272,7 @@ def delete_hold(call: Call, repository: str, ref: str) -> Response:
     "previewGCRules",
     Permission.READ,
     answers={200: RulesPreview, 400: Error, 404: Error},
+    scans=True,
 )
 def preview(call: Call, repository: str, body: PreviewCreation) -> Response:
     """Say which commits would lose their objects by rules, and change nothing."""

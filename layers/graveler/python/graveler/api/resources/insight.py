@@ -155,6 +155,7 @@ class FsckSummary(Struct, frozen=True):
     "previewMerge",
     Permission.READ,
     answers={200: MergePreview, 400: Error, 404: Error},
+    scans=True,
 )
 def preview_merge(call: Call, repository: str, source: str, destination: str, query: PreviewQuery) -> Response:
     """Say what a merge would do, with every conflict, and change nothing."""
@@ -182,6 +183,7 @@ def preview_merge(call: Call, repository: str, source: str, destination: str, qu
     "diffRefsSummary",
     Permission.READ,
     answers={200: SummaryDocument, 400: Error, 404: Error},
+    scans=True,
 )
 def diff_refs_summary(call: Call, repository: str, left: str, right: str, query: SummaryRefsQuery) -> Response:
     """Sum up the differences between two refs."""
@@ -195,6 +197,7 @@ def diff_refs_summary(call: Call, repository: str, left: str, right: str, query:
     "diffBranchSummary",
     Permission.READ,
     answers={200: SummaryDocument, 400: Error, 404: Error},
+    scans=True,
 )
 def diff_branch_summary(call: Call, repository: str, branch: str, query: SummaryQuery) -> Response:
     """Sum up what is not committed yet."""
@@ -207,6 +210,7 @@ def diff_branch_summary(call: Call, repository: str, branch: str, query: Summary
     "getUsage",
     Permission.READ,
     answers={200: UsageDocument, 400: Error, 404: Error},
+    scans=True,
 )
 def get_usage(call: Call, repository: str, ref: str, query: SummaryQuery) -> Response:
     """Count objects and bytes."""
@@ -220,6 +224,7 @@ def get_usage(call: Call, repository: str, ref: str, query: SummaryQuery) -> Res
     "blameObject",
     Permission.READ,
     answers={200: Commit, 400: Error, 404: Error},
+    scans=True,
 )
 def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Response:
     """Find the last commit that changed an object."""
@@ -232,6 +237,7 @@ def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Re
     Permission.READ,
     answers={200: AnnotationList, 400: Error, 404: Error},
     says=SAYS_COMMIT,
+    scans=True,
 )
 def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery) -> Response:
     """List objects, each with the last commit that changed it."""
