@@ -92,7 +92,12 @@ def judge(
             if created and event.time > reconciled and _is_uncounted(rule, event, before):
                 missed = max(missed, int(event.time))
             continue
-        if created and _refuses(rule, seen, event.etag):
+        try:
+            refused = created and _refuses(rule, seen, event.etag or _etag(repository, rule, seen, event))
+        except GravelerError as error:
+            note(task, failed(error))
+            continue
+        if refused:
             note(task, _overwritten(rule, event))
             continue
         if last is not None:
@@ -159,6 +164,8 @@ class _Judgement:
             except NotFoundError as error:
                 note(self._task, Result(Outcome.SKIPPED, f"it vanished from the source: {error}"))
                 return None
+        if entry is not None and not after.etag:
+            after = replace(after, etag=entry.checksum)
         marks = self._marks and not (self._old and self._was_counted(found))
         note(self._task, self._task.staged if stages else Result(Outcome.STAGED))
         after = replace(after, marked=self._marked(found, marks=marks))
@@ -248,6 +255,16 @@ def is_newer_marker(counted: Seen, found: Found) -> bool:
     """Is this marker newer than the one that was counted? Stores tell whole seconds; within one, the ETag does."""
     modified, marked = int(found.modified), counted.marked or 0
     return modified > marked or (modified == marked and found.etag != counted.etag)
+
+
+def _etag(repository: OpenRepository, rule: Rule, seen: Seen | None, event: ObjectEvent) -> str:
+    """What an event without ETag is compared by, where that matters: the object is read. Empty if it is gone."""
+    if rule.overwrites is not Overwrites.REFUSE or seen is None or not seen.present:
+        return ""
+    try:
+        return checksum(repository, event.address)
+    except NotFoundError:
+        return ""
 
 
 def _refuses(rule: Rule, seen: Seen | None, etag: str) -> bool:

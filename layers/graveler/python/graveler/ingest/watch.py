@@ -39,6 +39,7 @@ class FolderWatch:
         self._now_ns = now_ns
         self._skips = skips
         self._told: dict[str, _Look] = {}
+        self._compared: dict[str, _Look] = {}
         self._last: dict[str, _Look] = {}
 
     def look(self) -> list[ObjectEvent]:
@@ -50,11 +51,19 @@ class FolderWatch:
             if self._told.get(path) != state and self._last.get(path) == state:
                 events.append(_event(path, EventKind.CREATED, state.changed_ns, state))
                 self._told[path] = state
-        for path in [path for path in self._told if path not in found]:
-            gone = self._told.pop(path)
+                self._compared.pop(path, None)
+        for path in [path for path in {**self._compared, **self._told} if path not in found]:
+            untold = self._compared.pop(path, None)
+            gone = self._told.pop(path, None) or untold
+            assert gone is not None
             events.append(_event(path, EventKind.DELETED, max(began - _SLACK, gone.changed_ns + 1), gone))
         self._last = found
         return events
+
+    def compared(self) -> None:
+        """Somebody has brought what is there to the branch: that something goes is told from here on, also of files which the
+        look before has found and not told yet."""
+        self._compared.update((path, state) for path, state in self._last.items() if path not in self._told)
 
     def _files(self) -> Iterator[tuple[str, _Look]]:
         waiting = [self._folder]

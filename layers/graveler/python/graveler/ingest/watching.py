@@ -117,7 +117,8 @@ class Watcher:
         self._ingest = ingest
         self._folder = folder
         self._rules = rules
-        self._began = False
+        self._unsettled: set[_Named] | None = None
+        """Rules whose source differed from its branch when they were compared; None: none was compared yet."""
         self._events: Again[str, ObjectEvent] = Again(clock)
         self._sources: Again[_Named, _Named] = Again(clock)
         self._uncommitted: dict[_Named, str] = {}
@@ -152,20 +153,24 @@ class Watcher:
         return Round(len(events), staged, tuple(failed), batch.commits, self._untold(batch))
 
     def _compare(self) -> Iterator[Round]:
-        """With the sources: for what came or went while nobody watched."""
-        due = set(self._sources.due())
-        if self._began and not due:
+        """With the sources: for what came or went while nobody watched. Again until there is no difference: what landed since the
+        last look, and was linked, may go before the next one."""
+        due = set(self._sources.due()) | (self._unsettled or set())
+        if self._unsettled is not None and not due:
             return
         try:
             current = {(repository, rule.name): rule for repository, rule in self._rules()}
         except GravelerError:
             return  # the next round tries again, and this one's commits tell the same
-        for named in [named for named in current if not self._began or named in due]:
+        unsettled: set[_Named] = set()
+        for named in [named for named in current if self._unsettled is None or named in due]:
             rule = current[named]
             commits: tuple[Made, ...] = ()
             try:
                 made = self._ingest.reconcile(named[0], rule, dry_run=False)
                 commits = tuple(Made(*named, commit) for commit in made.commits)
+                if made.linked_count or made.deleted_count:
+                    unsettled.add(named)
                 reason = _refused(made)
             except GravelerError as error:
                 reason = str(error)
@@ -176,7 +181,8 @@ class Watcher:
                 yield Round(failed=(Failed(rule.source, Outcome.RETRY.value, reason),), commits=commits)
         for named in due - current.keys():
             self._sources.done(named, named)
-        self._began = True
+        self._unsettled = unsettled
+        self._folder.compared()
 
     def _commit(self) -> Round:
         try:
