@@ -35,7 +35,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@echo "== making $(VENV) from requirements.lock"
 	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("graveler needs Python 3.11 or newer, and $(PYTHON) is %d.%d; name another one: make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
-	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -80,6 +80,8 @@ spark-package: setup  ## package graveler for Spark on a cluster, as EMR Serverl
 	@$(BIN)/python -m infra.spark_package --architecture $(ARCHITECTURE)
 
 lock:  ## pin the newest versions that fit pyproject.toml, without any registry address
+	@echo uv | $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    - -o requirements-uv.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra dev --extra clients pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
