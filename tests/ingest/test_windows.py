@@ -25,11 +25,12 @@ from graveler.ingest.reconcile import Reconciler
 from graveler.ingest.results import Batch, Outcome
 from graveler.ingest.rules import CommitPolicy, Rule
 from graveler.ingest.windows import Window, spelled
+from graveler.lake.lake import Lake
 from graveler.storage.tables import Matches
 from tests.ingest.support import RULE, Shore
 from tests.lake.support import NAME, Died, changes, died
 from tests.support.campaigns import examples, share
-from tests.support.instruments import Boundaries
+from tests.support.instruments import Boundaries, CountingTables
 
 HOUR: Final = 3600
 LATE: Final = 1800
@@ -232,6 +233,20 @@ def test_a_backfill_is_few_commits_and_loses_nothing() -> None:
         spelled(BEGIN - (500 - hour) * HOUR) for hour in range(WINDOWS_APART - 1)
     ]
     assert of.branch("main@") == of.bucket.held()
+
+
+def test_a_backfill_costs_a_transaction_and_two_reads_for_each_window_that_is_apart() -> None:
+    calls = []
+    for rule in (HOURLY, RULE):
+        of = shore(rule)
+        events = [of.bucket.put(key(BEGIN - (500 - hour) * HOUR, hour)) for hour in range(480)]
+        tables = CountingTables(of.tables)
+        ingester = Ingester(Lake(tables, of.objects, clock=of.clock), of.clock)
+        tables.reset()
+        ingester.process(events, go_on=lambda: False)
+        calls.append(tables.calls)
+    windows, plain = calls
+    assert windows - plain == {"transact": WINDOWS_APART - 1, "get_many": 2 * (WINDOWS_APART - 1)}
 
 
 @pytest.mark.parametrize("looks", range(6))
