@@ -357,6 +357,42 @@ def test_an_item_stays_small_and_what_comes_puts_nothing_off(
             amount, waiting, counted = Amount(), [], 0
 
 
+DIES: Final = st.one_of(st.none(), st.integers(0, 40))
+
+
+@settings(max_examples=examples(150))
+@given(st.lists(st.tuples(st.one_of(LANDS, st.none()), DIES, PASSES), min_size=1, max_size=10))
+def test_whoever_dies_at_whichever_request_nothing_waits_for_ever(
+    steps: list[tuple[list[int] | None, int | None, float]],
+) -> None:
+    """Batches and clocks, of which some are killed; the queue brings again what nobody acknowledged."""
+    of = shore()
+    queue: list[ObjectEvent] = []
+    number = 0
+    for offsets, die_at, passes in steps:
+
+        def kill(_: str, ordinal: int, die_at: int | None = die_at) -> None:
+            if die_at is not None and ordinal >= die_at:
+                raise Died
+
+        for offset in offsets or ():
+            number += 1
+            window = int(of.clock.now()) // HOUR * HOUR + offset if offset > -100 * HOUR else BEGIN + offset
+            queue.append(of.bucket.put(key(window, number)))
+        ingester = of.ingester(kill)
+        if offsets is None:
+            died(lambda: ingester.commit_due())  # noqa: B023, PLW0108 - called at once
+        elif not died(lambda: ingester.process(queue)):  # noqa: B023 - called at once
+            queue = []
+        of.clock.time += passes + 60.0  # leases run out
+    assert {result.outcome.is_done for result in of.ingester().process(queue).results} <= {True}
+    of.clock.time += 3 * (HOUR + LATE)
+    batch = of.ingester().commit_due()
+    assert (batch.commits_failed, batch.overdue) == ((), ())
+    assert changes(of.repository()) == {}
+    assert of.branch("main@") == of.bucket.held()
+
+
 # Beside processes of before, which know one window of a rule, the latest.
 
 
