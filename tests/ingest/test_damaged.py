@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 import msgspec
@@ -37,12 +38,20 @@ class Coast:
         store = RuleStore(self.shore.tables)
         for name in NAMES:
             if name != NAME:
-                self.shore.lake().create_repository(name, f"mem://{name}")
+                self._create(name)
             for rule in ("one", "two"):
                 wanted = replace(
                     RULE, name=rule, source=f"{BUCKET}/in/{name}/{rule}/", destination=f"{rule}/", commit=POLICY
                 )
                 self.rules[name, rule] = store.add(self.shore.lake(), name, wanted)
+
+    def _create(self, name: str) -> None:
+        """A repository that is listed behind the damaged one, whose items are read by uid: reading has to go on past that."""
+        lake = self.shore.lake()
+        for attempt in count():
+            if lake.create_repository(name, f"mem://{name}-{attempt}").repository.uid > self.uid():
+                return
+            lake.delete_repository(name)
 
     def uid(self, name: str = DAMAGED) -> str:
         return self.shore.lake().repository(name).repository.uid
