@@ -266,3 +266,31 @@ def test_each_change_and_each_login_leaves_a_line(call: Client, caplog: pytest.L
     assert lines[3]["key_id"] == ann.key.key_id
     assert ann.secret not in caplog.text
     assert token not in caplog.text
+
+
+def test_only_an_admin_forces_a_read_only_repository(call: Client) -> None:
+    repository = call.world.lake.repository("repo")
+    repository.set_read_only(True)
+    writer, admin = (basic(call.world.access.create_key("ann", role)) for role in (Role.WRITER, Role.ADMIN))
+    branch = {"name": "dev", "source": "main", "force": True}
+    for who, status in ((writer, 403), (admin, 201)):
+        assert call("POST", "/repositories/repo/branches", body=branch, authorization=who).status == status
+    commit = {"message": "m", "allow_empty": True, "force": True}
+    for who, status in ((writer, 403), (admin, 201)):
+        assert call("POST", "/repositories/repo/branches/main/commits", body=commit, authorization=who).status == status
+    for who, status in ((writer, 403), (admin, 204)):
+        deleted = call("DELETE", "/repositories/repo/branches/dev", {"force": True}, authorization=who)
+        assert deleted.status == status
+
+
+def test_a_protected_branch_is_rewritten_by_an_admin_and_not_into_dust(call: Client) -> None:
+    repository = call.world.lake.repository("repo")
+    repository.upload("main", "a", b"x")
+    repository.commit("main", "m")
+    repository.set_protection(["main"])
+    writer, admin = (basic(call.world.access.create_key("ann", role)) for role in (Role.WRITER, Role.ADMIN))
+    place = "/repositories/repo/branches/main/rewrite"
+    usual = {"min_size": 1 << 20, "max_size": 8 << 20, "raggedness": 100}
+    assert call("POST", place, body=usual, authorization=writer).status == 401
+    assert call("POST", place, body={**usual, "min_size": 100}, authorization=admin).status == 400
+    assert call("POST", place, body=usual, authorization=admin).status == 201

@@ -117,7 +117,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("branch", "delete"): "lakefs://lake/dev --yes",
     ("branch", "list"): "lake",
     ("branch", "rename"): "lakefs://lake/dev other",
-    ("branch", "rewrite"): "lakefs://lake/main --min-size 4096 --max-size 65536 --raggedness 100",
+    ("branch", "rewrite"): "lakefs://lake/main --min-size 16384 --max-size 65536 --raggedness 100",
     ("cat",): "lakefs://lake/main/a",
     ("cherry-pick",): "lakefs://lake/main dev -m m",
     ("commit",): "lakefs://lake/main -m m",

@@ -54,6 +54,11 @@ class Call:
         """The name for commits and reference logs."""
         return self.identity.name
 
+    def force(self, asked: bool | None) -> bool:
+        """Whether the repository may be changed although it is read-only: if that is ``asked``, and by an admin. Who is none is
+        not heard, and told that it is read-only."""
+        return bool(asked) and self.identity.role is Role.ADMIN
+
     @property
     def request_key(self) -> str:
         """What tells this request's retries from other requests, for verbs that take a ``request_id``: the client's header

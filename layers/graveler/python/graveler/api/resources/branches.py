@@ -1,7 +1,7 @@
 """Branches: list, create, look at, delete, reset, move, and replay commits on them."""
 
 from contextlib import suppress
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -36,6 +36,9 @@ from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
 from graveler.tree.split import validate_split
 
 routes = Routes("branches")
+
+SMALLEST_RANGE: Final = 16 << 10
+"""Bytes of logical size that a client may have ranges cut to: some hundred records of each file."""
 
 
 class BranchesQuery(PageQuery, frozen=True, kw_only=True):
@@ -201,7 +204,7 @@ def create_branch(call: Call, repository: str, body: BranchCreation) -> Response
             body.source,
             by=call.committer,
             hidden=bool(body.hidden),
-            force=bool(body.force),
+            force=call.force(body.force),
             owner=body.owner or "",
         )
         return text_response(made.commit_id, 201, "text/plain")
@@ -231,7 +234,7 @@ def get_branch(call: Call, repository: str, branch: str) -> Response:
 def delete_branch(call: Call, repository: str, branch: str, query: DeleteBranchQuery) -> Response:
     """Remove a branch and its uncommitted changes."""
     at = CommitID(query.at) if query.at else None
-    call.lake.repository(repository).delete_branch(branch, by=call.committer, force=query.force, at=at)
+    call.lake.repository(repository).delete_branch(branch, by=call.committer, force=call.force(query.force), at=at)
     return no_content()
 
 
@@ -283,7 +286,7 @@ def get_written_version(call: Call, repository: str, branch: str, query: Written
 )
 def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) -> Response:
     """Drop uncommitted changes: all, of one path, or of the paths that begin with a prefix."""
-    opened, force = call.lake.repository(repository), bool(body.force)
+    opened, force = call.lake.repository(repository), call.force(body.force)
     if body.type == "reset":
         opened.reset(branch, by=call.committer, force=force)
     elif not body.path:
@@ -303,7 +306,7 @@ def reset_branch(call: Call, repository: str, branch: str, body: ResetCreation) 
 )
 def hard_reset_branch(call: Call, repository: str, branch: str, query: HardResetQuery) -> Response:
     """Move a branch to the commit of any ref; refused while there are uncommitted changes."""
-    call.lake.repository(repository).hard_reset(branch, query.ref, by=call.committer, force=query.force)
+    call.lake.repository(repository).hard_reset(branch, query.ref, by=call.committer, force=call.force(query.force))
     return no_content()
 
 
@@ -318,7 +321,7 @@ def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> 
     opened = call.lake.repository(repository)
 
     def move() -> Response:
-        moved = opened.undo(branch, by=call.committer, force=query.force, request_id=call.request_key)
+        moved = opened.undo(branch, by=call.committer, force=call.force(query.force), request_id=call.request_key)
         return json_response(ref_document(moved))
 
     return once(call, move, lambda: None)
@@ -337,7 +340,7 @@ def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation
 
     def rename() -> Response:
         return json_response(
-            ref_document(opened.rename_branch(branch, body.name, by=call.committer, force=bool(body.force)))
+            ref_document(opened.rename_branch(branch, body.name, by=call.committer, force=call.force(body.force)))
         )
 
     def renamed_before() -> Response | None:
@@ -392,7 +395,7 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
             metadata=overrides.metadata,
             committer=call.committer,
             allow_empty=bool(body.allow_empty),
-            force=bool(body.force),
+            force=call.force(body.force),
             request_id=known_by,
             limit=limit,
         )
@@ -407,7 +410,7 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
             metadata=overrides.metadata or {},
             committer=call.committer,
             allow_empty=bool(body.allow_empty),
-            force=bool(body.force),
+            force=call.force(body.force),
         )
 
     try:
@@ -451,7 +454,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
             metadata=overrides.metadata,
             committer=call.committer,
             allow_empty=bool(body.allow_empty),
-            force=bool(body.force),
+            force=call.force(body.force),
             request_id=known_by,
             limit=limit,
         )
@@ -466,7 +469,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
             metadata=overrides.metadata or {},
             committer=call.committer,
             allow_empty=bool(body.allow_empty),
-            force=bool(body.force),
+            force=call.force(body.force),
         )
 
     def render(commit: model.Commit) -> Response:
@@ -485,10 +488,17 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
     answers={201: Commit, 202: OperationDocument, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error},
 )
 def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreation) -> Response:
-    """Cut a branch's tree into ranges by other parameters, as a commit that changes no object."""
+    """Cut a branch's tree into ranges by other parameters, as a commit that changes no object. A protected branch is an admin's
+    to rewrite."""
     opened = call.lake.repository(repository)
+    if protecting(branch, opened.repository.settings.protected) is not None:
+        call.identity.require(Permission.ADMIN, repository, branch)
     split = SplitParameters(body.min_size, body.max_size, body.raggedness)
     validate_split(split)
+    if split.min_size < SMALLEST_RANGE:
+        raise InvalidError(
+            f"ranges of {split.min_size:,} bytes would be very many files; name {SMALLEST_RANGE:,} or more"
+        )
     known_by = request_id(call)
 
     def at_once(limit: int) -> model.Commit:
@@ -498,7 +508,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
             message=body.message or "",
             metadata=body.metadata,
             committer=call.committer,
-            force=bool(body.force),
+            force=call.force(body.force),
             request_id=known_by,
             limit=limit,
         )
@@ -510,7 +520,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
             message=body.message or "",
             metadata=body.metadata or {},
             committer=call.committer,
-            force=bool(body.force),
+            force=call.force(body.force),
         )
 
     def render(commit: model.Commit) -> Response:

@@ -96,7 +96,7 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
             metadata=body.metadata or {},
             allow_empty=bool(body.allow_empty),
             created=body.created,
-            force=bool(body.force),
+            force=call.force(body.force),
             owner=owner,
         )
 
@@ -113,7 +113,7 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
             request_id=known_by,
             allow_empty=bool(body.allow_empty),
             created=body.created,
-            force=bool(body.force),
+            force=call.force(body.force),
         )
 
     try:

@@ -128,7 +128,7 @@ def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation
 
 def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
     found = call.lake.repository(repository)
-    found.expect_changes(branch, force=body.force)
+    found.expect_changes(branch, force=call.force(body.force))
     sources = tuple(ImportAddress(path.type, path.path, path.destination) for path in body.paths)
     asked = ImportAsk(branch, sources, *_terms(call, body))
     _expect_noted(asked)
@@ -176,7 +176,7 @@ def start_listing_dry_run(call: Call, repository: str, branch: str, body: Listin
 
 def _import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
     found = call.lake.repository(repository)
-    found.expect_changes(branch, force=body.force)
+    found.expect_changes(branch, force=call.force(body.force))
     found.expect_handed_out(branch, body.path, body.physical_address)
     sources, own = call.settings.import_sources, found.repository.settings.import_sources
     allowed = sources if own is None else sources.narrowed(own)
@@ -187,7 +187,7 @@ def _import_listing(call: Call, repository: str, branch: str, body: ListingImpor
 def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], bool, bool, bool]:
     """What is asked for besides sources, in the order in which operations have it."""
     said = body.commit.message, call.committer, body.commit.metadata or {}
-    return *said, body.force, body.allow_empty, body.dry_run
+    return *said, call.force(body.force), body.allow_empty, body.dry_run
 
 
 def _begin(call: Call, found: OpenRepository, kind: str, asked: ImportAsk | ImportListingRequest) -> Response:

@@ -264,7 +264,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
             content_type=content_type or DEFAULT_CONTENT_TYPE,
             metadata=metadata_of_headers(call.headers),
             if_absent=absent,
-            force=query.force,
+            force=call.force(query.force),
         )
     return json_response(object_document(entry), 201)
 
@@ -288,7 +288,7 @@ def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, bo
     )
     found = call.lake.repository(repository)
     require_object_source(call, found, entry.address)
-    found.link(branch, entry, if_absent=if_absent(call.headers), force=body.force or query.force)
+    found.link(branch, entry, if_absent=if_absent(call.headers), force=call.force(body.force or query.force))
     return json_response(object_document(entry), 201)
 
 
@@ -309,7 +309,7 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
 @routes.delete(_BRANCH_OBJECTS, "deleteObject", Permission.WRITE, answers={204: None, 403: Error, 404: Error})
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Remove an object from the branch; one that is not there is no error."""
-    call.lake.repository(repository).delete(branch, [query.path], force=query.force)
+    call.lake.repository(repository).delete(branch, [query.path], force=call.force(query.force))
     return no_content()
 
 
@@ -331,7 +331,7 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
             good.append(path)
         except InvalidError as error:
             errors.append(ObjectError(400, str(error), path))
-    call.lake.repository(repository).delete(branch, good, force=query.force)
+    call.lake.repository(repository).delete(branch, good, force=call.force(query.force))
     return json_response(ObjectErrorList(errors))
 
 
@@ -347,7 +347,7 @@ def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body
     expect_no_condition(call.headers)
     opened = call.lake.repository(repository)
     copy = opened.duplicate if body.shallow is False else opened.copy
-    entry = copy(branch, body.src_path, query.dest_path, source_ref=body.src_ref or "", force=body.force)
+    entry = copy(branch, body.src_path, query.dest_path, source_ref=body.src_ref or "", force=call.force(body.force))
     return json_response(object_document(entry), 201)
 
 
@@ -359,7 +359,7 @@ def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body
 )
 def update_user_metadata(call: Call, repository: str, branch: str, query: WriteQuery, body: UserMetadata) -> Response:
     """Replace an object's user metadata."""
-    call.lake.repository(repository).update_metadata(branch, query.path, body.set, force=query.force)
+    call.lake.repository(repository).update_metadata(branch, query.path, body.set, force=call.force(query.force))
     return no_content()
 
 

@@ -179,7 +179,7 @@ def get_repository(call: Call, repository: str) -> Response:
 )
 def delete_repository(call: Call, repository: str, query: ForceQuery) -> Response:
     """Forget a repository; its objects stay where they are."""
-    call.lake.delete_repository(repository, force=query.force)
+    call.lake.delete_repository(repository, force=call.force(query.force))
     return no_content()
 
 
@@ -202,7 +202,7 @@ def get_metadata(call: Call, repository: str) -> Response:
 )
 def set_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataSet) -> Response:
     """Set some keys of the metadata; the others stay."""
-    call.lake.repository(repository).set_metadata(body.metadata, force=query.force)
+    call.lake.repository(repository).set_metadata(body.metadata, force=call.force(query.force))
     return no_content()
 
 
@@ -214,7 +214,7 @@ def set_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataS
 )
 def delete_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataKeys) -> Response:
     """Remove some keys of the metadata."""
-    call.lake.repository(repository).delete_metadata(body.keys, force=query.force)
+    call.lake.repository(repository).delete_metadata(body.keys, force=call.force(query.force))
     return no_content()
 
 
@@ -252,7 +252,7 @@ def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) 
     """Replace the rules for how long objects are kept."""
     branches = {rule.branch_id: rule.retention_days for rule in body.branches}
     rules = RetentionRules(body.default_retention_days, branches)
-    call.lake.repository(repository).set_retention(rules, force=query.force)
+    call.lake.repository(repository).set_retention(rules, force=call.force(query.force))
     return no_content()
 
 
@@ -270,7 +270,7 @@ def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) 
 )
 def delete_gc_rules(call: Call, repository: str, query: ForceQuery) -> Response:
     """Remove the rules for how long objects are kept."""
-    call.lake.repository(repository).delete_retention(force=query.force)
+    call.lake.repository(repository).delete_retention(force=call.force(query.force))
     return no_content()
 
 
@@ -303,7 +303,7 @@ def set_branch_protection(call: Call, repository: str, query: ForceQuery, body: 
     condition = call.headers.get("if-match", "*").strip()
     patterns = [rule.pattern for rule in body]
     if_match = None if condition == "*" else condition.removeprefix("W/").strip('"')
-    call.lake.repository(repository).set_protection(patterns, if_match=if_match, force=query.force)
+    call.lake.repository(repository).set_protection(patterns, if_match=if_match, force=call.force(query.force))
     return no_content()
 
 
@@ -323,7 +323,7 @@ def set_import_sources(call: Call, repository: str, query: ForceQuery, body: Imp
     opened = call.lake.repository(repository)
     if body.prefixes is not None:
         AllowedSources(body.prefixes)  # refuses what could mean another place to somebody
-    opened.set_import_sources(body.prefixes, force=query.force)
+    opened.set_import_sources(body.prefixes, force=call.force(query.force))
     return no_content()
 
 

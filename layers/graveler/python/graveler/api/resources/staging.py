@@ -87,7 +87,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
     """Get an address to write an object's bytes to, for linking them afterwards."""
     call.identity.require(Permission.WRITE, repository, branch)
     found = call.lake.repository(repository)
-    address = found.new_address(branch, query.path, force=query.force)
+    address = found.new_address(branch, query.path, force=call.force(query.force))
     if not query.presign:
         return json_response(StagingLocation(address))
     presigner = Presigner(call, found, branch)
@@ -108,7 +108,7 @@ def link_physical_address(
     found = call.lake.repository(repository)
     entry = _entry(query.path, body)
     require_object_source(call, found, entry.address)
-    found.link(branch, entry, if_absent=if_absent(call.headers), force=body.force)
+    found.link(branch, entry, if_absent=if_absent(call.headers), force=call.force(body.force))
     return json_response(object_document(entry))
 
 
@@ -129,7 +129,7 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
         raise bad_request("two objects of the request have the same path; link each path once")
     for entry in entries:
         require_object_source(call, found, entry.address)
-    found.link_many(branch, entries, force=body.force)
+    found.link_many(branch, entries, force=call.force(body.force))
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))
 
 

@@ -38,7 +38,7 @@ def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
     opened = call.lake.repository(repository)
 
     def make() -> Response:
-        made = opened.create_tag(body.id, body.ref, by=call.committer, force=bool(body.force))
+        made = opened.create_tag(body.id, body.ref, by=call.committer, force=call.force(body.force))
         return json_response(ref_document(made), 201)
 
     def made_before() -> Response | None:
@@ -62,5 +62,5 @@ def get_tag(call: Call, repository: str, tag: str) -> Response:
 )
 def delete_tag(call: Call, repository: str, tag: str, query: ForceQuery) -> Response:
     """Remove a tag; its commit stays."""
-    call.lake.repository(repository).delete_tag(tag, by=call.committer, force=query.force)
+    call.lake.repository(repository).delete_tag(tag, by=call.committer, force=call.force(query.force))
     return no_content()
