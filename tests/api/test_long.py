@@ -323,13 +323,14 @@ def test_a_commit_is_told_as_soon_as_it_is_there_and_cannot_be_cancelled() -> No
     api.diverge()
     before = api.repository.branch("main").commit_id
     operation = api.call("POST", MERGE, (), {"message": "together"}, ASYNC).json()
-    assert (operation["state"], operation["commit_id"]) == ("running", "")
+    assert operation["state"] == "running"
     never, deadline = Event(), time.monotonic() + PATIENCE
     while not held.runs:
         assert time.monotonic() < deadline
         never.wait(0.01)
     commit = api.repository.branch("main").commit_id
     assert commit != before
+    assert operation["commit_id"] in ("", commit), "its worker may have been faster than the answer"
     found = api.call("GET", f"{OPERATIONS}/{operation['id']}").json()
     assert (found["state"], found["commit_id"], found["result"]) == ("running", commit, "")
     assert [one["commit_id"] for one in api.call("GET", OPERATIONS).json()["results"]] == [commit]
