@@ -42,7 +42,7 @@ from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.lake.turns import TURN
+from graveler.lake.turns import KEPT, TURN
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, ObjectEntry
 from graveler.staging.cleanup import LONGEST_REQUEST, CleanupQueue
 from graveler.staging.tokens import LEASE
@@ -714,7 +714,7 @@ def final_problems(scheduler: Scheduler) -> list[str]:
     except GravelerError as error:
         history.wrong.append(f"the last commit failed: {error}")
     in_parts = any(operation.endswith("_in_parts") for client in scheduler.clients for operation in client.operations)
-    if (waited := world.clock.slept - slept) > TURN + (HANDOVER if in_parts else LEASE) + 1:
+    if (waited := world.clock.slept - slept) > (KEPT + HANDOVER if in_parts else TURN + LEASE) + 1:
         history.wrong.append(f"the last commit waited {waited:.0f} s, longer than a turn and a lease")
     if contents(fresh, "main@") != found or contents(fresh, "main") != found:
         history.wrong.append(f"{contents(fresh, 'main@')} after the last commit, {found} before")
