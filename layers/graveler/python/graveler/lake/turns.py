@@ -92,21 +92,22 @@ class Turns:
         stop = Event()
 
         def renew() -> None:
-            while True:
-                with suppress(GravelerError):  # others pass it over if it stays like this, which costs time alone
-                    self.renew(branch, kept)
-                if self.clock.wait(stop, KEPT / 3):
-                    return
+            with suppress(GravelerError):  # others pass it over if it stays like this, which costs time alone
+                self.renew(branch, kept)
 
-        thread = Thread(target=renew, daemon=True, name="graveler-turn")
+        def renew_again() -> None:
+            while not self.clock.wait(stop, KEPT / 3):
+                renew()
+
+        renew()
+        thread = Thread(target=renew_again, daemon=True, name="graveler-turn")
         thread.start()
         try:
             yield
         finally:
             stop.set()
             thread.join()
-            with suppress(GravelerError):  # as above
-                self.renew(branch, kept)
+            renew()
 
     def kept_item(self) -> Item:
         """A kept ticket's, with a beat that it never had."""
