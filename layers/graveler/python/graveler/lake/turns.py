@@ -130,7 +130,8 @@ class Turn:
         self._renews = False
         self._partition = f"{turns.uid}/turns"
         self._line_key = Key(self._partition, branch.encode() + b"\0")
-        self._polls = Polls(turns.clock, patience=PATIENT) if kept else Polls(turns.clock)
+        self._polls = self._patience()
+        self._was_first = False
         self._event: Event | None = None
         self._must_join = keep
         self._ahead = 0
@@ -174,6 +175,10 @@ class Turn:
             if not before and (self._ticket or not self._must_join):
                 self._tidy(waiting)
                 self._has_come = True
+                if (
+                    not self._was_first
+                ):  # what is at work is waited for anew: an owner that died may be before it, and another one
+                    self._was_first, self._polls = True, self._patience()
                 return state
             if not self._ticket and self._join(waiting) and not before:
                 continue  # what was read is from before the ticket
@@ -215,6 +220,9 @@ class Turn:
         self._must_join = False
         self._turns.threads.leave(self._branch, self._event)
         self._event = None
+
+    def _patience(self) -> Polls:
+        return Polls(self._turns.clock, patience=PATIENT) if self._kept else Polls(self._turns.clock)
 
     def _pause(self, place: int) -> None:
         if not self._polls.wait(place):
