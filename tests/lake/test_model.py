@@ -167,7 +167,7 @@ class RepositoryMachine(RuleBasedStateMachine):
     @rule(pick=picks, path=st.sampled_from(PATHS), number=st.integers(0, 2))
     def link_if_absent(self, pick: int, path: str, number: int) -> None:
         branch = self.branch(pick)
-        entry = ObjectEntry(path, f"mem://other/{number}", number, f"{number:032x}", 5)
+        entry = ObjectEntry(path, f"mem://other/{number}", number, f"{number:032x}", 5, metadata={"n": "1"})
         if path in self.model.current(branch):
             with pytest.raises(AlreadyExistsError):
                 self.repository.link(branch, entry, if_absent=True)
