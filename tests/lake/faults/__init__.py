@@ -5,7 +5,7 @@ runs the verb with faults at given requests, and then lets a fresh process go on
 
 - all or nothing: the lake is as before, or as after the verb (verbs that say that they work piece by piece: each piece is);
 - acknowledged is done: without an error, it is as after the verb; and a repeated verb succeeds, once;
-- the next commits work, and wait no longer than a lease;
+- the next commits work, and wait no longer than a turn and a lease;
 - each branch's reference log is a line that ends at its head, and fsck finds nothing wrong (garbage is no wrong).
 
 To add a verb: append a :class:`Case` to the ``CASES`` of a module of :mod:`.cases`, with what it does to the model.
