@@ -136,13 +136,15 @@ def test_what_a_transaction_writes_appears_at_once(
 def test_a_numbered_transaction_happens_once(spark: SparkSession, scene: Scene) -> None:
     repository = scene.repository
     repository.create_branch("b-numbered", "main")
+    made = {}
     for version in (0, 1, 1, 0):
         with graveler.spark.transaction(
             "repo", "b-numbered", app_id="a/stream", version=version, lake=scene.place()
         ) as tx:
             tx.write(events(spark, version, 1), "tables/numbered")
-    assert tx.repeated
-    assert tx.merged == repository.commit_of("b-numbered")
+        assert tx.repeated == (version in made)
+        assert made.setdefault(version, tx.merged) == tx.merged
+    assert made[1] == repository.commit_of("b-numbered")
     found = graveler.spark.read(spark, "lakefs://repo/b-numbered/tables/numbered", lake=scene.place("reader"))
     assert sorted(row.id for row in found.collect()) == [0, 1]
 

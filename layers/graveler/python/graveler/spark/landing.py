@@ -154,7 +154,7 @@ def land(
             if named is not None:
                 expect_free(found, named)
             metadata = {key: value for key, value in whole.said.metadata.items() if key != TERMS}
-            merged = merge_hidden(found, whole.work, whole.work, whole.terms, whole.said.message, by, metadata)
+            merged = merge_hidden(found, whole.work, whole.terms, whole.said.message, by, metadata)
             if named is not None:
                 _note_landed(found, hidden, whole, named, merged, by)
         if named is not None:
@@ -202,7 +202,8 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
         if work.tag is not None:
             expect_free(repository, work.tag)  # behind the merge there is no way back
         exact = replace(terms, replaced=tuple(dict.fromkeys(work.replaced)))
-        return merge_hidden(repository, hidden, commit.id, exact, said, by, work.metadata)
+        # The commit, and not the branch, as :func:`land` has it: both are one request to a server.
+        return merge_hidden(repository, commit.id, exact, said, by, work.metadata)
     except GravelerError as error:
         if keep and not isinstance(error, NoChangesError):
             error.kept = hidden
@@ -210,13 +211,13 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
 
 
 def merge_hidden(
-    repository: Reached, source: str, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
+    repository: Reached, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
 ) -> Commit:
-    """Merge a hidden branch, or its commit, which is ``tip``, on its terms, as one commit; repeated within a week, the same one.
+    """Merge a hidden branch, whose commit is ``tip``, on its terms, as one commit; repeated within a week, the same one.
     Cost and errors as :meth:`graveler.lake.repository.OpenRepository.merge`."""
     joined = {TERMS: encode_terms(replace(terms, kind=Kind.STEP))} if terms.branch.startswith(HIDDEN) else {}
     return repository.merge(
-        source,
+        tip,
         terms.branch,
         message=message,
         committer=by,
