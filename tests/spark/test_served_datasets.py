@@ -30,6 +30,7 @@ from graveler.lake.exporting.export_folder import MARKER
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
+from graveler.model import Commit
 from graveler.places import ServedLake
 from graveler.remote.lake import RemoteLake
 from graveler.remote.opening import connect
@@ -136,7 +137,7 @@ def test_what_a_transaction_writes_appears_at_once(
 def test_a_numbered_transaction_happens_once(spark: SparkSession, scene: Scene) -> None:
     repository = scene.repository
     repository.create_branch("b-numbered", "main")
-    made = {}
+    made: dict[int, Commit | None] = {}
     for version in (0, 1, 1, 0):
         with graveler.spark.transaction(
             "repo", "b-numbered", app_id="a/stream", version=version, lake=scene.place()
