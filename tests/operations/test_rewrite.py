@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
+from msgspec import to_builtins
 
 from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError, NoChangesError, TooMuchWorkError
 from graveler.history.cuts import KEY
@@ -180,18 +181,18 @@ def test_other_verbs_in_parts_go_on_as_the_branch_is_cut() -> None:
 def test_over_http_it_is_a_commit_or_an_operation() -> None:
     world = make_world()
     call = EventClient(world)
-    repository = world.lake.create_repository("repo", "local://repo", split=TINY)
-    put(repository, {f"{number:03}": "1" for number in range(50)})
+    narrow, wide = SplitParameters(16 << 10, 64 << 10, 100), SplitParameters(32 << 10, 256 << 10, 100)
+    repository = world.lake.create_repository("repo", "local://repo", split=narrow)
+    put(repository, {f"{number:03}" * 300: "1" for number in range(50)})
     repository.commit("main", "base")
     path = "/repositories/repo/branches/main/rewrite"
-    body = {"min_size": WIDE.min_size, "max_size": WIDE.max_size, "raggedness": WIDE.raggedness, "message": "m"}
+    body = {**to_builtins(wide), "message": "m"}
     made = call("POST", path, (), body)
     assert (made.status, made.json()["message"], made.json()["metadata"].keys()) == (201, "m", {KEY})
     assert call("POST", path, (), body).status == 400  # it is cut so already
     assert call("POST", path, (), {**body, "min_size": 0}).status == 400
     assert call("POST", path, (), body, authorization=world.reader).status == 401
-    back = {"min_size": TINY.min_size, "max_size": TINY.max_size, "raggedness": TINY.raggedness}
-    accepted = call("POST", path, (), back, {"Prefer": "respond-async"})
+    accepted = call("POST", path, (), to_builtins(narrow), {"Prefer": "respond-async"})
     assert (accepted.status, accepted.json()["kind"]) == (202, "rewrite")
     operation = f"/repositories/repo/operations/{accepted.json()['id']}"
     while (told := call("GET", operation).json())["state"] == "running":
