@@ -243,6 +243,18 @@ def test_a_key_that_is_revoked_ends_though_its_digest_is_kept(
         access.authenticate(header_of(made), None, HERE)
 
 
+def test_two_logins_of_one_second_are_two_sessions(
+    access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
+) -> None:
+    first, second = (access.login(made.key.key_id, made.secret, HERE).token for _ in range(2))
+    assert first != second
+    access.logout(f"Bearer {first}", None)
+    for each in (access, Access(tables, clock)):
+        with pytest.raises(AuthenticationError):
+            each.authenticate(f"Bearer {first}", None, HERE)
+        assert each.authenticate(f"Bearer {second}", None, HERE).name == made.key.name
+
+
 def test_who_is_wrong_about_a_key_that_does_not_exist_waits(access: Access, tables: CountingTables) -> None:
     for _ in range(failures.MOST):
         with pytest.raises(AuthenticationError):

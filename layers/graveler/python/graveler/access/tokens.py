@@ -10,7 +10,7 @@ import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import suppress
 from hashlib import sha256
-from secrets import token_bytes
+from secrets import token_bytes, token_hex
 from typing import Final
 
 import msgspec
@@ -38,12 +38,14 @@ class LoginToken(msgspec.Struct, frozen=True):
         return f"LoginToken(token=…, expires={self.expires})"
 
 
-class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a token says: its key's ID, when it was made and when it ends, in Unix seconds."""
+class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a token says: its key's ID, when it was made and when it ends, in Unix seconds; and what tells it from another one of
+    the same second, which earlier versions did not say."""
 
     sub: str
     iat: int
     exp: int
+    jti: str = ""
 
 
 class Tokens:
@@ -55,7 +57,7 @@ class Tokens:
 
     def issue(self, key_id: str, *, now: float, lifetime: int = LIFETIME) -> LoginToken:
         """A token for a key. No request, once the secret is known: one table read, and a write for the first token of a lake."""
-        claims = Claims(key_id, int(now), int(now) + lifetime)
+        claims = Claims(key_id, int(now), int(now) + lifetime, token_hex(8))
         payload = urlsafe_b64encode(msgspec.json.encode(claims)).rstrip(b"=").decode()
         signed = f"{_HEADER}.{payload}"
         return LoginToken(f"{signed}.{self._signature(signed)}", claims.exp)
