@@ -78,6 +78,23 @@ def test_a_folder_that_was_there_and_empty_is_closed(tmp_path: Path) -> None:
     assert open_to_others(tmp_path / "lake") == []
 
 
+CREATE = """
+from pathlib import Path
+from graveler.lake.folder import create_folder_lake
+with create_folder_lake(Path(arguments[0])) as lake:
+    lake.create_repository("sales", "local://sales")
+"""
+
+
+def test_a_lake_can_be_made_in_another_users_folder(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    let_through(tmp_path / "shared")
+    made = act(CREATE, tmp_path / "shared", modules=rehearse(CREATE, tmp_path / "rehearsal"))
+    assert made.returncode == 0, made.stderr
+    assert [line.split()[0] for line in open_to_others(tmp_path / "shared")] == [str(tmp_path / "shared")]
+
+
 def test_a_folder_with_other_things_keeps_its_permissions_and_the_lake_in_it_is_closed(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project").chmod(0o755)

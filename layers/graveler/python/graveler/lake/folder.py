@@ -73,15 +73,16 @@ class _Marker(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shared = Shared.NO) -> Lake:
-    """Make an empty lake in a folder, which is created if need be; all of it is durable afterwards. A folder that is there and
-    empty gets the lake's permissions. :class:`AlreadyExistsError` if there is one."""
+    """Make an empty lake in a folder, which is created if need be; all of it is durable afterwards. A folder of this user
+    that is there and empty gets the lake's permissions. :class:`AlreadyExistsError` if there is one."""
     taken = AlreadyExistsError("lake", str(folder), "open it, or choose another folder")
     try:
         if (folder / MARKER).exists():
             raise taken
         make_folder(folder, shared.modes)
         if not any(folder.iterdir()):
-            folder.chmod(shared.modes.folder)
+            with suppress(PermissionError):  # another user's, who lets this one write there
+                folder.chmod(shared.modes.folder)
     except OSError as error:
         raise unavailable(error, f"making a lake in {str(folder)!r}") from None
     # The marker goes last: a folder with it is a lake that can be opened.
