@@ -106,8 +106,8 @@ def test_a_folder_with_other_things_keeps_its_permissions_and_the_lake_in_it_is_
         str(tmp_path / "project" / "notes.txt"),
     ]
     with open_folder_lake(tmp_path / "project") as lake:
-        assert lake.openness is not None
-        assert lake.openness.wider() == []
+        assert lake.folder_permissions is not None
+        assert lake.folder_permissions.wider() == []
 
 
 @pytest.mark.parametrize("bits", [0o000, 0o022, 0o077])
@@ -177,10 +177,10 @@ def test_mending_leaves_what_is_not_the_lakes(tmp_path: Path) -> None:
     outside.chmod(0o644)
     (folder / "objects" / "link").symlink_to(outside)
     with open_folder_lake(folder) as lake:
-        assert lake.openness is not None
-        assert lake.openness.wider()
-        lake.openness.narrow()
-        assert lake.openness.wider() == []
+        assert lake.folder_permissions is not None
+        assert lake.folder_permissions.wider()
+        lake.folder_permissions.narrow()
+        assert lake.folder_permissions.wider() == []
         assert [line.split()[0] for line in open_to_others(folder)] == [str(folder), str(other)]
     assert outside.stat().st_mode & 0o777 == 0o644
 

@@ -56,7 +56,11 @@ def connection_to(named: Named | None) -> "Connection | None":
 def _opened(place: LakePlace) -> "Lake":
     """The lake at this place; says once if its folder lets in others."""
     lake = open_at(place)
-    if lake.openness is not None and (wider := lake.openness.wider()) and lake.openness.is_news():
+    if (
+        lake.folder_permissions is not None
+        and (wider := lake.folder_permissions.wider())
+        and lake.folder_permissions.tell_once()
+    ):
         warn(
             f"{str(wider[0])!r} lets in users whom the lake is not for; `graveler fsck --repair` of any repository closes it. "
             "This is said once"

@@ -27,8 +27,8 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.clock import Clock
+from graveler.lake.folder_permissions import FolderPermissions
 from graveler.lake.lake import Lake
-from graveler.lake.openness import Openness
 from graveler.lake.repositories import LAKE
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
@@ -171,7 +171,7 @@ def _lake(
         outside=lambda address: _outside(folder, address, signer),
         memory=memory,
         close=tables.close,
-        openness=Openness(folder, modes),
+        folder_permissions=FolderPermissions(folder, modes),
     )
 
 

@@ -39,8 +39,8 @@ from graveler.tree.files import TreeStore
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.dump.restore import Restored
+    from graveler.lake.folder_permissions import FolderPermissions
     from graveler.lake.fsck.findings import Report
-    from graveler.lake.openness import Openness
 
 FIRST_MESSAGE = "Repository created"
 
@@ -60,7 +60,7 @@ class Lake:
     ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about how many bytes of its tree each repository keeps
     at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is called for each file that was there. ``home`` begins
     the namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
-    calls it. ``openness`` says whether the permissions of a lake in a folder are as they should be."""
+    calls it. ``folder_permissions`` says whether the permissions of a lake in a folder are as they should be."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Lake:
         memory: int | None = None,
         home: str = "local://",
         close: Callable[[], None] = lambda: None,
-        openness: "Openness | None" = None,
+        folder_permissions: "FolderPermissions | None" = None,
     ) -> None:
         self.tables = tables
         self.home = home
@@ -98,7 +98,7 @@ class Lake:
         self.grace = grace
         self.skew = skew
         self._outside = outside
-        self.openness = openness
+        self.folder_permissions = folder_permissions
         self._memory = memory
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
@@ -323,7 +323,7 @@ class Lake:
             self.skew,
             leases=self.leases,
             copies=None if self._cache is None else files,
-            openness=self.openness,
+            folder_permissions=self.folder_permissions,
         )
         with self._lock:
             self._opened[uid] = opened

@@ -52,7 +52,7 @@ class OpenRepository(SettingsVerbs, RefVerbs, StagingVerbs, CommitVerbs, ImportV
             outside_objects=outside_objects,
             object_bytes=object_bytes,
             outside=self._outside,
-            openness=self._openness,
+            folder_permissions=self._folder_permissions,
             progress=progress or no_progress,
         )
 

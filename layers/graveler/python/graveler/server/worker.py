@@ -78,7 +78,7 @@ def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threa
     if isinstance(settings.lake, AwsLake):
         return None
     folder = settings.lake.folder
-    modes = PRIVATE if lake.openness is None else lake.openness.modes
+    modes = PRIVATE if lake.folder_permissions is None else lake.folder_permissions.modes
     signer = url_signer(lake.tables, base_url)
     return DataPlane(
         signer,

@@ -11,6 +11,7 @@ from graveler.history.commits import CommitStore
 from graveler.history.reflog import RefLog
 from graveler.history.refs import Refs
 from graveler.lake.applications import Applications
+from graveler.lake.folder_permissions import FolderPermissions
 from graveler.lake.fsck.applications import ApplicationCheck
 from graveler.lake.fsck.commits import CommitCheck
 from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Progress, Report, no_progress
@@ -22,7 +23,6 @@ from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
-from graveler.lake.openness import Openness
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
@@ -51,7 +51,7 @@ def fsck(
     outside_objects: bool = False,
     object_bytes: bool = False,
     outside: Callable[[str], tuple[Objects, str]] = locate,
-    openness: Openness | None = None,
+    folder_permissions: FolderPermissions | None = None,
     progress: Progress = no_progress,
 ) -> Report:
     """Look at everything that a repository can reach, and say what is wrong with it.
@@ -60,7 +60,7 @@ def fsck(
     also what only the reference logs of the refs reach. ``committed_objects``: look also whether the objects of committed
     records are there (those of staged ones always are looked for), with ``outside_objects`` also those outside the namespace.
     ``object_bytes``: read all these objects, those of committed records too, and compare size and MD5
-    (:mod:`graveler.lake.checked`). ``openness``: also whether the lake's own folder lets in whom it should not.
+    (:mod:`graveler.lake.checked`). ``folder_permissions``: also whether the lake's own folder lets in whom it should not.
     ``repair`` rebuilds what it can, each file only when its recomputed name is right, and nothing that is whole.
 
     Others may work on the repository meanwhile; what they make after the refs were read is not looked at. Cost: a table read
@@ -102,7 +102,7 @@ def fsck(
     )
     tree_check.run()
     damages = [
-        *([] if openness is None else _check_openness(openness, repair=repair)),
+        *([] if folder_permissions is None else _check_permissions(folder_permissions, repair=repair)),
         *_check_namespace(known, tables, store, repair=repair),
         *ref_check.damages,
         *lease_damages,
@@ -115,17 +115,17 @@ def fsck(
     return Report(repository.name, tuple(history.attribute(damages)), counts, garbage)
 
 
-def _check_openness(openness: Openness, *, repair: bool) -> list[Damage]:
+def _check_permissions(folder_permissions: FolderPermissions, *, repair: bool) -> list[Damage]:
     """Do the permissions of the lake's folder keep others out?"""
-    wider = openness.wider()
+    wider = folder_permissions.wider()
     if not wider:
         return []
     why = "lets in users whom the lake is not for: they could read the secrets that sign URLs and tokens"
     damage = Damage(FindingKind.PERMISSIONS, str(wider[0]), why, _NARROW)
     if repair:
         damage.remedy, damage.repaired = (
-            f"{openness.narrow()} files and folders were closed to them",
-            not openness.wider(),
+            f"{folder_permissions.narrow()} files and folders were closed to them",
+            not folder_permissions.wider(),
         )
     return [damage]
 

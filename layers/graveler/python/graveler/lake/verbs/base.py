@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from graveler.lake.commit import Committer
     from graveler.lake.copying import Copier
     from graveler.lake.create import Creator
+    from graveler.lake.folder_permissions import FolderPermissions
     from graveler.lake.importing.importer import Importer
     from graveler.lake.joint import JointStager
     from graveler.lake.landing import Lander
     from graveler.lake.merge import Merger
     from graveler.lake.move import Mover
-    from graveler.lake.openness import Openness
     from graveler.lake.publish import Publisher
     from graveler.lake.ready import ReadyCommitter
     from graveler.lake.rename import Renamer
@@ -66,12 +66,12 @@ class VerbsBase(RepositoryReader):
         *,
         leases: LeaseWatch,
         copies: TreeFiles | None = None,
-        openness: "Openness | None" = None,
+        folder_permissions: "FolderPermissions | None" = None,
     ) -> None:
         super().__init__(known, tables, objects, store, clock, outside, grace, leases=leases)
         self.skew = skew
         self._copies = copies
-        self._openness = openness
+        self._folder_permissions = folder_permissions
         self._deadlines = Deadlines(clock, grace, skew)
         self._tables = tables
         self._clock = clock

@@ -21,7 +21,7 @@ OWN: Final = frozenset(
 _TOLD: Final = "told-open"
 
 
-class Openness(Struct, frozen=True):
+class FolderPermissions(Struct, frozen=True):
     """The permissions that the lake in ``folder`` is to have."""
 
     folder: Path
@@ -36,7 +36,7 @@ class Openness(Struct, frozen=True):
         wider = [path for path in entries if path.exists() and not self.modes.allows(path.lstat())]
         return wider or ([self.folder] if _is_writable_by_others(self.folder) else [])
 
-    def is_news(self) -> bool:
+    def tell_once(self) -> bool:
         """Note that somebody is being told of it; False if somebody was before, or if nothing can be noted."""
         try:
             os.close(self.modes.create(self.folder / HIDDEN / _TOLD, os.O_WRONLY))
