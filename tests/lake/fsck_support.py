@@ -1,6 +1,7 @@
 """A real folder lake with a criss-cross history, and ways to damage it."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import msgspec
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.refs import Refs
 from graveler.lake.fsck.check import fsck
-from graveler.lake.fsck.findings import Finding, Progress, Report, no_progress
+from graveler.lake.fsck.findings import Finding, FindingKind, Progress, Report, no_progress
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import Repositories
 from graveler.lake.repository import OpenRepository
@@ -240,6 +241,11 @@ def build(folder: Path) -> FolderLake:
     link(lake, "dev", {"p/001": 4001, "p/002": None, "s/nothing": None})
     lake.repository.upload("dev", "staged", b"staged bytes")
     return lake
+
+
+def kinds(report: Report) -> Counter[FindingKind]:
+    """How many findings there are of each kind."""
+    return Counter(finding.kind for finding in report.findings)
 
 
 def one(report: Report) -> Finding:

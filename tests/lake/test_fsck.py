@@ -11,19 +11,16 @@ import pytest
 
 from graveler.errors import UnavailableError
 from graveler.history.commits import encode_commit
-from graveler.history.owners import Owners
 from graveler.lake.fsck.check import fsck
 from graveler.lake.fsck.files import describe
-from graveler.lake.fsck.findings import FindingKind, Report
+from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.repositories import Repositories
-from graveler.model import Application, CommitID, MetarangeName, ObjectEntry, RepositoryUID
+from graveler.model import CommitID, MetarangeName
 from graveler.staging.cleanup import LONGEST_REQUEST
-from graveler.staging.tokens import new_token
-from graveler.storage.tables import Item, Key
-from graveler.tree.record import RecordCodec
+from graveler.storage.tables import Key
 from graveler.tree.split import cuts_after
 from graveler.tree.tree import RangeInfo, Tree
-from tests.lake.fsck_support import NAME, NAMESPACE, SPLIT, FolderLake, build, link, names, one
+from tests.lake.fsck_support import NAME, NAMESPACE, SPLIT, FolderLake, kinds, link, names, one
 from tests.lake.support import World, commit, put
 from tests.support.instruments import (
     Boundaries,
@@ -37,36 +34,15 @@ from tests.support.instruments import (
 K = FindingKind
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("template") / "lake"
-    folder.mkdir()
-    lake = build(folder)
-    lake.tables.close()
-    return folder
-
-
 @pytest.fixture
-def lake(template: Path, tmp_path: Path) -> Iterator[FolderLake]:
-    copytree(template, tmp_path / "lake")
-    opened = FolderLake(tmp_path / "lake")
-    yield opened
-    opened.tables.close()
-
-
-@pytest.fixture
-def cached(template: Path, tmp_path: Path) -> Iterator[FolderLake]:
+def cached(fsck_template: Path, tmp_path: Path) -> Iterator[FolderLake]:
     """A lake with a cache that has a copy of every file."""
-    copytree(template, tmp_path / "lake")
+    copytree(fsck_template, tmp_path / "lake")
     opened = FolderLake(tmp_path / "lake", cache=tmp_path / "cache")
     for made in opened.commits():
         list(opened.repository.tree(made.id).records())
     yield opened
     opened.tables.close()
-
-
-def kinds(report: Report) -> Counter[FindingKind]:
-    return Counter(finding.kind for finding in report.findings)
 
 
 def unshared(lake: FolderLake, branch: str = "main") -> RangeInfo:
@@ -625,280 +601,6 @@ def test_an_expired_commit_under_a_ref_is_found(lake: FolderLake) -> None:
     lake.change_item(lake.commit_key(cid), expired=1_700_000_000)
     finding = one(lake.fsck())
     assert (finding.kind, finding.commits) == (K.EXPIRED, (cid,))
-
-
-# Refs and the reference log
-
-
-@pytest.mark.parametrize("ref", ["branch", "tag"])
-def test_a_damaged_ref_is_named_and_the_others_are_still_looked_at(lake: FolderLake, ref: str) -> None:
-    key, name = (lake.branch_key("dev"), "dev") if ref == "branch" else (lake.tag_key("v1"), "v1")
-    lake.smash_item(key)
-    report = lake.fsck()
-    finding = one(report)
-    assert (finding.kind, finding.what) == (K.REF, f"{ref} {name!r}")
-    assert names(finding) == {(name, False)}
-    assert report.counts.branches + report.counts.tags == 4
-
-
-@pytest.mark.parametrize("attributes", [{"commit": None}, {"open": 5}, {"commit": "no commit"}])
-def test_a_branch_that_makes_no_sense_is_named(lake: FolderLake, attributes: dict[str, object]) -> None:
-    lake.change_item(lake.branch_key("quiet"), **attributes)
-    finding = one(lake.fsck())
-    assert (finding.kind, finding.what) == (K.REF, "branch 'quiet'")
-
-
-def test_a_branch_with_a_token_that_is_none_is_named(lake: FolderLake) -> None:
-    lake.change_item(lake.branch_key("quiet"), open="nonsense")
-    finding = one(lake.fsck())
-    assert finding.kind is K.TOKEN
-    assert names(finding) == {("quiet", False)}
-
-
-def test_a_ref_in_the_wrong_shard_is_found(lake: FolderLake) -> None:
-    key = lake.tag_key("v1")
-    other = next(f"{lake.uid}/tag/{n:x}" for n in range(16) if f"{lake.uid}/tag/{n:x}" != key.partition)
-    item = lake.tables.get(key)
-    assert item is not None
-    lake.tables.put(Key(other, key.sort), item)
-    finding = one(lake.fsck())
-    assert finding.kind is K.REF
-    assert other in finding.why
-
-
-def test_a_default_branch_that_is_gone_is_found(lake: FolderLake) -> None:
-    lake.tables.delete(lake.branch_key("main"))
-    report = lake.fsck()
-    assert one(report).what == "branch 'main'"
-    assert report.garbage.commit_items > 0
-
-
-def test_what_only_the_reference_log_reaches_is_looked_at_if_asked(lake: FolderLake) -> None:
-    link(lake, "quiet", {"only/here": 1})
-    gone = lake.repository.commit("quiet", "will be gone")
-    lake.change_item(lake.branch_key("quiet"), commit=gone.parents[0])
-    key = f"_graveler/metaranges/{gone.metarange}"
-    lake.path(key).unlink()
-    assert lake.fsck(reflog=False).findings == ()
-    finding = one(lake.fsck())
-    assert (finding.kind, finding.commits) == (K.METARANGE_MISSING, (gone.id,))
-    assert [(ref.kind, ref.name) for ref in finding.refs] == [("reflog", "quiet")]
-
-
-def test_a_row_of_the_reference_log_whose_commit_was_collected_harms_nothing_else(lake: FolderLake) -> None:
-    link(lake, "quiet", {"only/here": 1})
-    gone = lake.repository.commit("quiet", "will be gone")
-    lake.change_item(lake.branch_key("quiet"), commit=gone.parents[0])
-    lake.tables.delete(lake.commit_key(gone.id))
-    lake.path(f"_graveler/commits/{gone.id}").unlink()
-    finding = one(lake.fsck())
-    assert finding.kind is K.REFLOG
-    assert gone.id in finding.why
-
-
-def test_a_damaged_row_of_the_reference_log_is_found(lake: FolderLake) -> None:
-    partition = f"{lake.uid}/reflog/branch/dev"
-    sort, _ = lake.tables.query(partition, limit=2).items[1]
-    lake.smash_item(Key(partition, sort))
-    finding = one(lake.fsck())
-    assert finding.kind is K.REFLOG
-    assert sort.hex() in finding.what
-
-
-# Staged changes
-
-
-def staged_key(lake: FolderLake, path: bytes) -> Key:
-    return Key(f"{lake.uid}/staged/{lake.item(lake.branch_key('dev'))['open']}/0", path)
-
-
-@pytest.mark.parametrize("how", ["smashed", "no record", "cut"])
-@pytest.mark.parametrize("path", [b"p/001", b"staged"])
-def test_a_staged_change_that_cannot_be_read_is_named(lake: FolderLake, how: str, path: bytes) -> None:
-    key = staged_key(lake, path)
-    if how == "smashed":
-        lake.smash_item(key)
-    elif how == "no record":
-        lake.change_item(key, record="text")
-    else:
-        record = lake.item(key)["record"]
-        assert isinstance(record, bytes)
-        lake.change_item(key, record=record[:12])
-    report = lake.fsck()
-    finding = one(report)
-    assert (finding.kind, finding.first, finding.last) == (K.STAGED, path.decode(), path.decode())
-    assert names(finding) == {("dev", False)}
-    assert report.counts.staged == 4
-
-
-def test_every_damaged_item_of_many_is_found_and_the_rest_is_read(lake: FolderLake) -> None:
-    link(lake, "dev", {f"many/{n:04}": n for n in range(2300)})
-    bad = [f"many/{n:04}" for n in (0, 1, 999, 1000, 2299)]
-    for path in bad:
-        lake.smash_item(staged_key(lake, path.encode()))
-    report = lake.fsck()
-    assert [finding.first for finding in report.findings] == bad
-    assert report.counts.staged == 2304
-
-
-def test_the_object_of_a_staged_change_is_looked_for(lake: FolderLake) -> None:
-    entry = lake.repository.stat("dev", "staged")
-    path = lake.path(entry.address.removeprefix(f"{NAMESPACE}/"))
-    path.write_bytes(b"shorter")
-    finding = one(lake.fsck())
-    assert (finding.kind, finding.first) == (K.OBJECT_SIZE, "staged")
-    assert entry.address in finding.what
-    path.unlink()
-    finding = one(lake.fsck())
-    assert (finding.kind, finding.first) == (K.OBJECT_MISSING, "staged")
-    assert names(finding) == {("dev", False)}
-
-
-def test_a_staged_change_in_the_wrong_shard_is_found(lake: FolderLake) -> None:
-    token = new_token(4)
-    codec = RecordCodec(NAMESPACE)
-    entry = ObjectEntry("some/path", "file:///x", 1, "00", 0)
-    lake.change_item(lake.branch_key("quiet"), open=token)
-    for shard in range(4):
-        lake.tables.put(Key(f"{lake.uid}/staged/{token}/{shard}", b"some/path"), {"record": codec.encode(entry)})
-    assert kinds(lake.fsck()) == {K.STAGED: 3}
-
-
-# Tokens and the clean-up
-
-
-def test_a_sealed_token_without_an_item_is_found(lake: FolderLake) -> None:
-    token = new_token()
-    lake.change_item(lake.branch_key("quiet"), sealed=[token])
-    finding = one(lake.fsck())
-    assert finding.kind is K.TOKEN
-    assert token in finding.what
-    assert names(finding) == {("quiet", False)}
-
-
-def test_a_live_token_that_is_said_to_be_published_is_found(lake: FolderLake) -> None:
-    token = lake.item(lake.branch_key("dev"))["open"]
-    lake.tables.put(Key(f"{lake.uid}/token/{token}", b"outcome"), {"state": "published", "owner": "x"})
-    finding = one(lake.fsck())
-    assert finding.kind is K.TOKEN
-    assert "published" in finding.why
-
-
-def test_a_token_of_two_branches_is_found(lake: FolderLake) -> None:
-    lake.change_item(lake.branch_key("quiet"), open=lake.item(lake.branch_key("dev"))["open"])
-    finding = one(lake.fsck())
-    assert finding.kind is K.TOKEN
-    assert "'dev'" in finding.why
-    assert names(finding) == {("quiet", False)}
-
-
-@pytest.mark.parametrize("item", [{"state": "nonsense", "owner": "x"}, {"owner": "x"}])
-def test_an_item_of_a_token_that_cannot_be_read_is_found(lake: FolderLake, item: dict[str, str]) -> None:
-    token = lake.item(lake.branch_key("dev"))["open"]
-    lake.tables.put(Key(f"{lake.uid}/token/{token}", b"outcome"), item)
-    assert one(lake.fsck()).kind is K.TOKEN
-
-
-def test_a_live_token_in_the_clean_up_queue_is_taken_out(lake: FolderLake) -> None:
-    token = str(lake.item(lake.branch_key("dev"))["open"])
-    place = (5).to_bytes(8, "big") + token.encode()
-    lake.tables.put(Key(f"{lake.uid}/cleanup", place), {"token": token, "sweep": 1})
-    finding = one(lake.fsck())
-    assert finding.kind is K.TOKEN
-    assert "swept" in finding.why
-    assert lake.fsck(repair=True).remaining == ()
-    assert lake.fsck().findings == ()
-    lake.clock.time += 10**6
-    link(lake, "main", {"x": 1})
-    lake.repository.commit("main", "sweeps")
-    assert lake.repository.read("dev", "staged") == b"staged bytes"
-
-
-@pytest.mark.parametrize("item", [{}, {"token": "other", "sweep": 1}, {"token": "t-1", "sweep": 3}])
-def test_an_entry_of_the_clean_up_queue_that_makes_no_sense_is_found(lake: FolderLake, item: dict[str, str]) -> None:
-    lake.tables.put(Key(f"{lake.uid}/cleanup", bytes(8) + b"t-1"), item)
-    assert one(lake.fsck()).kind is K.CLEANUP
-    assert lake.fsck(repair=True).remaining == ()
-    assert lake.fsck().findings == ()
-
-
-# Leases of hidden branches
-
-
-def test_a_lease_that_belongs_to_no_hidden_branch_is_found(lake: FolderLake) -> None:
-    lake.repository.create_branch("tx-alive", "main", hidden=True, owner="somebody")
-    assert lake.fsck().findings == ()
-    owners = Owners(lake.tables, RepositoryUID(lake.uid))
-    lake.tables.transact([owners.claim_write(name, "somebody") for name in ("dev", "gone", "no name for a branch")])
-    lake.tables.put(Key(owners.partition, b"says-nothing"), {})
-    found = lake.fsck().findings
-    assert {finding.kind for finding in found} == {K.LEASE}
-    assert len(found) == 4
-    assert lake.fsck(repair=True).remaining == ()
-    assert lake.fsck().findings == ()
-    lake.repository.renew_branch("tx-alive", "somebody")
-
-
-# What applications have written
-
-
-def numbered(lake: FolderLake, version: int, branch: str = "main", application: str = "stream") -> CommitID:
-    """A numbered write to a branch."""
-    name = f"try-{application}-{version}-{branch}"
-    lake.repository.create_branch(name, branch)
-    link(lake, name, {name: 1})
-    lake.repository.commit(name, name)
-    merged = lake.repository.merge(name, branch, application=Application(application, version), beside_uncommitted=True)
-    lake.repository.delete_branch(name)
-    return merged.id
-
-
-def test_rows_of_applications_are_as_they_should_be_whatever_became_of_the_branch(lake: FolderLake) -> None:
-    numbered(lake, 1)
-    numbered(lake, 2, application="undone")
-    lake.repository.undo("main")
-    lake.repository.create_branch("gone", "main")
-    numbered(lake, 3, "gone")
-    lake.repository.delete_branch("gone")
-    lake.repository.create_branch("again", "main")
-    numbered(lake, 4, "again")
-    lake.repository.rename_branch("again", "renamed")
-    lake.repository.hard_reset("renamed", "renamed~1")
-    lake.repository.create_branch("again", "main~1")
-    assert lake.fsck().findings == ()
-    assert lake.fsck(repair=True).findings == ()
-
-
-def test_a_row_of_an_application_that_names_no_commit_of_its_branch_is_found(lake: FolderLake) -> None:
-    numbered(lake, 1)
-    lake.repository.create_branch("other", "main")
-    elsewhere = numbered(lake, 1, "other", "elsewhere")
-    partition = f"{lake.uid}/applications"
-
-    def row(name: str, item: Item) -> Key:
-        lake.tables.put(Key(partition, name.encode()), item)
-        return Key(partition, name.encode())
-
-    lost = row("main\0lost", {"version": 7, "commit": "ab" * 32})
-    row("main\0foreign", {"version": 8, "commit": elsewhere})
-    row("main\0odd", {"version": "9"})
-    row("main\0", {"version": 9, "commit": elsewhere})
-    row("no such branch\0lost", {"version": 7, "commit": "ab" * 32})
-    found = {finding.what: finding for finding in lake.fsck().findings}
-    assert {finding.kind for finding in found.values()} == {K.APPLICATION}
-    assert {what.split("'")[1]: finding.why for what, finding in found.items()} == {
-        "": "says neither a version nor a commit",
-        "foreign": f"names commit {elsewhere} for version 8, which the branch never had",
-        "lost": f"names commit {'ab' * 32!r} for version 7, which does not exist",
-        "odd": "says neither a version nor a commit",
-    }
-    assert all("main" in {ref.name for ref in finding.refs} for finding in found.values())
-    assert lake.repository.written_by("main", Application("lost", 7)) is None
-    repaired = [finding.what.split("'")[1] for finding in lake.fsck(repair=True).findings if finding.repaired]
-    assert repaired == ["lost"], "what counts for nothing may go; the others may be all that is known"
-    assert lake.tables.get(lost) is None
-    assert len(lake.fsck().findings) == 3
-    assert lake.repository.written_by("main", Application("lost", 7)) is None
 
 
 # Objects of committed records, and the namespace
