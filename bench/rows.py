@@ -521,12 +521,12 @@ def _history(run: Run) -> tuple[SqliteTables, RepositoryUID, Commit, Commit]:
     commits = CommitStore(tables, uid, capacity=300_000)
     writes = []
     main = side = new_commit([], MetarangeName(""), "bench", "0", 0, {}, "0")
-    writes.append(commits.put_write(main))
+    writes.append(commits.put_write(main, main.created))
     commits.decode(main.id, writes[0].item)
     for number in range(1, 100_000):
         parents = [main, side] if number % 10 == 0 and side.id != main.id else [side if number % 10 > 4 else main]
         commit = new_commit(parents, MetarangeName(""), "bench", str(number), number, {}, str(number))
-        put = commits.put_write(commit)
+        put = commits.put_write(commit, commit.created)
         commits.decode(commit.id, put.item)
         writes.append(put)
         if number % 10 > 4:

@@ -1168,6 +1168,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "joined = begins[-2:]",
         "ingest/test_windows.py::test_an_item_stays_small_and_what_comes_puts_nothing_off",
     ),
+    Mutation(
+        "strangers",
+        "a commit's own date does not age what it replaces",
+        "retention/roots.py",
+        "made = published_at(commit.created, item)",
+        "made = commit.created",
+        "security/test_commit_dates.py::test_a_commit_dated_long_ago_does_not_age_what_it_replaces[merge]",
+    ),
 ]
 
 

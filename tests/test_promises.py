@@ -42,4 +42,5 @@ def test_every_promise_is_kept_by_some_line() -> None:
         "spark",
         "ingest",
         "turns",
+        "strangers",
     }

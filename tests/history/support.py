@@ -50,7 +50,7 @@ class World:
             operation=f"op{len(self.all)}",
         )
         if put:
-            self.tables.transact([self.commits.put_write(commit)])
+            self.tables.transact([self.commits.put_write(commit, commit.created)])
         self.all.append(commit)
         return commit
 

@@ -245,7 +245,7 @@ def test_a_commit_is_put_once() -> None:
     world = World()
     commit = world.add()
     with pytest.raises(ConditionFailedError):
-        world.tables.transact([world.commits.put_write(commit)])
+        world.tables.transact([world.commits.put_write(commit, commit.created)])
 
 
 def test_many_commits_are_one_request_for_each_hundred() -> None:
@@ -276,13 +276,13 @@ def test_a_put_write_costs_no_request_after_the_parent_was_read() -> None:
     store = world.cold()
     store.get(tip.id)
     world.tables.reset()
-    store.put_write(world.add(tip, put=False))
+    store.put_write(world.add(tip, put=False), 0)
     assert world.tables.requests == 0
-    world.cold().put_write(world.add(tip, put=False))
+    world.cold().put_write(world.add(tip, put=False), 0)
     assert world.tables.requests == 1
     orphan = world.add(world.add(put=False), put=False)
     with pytest.raises(RefNotFoundError):
-        world.commits.put_write(orphan)
+        world.commits.put_write(orphan, 0)
 
 
 def test_an_item_names_the_next_32_first_parents() -> None:

@@ -17,8 +17,9 @@ addresses follow from, or add to, what the ID covers, and are not in it.
 the same commit always has the same bytes. It is kept twice, in the table and as ``_graveler/commits/<id>`` in the object store.
 
 **Item.** Partition ``<repository uid>/commit/<first digit>``, sort key the ID's 64 digits. Attributes: ``record``; ``line``, the
-raw IDs of the next 32 ancestors along first parents, nearest first; ``expired`` (Unix seconds) once no ref may be pointed at
-the commit any more. The line only tells a walk what to read next. It is never believed: what a walk follows are the records.
+raw IDs of the next 32 ancestors along first parents, nearest first; ``published`` (Unix seconds) where that was more than an hour
+after the time that the commit says; ``expired`` (Unix seconds) once no ref may be pointed at the commit any more. The line only
+tells a walk what to read next. It is never believed: what a walk follows are the records.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +33,7 @@ from graveler.errors import UNREADABLE, CorruptError, InvalidError, RefNotFoundE
 from graveler.history.cuts import inherited
 from graveler.model import Commit, CommitID, MetarangeID, MetarangeName, RepositoryUID
 from graveler.storage.limits import text_key
-from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables
+from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables, Value
 
 RECORD_VERSION: Final = 1
 ID_DIGITS: Final = 64
@@ -47,6 +48,12 @@ MAX_RECORD_BYTES: Final = MAX_ITEM_BYTES - 8_000
 
 READ_BATCH: Final = 100
 """How many items the tables give for one request."""
+
+MAX_AHEAD: Final = 86_400
+"""Seconds by which the time that a commit is given may be ahead of the clock: that of its maker may be in another time zone."""
+
+_BACKDATED: Final = 3_600
+"""Seconds between the time that a commit says and its publication, from which on its item says both."""
 
 _TAG: Final = b"graveler commit 1"
 _DIGITS: Final = frozenset("0123456789abcdef")
@@ -167,6 +174,23 @@ def new_commit(
     return commit
 
 
+def check_date(created: int | None, now: float) -> None:
+    """:class:`InvalidError` for a time that nobody can mean: before 1970, or more than a day from ``now``. No request."""
+    if created is not None and not 0 <= created <= now + MAX_AHEAD:
+        raise InvalidError(
+            f"the commit's date {created} is out of range; it is Unix time in seconds, from 1970 to a day from now"
+        )
+
+
+def published_at(created: int, item: Item) -> int:
+    """When the commit of an ``item`` became part of the history, in Unix seconds: what it says itself (``created``), but for one
+    that was given an earlier date. :class:`CorruptError` for an item that cannot be read."""
+    published = item.get("published", created)
+    if not isinstance(published, int):
+        raise CorruptError(f"the item of a commit says {published!r} for the time of its publication")
+    return max(created, published)
+
+
 def encode_commit(commit: Commit) -> bytes:
     """The record: what the table and the object store hold of ``commit``. The same bytes every time."""
     return _encode(
@@ -226,6 +250,14 @@ def decode_commit(cid: CommitID, record: bytes) -> Commit:
         said.operation,
         said.metadata,
     )
+
+
+def commit_item(commit: Commit, line: bytes, now: float) -> Item:
+    """The item of a commit that is published at ``now`` (Unix seconds); ``line`` as the module's docstring has it."""
+    item: dict[str, Value] = {"record": encode_commit(commit), "line": line}
+    if now - commit.created > _BACKDATED:
+        item["published"] = int(now)
+    return item
 
 
 class KeptCommit(Struct, frozen=True):
@@ -313,8 +345,8 @@ class CommitStore:
         page = self._tables.query(partition, start=start, end=start + b"g", limit=limit)
         return [CommitID(text_key(partition, sort)) for sort, _ in page.items]
 
-    def put_write(self, commit: Commit) -> Put:
-        """The write of a transaction that adds ``commit``, on condition that its ID is new.
+    def put_write(self, commit: Commit, now: float) -> Put:
+        """The write of a transaction that adds ``commit`` at ``now`` (Unix seconds), on condition that its ID is new.
 
         No request when the first parent is in memory, as it is for whoever just built on it; one otherwise.
         :class:`RefNotFoundError` if that parent does not exist.
@@ -328,7 +360,7 @@ class CommitStore:
                     first, f"commit {commit.id[:16]} names it as its parent, and no commit has this ID"
                 )
             line = (_raw(first) + parent.line)[: LINE_LENGTH * _RAW]
-        return Put(self.key(commit.id), {"record": encode_commit(commit), "line": line}, Absent())
+        return Put(self.key(commit.id), commit_item(commit, line, now), Absent())
 
     def alive_check(self, cid: CommitID) -> Check:
         """The part of a transaction that lets it fail unless the commit exists and has not expired."""

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
-from graveler.history.commits import CommitStore, new_commit
+from graveler.history.commits import CommitStore, check_date, new_commit
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.branches import Branches, busy
@@ -76,7 +76,7 @@ class Committer:
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.commit`."""
         said = Said(message, committer, metadata, created, token_hex(16))
-        said.check()
+        said.check(self._clock.now())
 
         def make() -> Commit:
             first: Token | None = None
@@ -231,8 +231,9 @@ class Said:
         self._message, self._committer, self._metadata, self._created = message, committer, metadata, created
         self.operation = operation
 
-    def check(self) -> None:
-        """:class:`InvalidError` for what no commit can say: refused before anything is sealed."""
+    def check(self, now: float) -> None:
+        """:class:`InvalidError` for what no commit can say: refused before anything is sealed. ``now`` in Unix seconds."""
+        check_date(self._created, now)
         self.commit([], MetarangeName(""), 0)
 
     def commit(self, parents: list[Commit], metarange: MetarangeName, now: int) -> Commit:

@@ -158,7 +158,7 @@ class Lake:
         event = Event(int(now * 1e9), "create repository", operation, by)
         writes = [
             *self._repositories.create_writes(known),
-            commits.put_write(commit),
+            commits.put_write(commit, now),
             *refs.create_branch_writes(branch, event),
         ]
         try:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graveler.errors import DirtyBranchError
-from graveler.history.commits import new_commit
+from graveler.history.commits import check_date, new_commit
 from graveler.history.refs import BranchState
 from graveler.lake.applications import Applications, check_application
 from graveler.lake.clean_heads import CleanHeads, Staging
@@ -185,9 +185,9 @@ class Lander:
         said = landing.committer, landing.message, when, landing.metadata
         return new_commit([head, *draft.merged], name, *said, operation, draft.cuts)
 
-    @staticmethod
-    def _refuse_early(landing: Landing, operation: str) -> None:
+    def _refuse_early(self, landing: Landing, operation: str) -> None:
         """What cannot be said in a commit is refused before the work."""
+        check_date(landing.created, self._clock.now())
         said = landing.committer, landing.message, landing.created or 0, landing.metadata
         new_commit([], MetarangeName(""), *said, operation)
         if landing.application is not None:

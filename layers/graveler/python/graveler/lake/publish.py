@@ -112,7 +112,10 @@ class Publisher:
         self._objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))
         event = self._branches.event(verb, commit.committer, commit.operation)
         after = msgspec.structs.replace(state, commit_id=commit.id, sealed=state.sealed[len(applied) :])
-        writes: list[Write] = [*self._refs.move_branch_writes(state, after, event), self._commits.put_write(commit)]
+        writes: list[Write] = [
+            *self._refs.move_branch_writes(state, after, event),
+            self._commits.put_write(commit, event.time_ns / 1e9),
+        ]
         for token in applied:
             writes += self._branches.drop_token_writes(token, TokenState.PUBLISHED, commit.operation, commit.id)
         alive = range(len(writes), len(writes) + len(sources))

@@ -15,8 +15,8 @@ DAY = 86_400
 
 
 class KnownCommit(Struct, frozen=True):
-    """What the collector has to know of a commit. ``expired`` is when it was marked (Unix seconds), ``swept`` whether its
-    objects may be gone already."""
+    """What the collector has to know of a commit. ``created`` is when it became part of the history, whatever date its maker gave
+    it; ``expired`` when it was marked (both in Unix seconds), ``swept`` whether its objects may be gone already."""
 
     id: CommitID
     parents: tuple[CommitID, ...]

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, PreconditionError
-from graveler.history.commits import decode_commit
+from graveler.history.commits import decode_commit, published_at
 from graveler.history.reflog import RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Clock
@@ -286,8 +286,9 @@ class RootReader:
                             f"the item of commit {cid} cannot be read, so nothing was collected; run fsck"
                         )
                     commit = decode_commit(cid, record)
+                    made = published_at(commit.created, item)
                     found[cid] = KnownCommit(
-                        cid, commit.parents, commit.metarange, commit.created, expired, bool(item.get("swept"))
+                        cid, commit.parents, commit.metarange, made, expired, bool(item.get("swept"))
                     )
                 if not page.more:
                     break

@@ -26,7 +26,7 @@ routes = Routes("commits")
 
 
 class CommitCreation(Struct, frozen=True):
-    """What a commit shall say. ``date`` (Unix seconds) overrides the time."""
+    """What a commit shall say. ``date`` (Unix seconds, from 1970 to a day from now) overrides the time."""
 
     message: str
     metadata: dict[str, str] | None = None

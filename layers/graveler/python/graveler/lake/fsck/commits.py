@@ -240,7 +240,7 @@ class CommitCheck:
 
     def _put_item(self, commit: Commit) -> None:
         try:
-            write = self._commits.put_write(commit)
+            write = self._commits.put_write(commit, commit.created)
             key, item = write.key, write.item
         except (
             RefNotFoundError,

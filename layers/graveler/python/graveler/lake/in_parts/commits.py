@@ -80,7 +80,7 @@ class CommitWork:
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. Seals, as commit in one call; reads the head's metarange, and a sample of what is staged: for each
         token one table read for each of :data:`_STRATA` places, and some more behind the last of the head's keys."""
-        self._said.check()
+        self._said.check(self._clock.now())
         earlier = None if before is None else before.own
         sealed = self._committer.seal(self._ask.branch, self._said, self._request_id, force=self._ask.force)
         with self._holding(sealed.own):

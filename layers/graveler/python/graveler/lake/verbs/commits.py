@@ -48,8 +48,8 @@ class CommitVerbs(VerbsBase):
     ) -> Commit:
         """Make the branch's uncommitted changes a commit: all at once, or not at all (promise C2).
 
-        With a ``request_id``, a repeated request returns the first one's commit (promise C4). ``created`` (Unix seconds)
-        overrides the time. With a ``limit``, only if no more records than that have to be read, else
+        With a ``request_id``, a repeated request returns the first one's commit (promise C4). ``created`` (Unix seconds,
+        from 1970 to a day from now) overrides the time. With a ``limit``, only if no more records than that have to be read, else
         :class:`TooMuchWorkError`: see :meth:`in_parts`.
 
         Cost: the head's commit, its metarange and t ranges read; the ranges that differ, the metarange and the commit record
