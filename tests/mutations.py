@@ -1176,6 +1176,38 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "made = commit.created",
         "security/test_commit_dates.py::test_a_commit_dated_long_ago_does_not_age_what_it_replaces[merge]",
     ),
+    Mutation(
+        "strangers",
+        "a server is executed again without its secrets",
+        "cli/main.py",
+        "execute_again()  # before",
+        "pass  # before",
+        "security/test_environment.py::test_no_process_of_a_server_shows_a_secret_also_when_workers_are_started_again",
+    ),
+    Mutation(
+        "strangers",
+        "workers are started without secrets",
+        "cli/verbs/serve.py",
+        "withdraw(os.environ).items()",
+        "os.environ.items()",
+        "security/test_environment.py::test_no_process_of_a_server_shows_a_secret_also_when_workers_are_started_again",
+    ),
+    Mutation(
+        "strangers",
+        "processes that share work are started without secrets",
+        "tree/crew.py",
+        "                    env=environment,\n",
+        "",
+        "security/test_environment.py::test_processes_that_share_work_find_secrets_and_do_not_show_them",
+    ),
+    Mutation(
+        "strangers",
+        "a pager is started without secrets",
+        "cli/pager.py",
+        "without_secrets(os.environ)",
+        "dict(os.environ)",
+        "security/test_environment.py::test_a_pager_gets_no_secrets",
+    ),
 ]
 
 

@@ -4,6 +4,13 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
+
+from graveler.errors import InvalidError
+from graveler.secret_variables import execute_again, take_over
+
+_LONG_LIVED: Final = frozenset(("serve", "watch"))
+"""Verbs that run until somebody stops them. As a word of another command one of these costs 20 ms and does no harm."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -11,13 +18,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     _never_fail_on_encoding()
     try:
+        if arguments is None:
+            arguments = sys.argv[1:]
+            if not take_over() and _LONG_LIVED.intersection(arguments):
+                execute_again()  # before anything is loaded or opened
         # Imported here, so that Ctrl-C while modules load ends like any other.
         from graveler.cli.app import run
 
-        code = run(sys.argv[1:] if arguments is None else arguments)
+        code = run(arguments)
         sys.stdout.flush()
         return code
-    except (KeyboardInterrupt, OSError) as error:
+    except (KeyboardInterrupt, OSError, InvalidError) as error:
         from graveler.cli.exits import report, report_lost_output
 
         if isinstance(error, OSError):  # the last lines could not be written, and nobody should try again

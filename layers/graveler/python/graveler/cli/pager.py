@@ -17,6 +17,7 @@ import typer
 
 from graveler.cli.terminal import Screen, has_colours, output
 from graveler.errors import InvalidError
+from graveler.secret_variables import without_secrets
 
 PAGER: Final = "GRAVELER_PAGER"
 """Names the pager."""
@@ -40,7 +41,7 @@ def paged(*, wanted: bool = True) -> Iterator[Screen]:
         return
     sys.stdout.flush()
     try:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=_DEFAULTS | os.environ)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=_DEFAULTS | without_secrets(os.environ))
     except OSError as error:
         raise InvalidError(
             f"the pager {shlex.join(command)!r} does not start: {error.strerror}; "

@@ -1,5 +1,6 @@
 """What the one who starts the server decides."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,15 @@ from graveler.lake.place import LakePlace
 
 OBJECTS_PATH: Final = "/objects"
 """Presigned URLs lie below it."""
+
+
+class SecretVariables(Struct, frozen=True):
+    """Environment variables whose values nobody shows."""
+
+    values: Mapping[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"SecretVariables({', '.join(self.values)})"
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
@@ -21,7 +31,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     addresses outside of a repository that its objects may be linked and imported from (None: any), and presigned URLs live for
     ``presign_seconds``. The size of an object that is read is compared with what the lake noted, with ``verify_bytes`` the MD5
     of a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository. A proxy in front tells a
-    client's address as the last one of ``client_address_header`` (its name in lower case)."""
+    client's address as the last one of ``client_address_header`` (its name in lower case). ``secrets`` are the variables that a
+    worker sets for itself, since none is started with them."""
 
     lake: LakePlace
     metrics: Path
@@ -45,3 +56,4 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     verify_bytes: bool = False
     client_address_header: str = ""
     memory: int = 72 << 20
+    secrets: SecretVariables = SecretVariables()

@@ -50,6 +50,7 @@ def api_settings(settings: ServerSettings) -> Settings:
 
 def build_gateway(settings: ServerSettings) -> Gateway:
     """What answers the requests of this process. What it opens is closed when the process ends."""
+    os.environ.update(settings.secrets.values)  # AWS's libraries read them there; /proc does not show it
     open_audit_log(settings.audit_log)
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
     lake = open_at(settings.lake, base_url=base_url, memory=settings.memory)

@@ -20,6 +20,7 @@ import graveler.spark
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
+from graveler.secret_variables import without_secrets
 from graveler.spark.linking import Mode
 from graveler.spark.session import local_session
 
@@ -110,7 +111,11 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
     for number in range(4):
         spark.range(10 * number, 10 * number + 10).coalesce(1).write.mode("append").json(f"{folder}/incoming")
     killed = subprocess.run(
-        [sys.executable, "-m", "graveler.spark.demo", str(folder)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "graveler.spark.demo", str(folder)],
+        env=without_secrets(os.environ),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if killed.returncode != -signal.SIGKILL:
         raise RuntimeError(f"the stream was not killed, but ended by itself:\n{killed.stderr}")

@@ -24,6 +24,7 @@ from typing import IO, Any, Final, ParamSpec, TypeVar
 
 from graveler.errors import UnavailableError
 from graveler.forks import new_lock
+from graveler.secret_variables import handed_on, take_over
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,9 +73,15 @@ class _Worker:
         if self._process is None:
             program = _PROGRAM.format(path=sys.path)
             # No buffer of ours: what is written is on its way.
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-            )
+            with handed_on(os.environ) as (environment, descriptors):
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", program],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    bufsize=0,
+                    env=environment,
+                    pass_fds=descriptors,
+                )
         assert self._process.stdin
         assert self._process.stdout
         try:
@@ -176,6 +183,7 @@ def work() -> None:
     """What a worker does: tasks from standard input, answers to standard output, until there are no more or for a minute none."""
     import signal
 
+    take_over()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the one that gave the tasks decides
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     target = os.fdopen(os.dup(1), "wb", buffering=0)

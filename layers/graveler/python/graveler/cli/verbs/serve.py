@@ -15,6 +15,7 @@ from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.place import AwsLake, FolderLake, LakePlace, create_at, open_at
 from graveler.places import KEY_ID, SECRET, lake_in
+from graveler.secret_variables import withdraw
 from graveler.temporary import own_folder
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def serve(
     from graveler.access.sources import ImportSources
     from graveler.server.serve import listening_port
     from graveler.server.serve import serve as run
-    from graveler.server.settings import ServerSettings
+    from graveler.server.settings import SecretVariables, ServerSettings
 
     screen = output()
     sources = tuple(import_source) if import_source else None if _is_loopback(host) else ()
@@ -164,6 +165,7 @@ def serve(
             presign_seconds=presign_seconds,
             verify_bytes=verify_bytes,
             client_address_header=client_address_header.strip().lower(),
+            secrets=SecretVariables(_for_workers()),
         )
 
         def ready() -> None:
@@ -231,6 +233,11 @@ def _place(named: Named, *, create_table: bool) -> tuple[LakePlace, bool]:
 def _name(place: LakePlace) -> str:
     """Where the lake is."""
     return place.objects if isinstance(place, AwsLake) else str(place)
+
+
+def _for_workers() -> dict[str, str]:
+    """The secrets of this process's environment that workers need, which has none from now on: its children would show them."""
+    return {name: value for name, value in withdraw(os.environ).items() if name not in (KEY_ID, SECRET)}
 
 
 def _is_loopback(host: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
 from graveler.places import KEY_ID, SECRET, ServedLake
+from graveler.secret_variables import handed_on
 from graveler.spark.jobs.frame import place_arguments, reported, session_of
 from graveler.spark.places import PLACE_OPTIONS, served_place_of
 
@@ -65,7 +66,7 @@ def _run(said: argparse.Namespace, spark: "SparkSession | None") -> int:
     if spark is None:
         # YARN holds an application that makes no SparkContext for a failed one; made first, so that nothing fails behind a merge.
         session_of(_NAME)
-    environment = dict(os.environ)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     if isinstance(place, ServedLake):
         options = ["--endpoint", place.url]
         environment |= {KEY_ID: place.key_id, SECRET: place.secret}
@@ -74,7 +75,10 @@ def _run(said: argparse.Namespace, spark: "SparkSession | None") -> int:
         options = [word for name, value in given if value for word in (f"--{name.replace('_', '-')}", value)]
     # A process of its own: the command line owns its standard streams, and no room below it may import it.
     command = [sys.executable, "-m", "graveler.cli", *options, *said.command]
-    return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+    with handed_on(environment) as (shown, descriptors):
+        return subprocess.run(
+            command, env=shown, pass_fds=descriptors, stdin=subprocess.DEVNULL, check=False
+        ).returncode
 
 
 if __name__ == "__main__":
