@@ -1208,6 +1208,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "dict(os.environ)",
         "security/test_environment.py::test_a_pager_gets_no_secrets",
     ),
+    Mutation(
+        "strangers",
+        "gzip unpacks to no more than a listing can be",
+        "lake/importing/unpacking.py",
+        "if self._left < 0:",
+        "if False:",
+        "security/test_unpacking.py::test_gzip_unpacks_to_what_a_listing_can_be[sent]",
+    ),
+    Mutation(
+        "strangers",
+        "a page of Parquet is looked at before it is unpacked",
+        "lake/importing/listing_tables.py",
+        "if page.unpacked > _LARGEST_PAGE:",
+        "if False:",
+        "security/test_unpacking.py::test_a_page_of_parquet_has_a_bound[one value-has a page of]",
+    ),
 ]
 
 

@@ -53,6 +53,10 @@ def there(served: Served) -> dict[str, str]:
     return {**refs, "repository": name, "branch": "main", "destination": "b", "tag": "t"}
 
 
+FRAMING = ("content-length", "transfer-encoding")
+"""Headers that are not for the application: what is wrong with them the HTTP library answers, without a body."""
+
+
 @SCHEMA.parametrize()
 @settings(
     max_examples=EXAMPLES,
@@ -70,6 +74,8 @@ def test_every_answer_is_one_that_the_document_describes(
         # Half of the requests name what is there.
         if name in there and len(str(value)) % 2 == 0 and operation not in NOT_TO_BE_HIT:
             case.path_parameters[name] = there[name]
+    for name in [name for name in case.headers or {} if name.lower() in FRAMING]:
+        del case.headers[name]
     answer = case.call(base_url=served.api, auth=(served.key_id, served.secret), allow_redirects=False)
     record_property("fuzzed", answer.status_code)
     assert answer.status_code < 500 or answer.status_code == 501, answer.text

@@ -12,12 +12,14 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import chain, islice
 from tempfile import TemporaryFile
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 import msgspec
 
 from graveler.errors import PreconditionError
 from graveler.lake.importing.listing_files import ListingError, ListingFile
+from graveler.lake.importing.parquet_pages import pages
+from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
 from graveler.storage.folders import temporary_files, unavailable
 
 BUCKET: Final = "bucket"
@@ -53,6 +55,14 @@ _COLUMNS: Final[Mapping[str, str]] = {
 _BATCH: Final = 4096
 _BLOCK: Final = 1 << 18
 _LONGEST_LINE: Final = 1 << 22
+_LARGEST_PAGE: Final = 1 << 27
+"""Bytes of a page of Parquet, unpacked. Writers make pages of 1 MB, DuckDB some of 100."""
+
+_SMALL_DICTIONARY: Final = 1 << 16
+_LONGEST_VALUE: Final = 1 << 16
+"""Bytes. A dictionary below the first is no danger to a batch of rows, whatever lies in it; of a larger one, each value is at
+most as long as the second."""
+
 _GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"
 _BOM: Final = b"\xef\xbb\xbf"
@@ -177,6 +187,10 @@ class CsvTable:
                     number,
                 )
         kept = [(number, row) for number, row in zip(numbers, rows, strict=True) if row]
+        if not kept and len(rows) == _BATCH:
+            raise ListingError(
+                self._file.path, f"has {_BATCH:,} blank lines one after another, so it is no listing", numbers[0]
+            )
         return [number for number, _ in kept], [row for _, row in kept]
 
     def _lines(self, stream: _Stream) -> "Iterator[list[str]]":
@@ -222,22 +236,33 @@ class ParquetTable:
         """See :class:`Table`."""
         number = 1 + sum(self._rows[:part])
         names = {name: meaning for meaning, name in self.names.items() if meaning in only}
-        with self._opened() as parquet:
+        with self._opened(part, names) as parquet:
             found = parquet.iter_batches(batch_size=_BATCH, row_groups=[part], columns=list(names))
             while (batch := next(found, None)) is not None:
                 columns = {
-                    names[name]: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                    names[name]: _values(self._file, column)
+                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
                 }
                 yield Batch(range(number, number + batch.num_rows), columns)
                 number += batch.num_rows
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        """The file as pyarrow has it, which has no types."""
+    def _opened(self, part: int = 0, only: Collection[str] = ()) -> Iterator[Any]:
+        """The file as pyarrow has it, which has no types, to read these columns of a part. Their pages are looked at before
+        anything is unpacked, and columns with a large dictionary come as dictionaries."""
         parquet, arrow = _pyarrow(self._file)
         with _seekable(self._file) as stream:
             try:
                 with parquet.ParquetFile(stream, buffer_size=_BLOCK) as opened:
+                    large = self._large_dictionaries(stream, opened.metadata, part, only)
+                    if not large:
+                        yield opened
+                        return
+                    metadata = opened.metadata
+                    stream.seek(0)
+                with parquet.ParquetFile(
+                    stream, metadata=metadata, read_dictionary=large, buffer_size=_BLOCK
+                ) as opened:
                     yield opened
             except (arrow.ArrowException, ValueError, OverflowError) as error:
                 raise self._damaged(error) from None
@@ -245,6 +270,29 @@ class ParquetTable:
                 if error.errno is None:  # Arrow's way to say that bytes make no sense
                     raise self._damaged(error) from None
                 raise unavailable(error, f"reading {str(self._file.path)!r}") from None
+
+    def _large_dictionaries(self, stream: IO[bytes], metadata: Any, part: int, only: Collection[str]) -> list[str]:
+        """Those of these columns whose values may be much larger than their pages. :class:`ListingError` for a page that claims
+        too much."""
+        large: list[str] = []
+        for number in range(metadata.num_columns if only else 0):
+            column = metadata.row_group(part).column(number)
+            name: str = column.path_in_schema
+            if name.partition(".")[0] not in only:
+                continue
+            dictionary = column.dictionary_page_offset
+            start = column.data_page_offset if dictionary is None else min(dictionary, column.data_page_offset)
+            for page in pages(stream, start, start + column.total_compressed_size):
+                if page.unpacked > _LARGEST_PAGE:
+                    raise ListingError(
+                        self._file.path,
+                        f"has a page of {page.unpacked:,} bytes in column {name!r}, and {_LARGEST_PAGE:,} are allowed; "
+                        "write it with smaller pages",
+                    )
+                if page.is_dictionary and page.unpacked > _SMALL_DICTIONARY and name in only:
+                    large.append(name)
+        stream.seek(0)
+        return large
 
     def _damaged(self, error: Exception) -> ListingError:
         why = (str(error).splitlines() or [type(error).__name__])[0]
@@ -260,11 +308,12 @@ def _pyarrow(file: ListingFile) -> tuple[Any, Any]:
         ) from None
 
 
-def _values(column: Any) -> list[Any]:
+def _values(file: ListingFile, column: Any) -> list[Any]:
     """A pyarrow column as Python values."""
     arrow = import_module("pyarrow")
     kind = column.type
     if arrow.types.is_dictionary(kind):
+        _check_lengths(file, column.dictionary)
         column = column.dictionary_decode()
         kind = column.type
     if arrow.types.is_string(kind) or arrow.types.is_large_string(kind):
@@ -274,6 +323,15 @@ def _values(column: Any) -> list[Any]:
         return [None if value is None else value // unit for value in column.cast(arrow.int64()).to_pylist()]
     values: list[Any] = column.to_pylist()
     return values
+
+
+def _check_lengths(file: ListingFile, dictionary: Any) -> None:
+    """:class:`ListingError` for a dictionary with a value so long that rows of it would not fit into memory."""
+    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    if dictionary.nbytes > _SMALL_DICTIONARY and not arrow.types.is_primitive(dictionary.type):
+        longest = compute.max(compute.binary_length(dictionary)).as_py() or 0
+        if longest > _LONGEST_VALUE:
+            raise ListingError(file.path, f"has a value of {longest:,} bytes, and {_LONGEST_VALUE:,} are allowed")
 
 
 def meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
@@ -306,7 +364,7 @@ def _head(file: ListingFile) -> bytes:
 
 
 @contextmanager
-def _opened(file: ListingFile) -> Iterator[_Stream]:
+def _opened(file: ListingFile) -> Iterator[IO[bytes] | ListingGzip]:
     """What a file holds, unpacked."""
     try:
         raw = file.path.open("rb")
@@ -319,15 +377,15 @@ def _opened(file: ListingFile) -> Iterator[_Stream]:
         if not packed:
             yield raw
             return
-        with gzip.GzipFile(fileobj=raw, mode="rb") as stream:
+        with ListingGzip(raw) as stream:
             yield stream
 
 
 @contextmanager
-def _seekable(file: ListingFile) -> Iterator[_Stream]:
+def _seekable(file: ListingFile) -> Iterator[IO[bytes]]:
     """What a file holds, unpacked, where a reader may jump about quickly."""
     with _opened(file) as stream:
-        if not isinstance(stream, gzip.GzipFile):
+        if not isinstance(stream, ListingGzip):
             yield stream
             return
         with temporary_files(f"unpacking {str(file.path)!r}"):
@@ -344,7 +402,7 @@ def _seekable(file: ListingFile) -> Iterator[_Stream]:
                 unpacked.close()
 
 
-def _piece_of(stream: gzip.GzipFile, file: ListingFile) -> bytes:
+def _piece_of(stream: ListingGzip, file: ListingFile) -> bytes:
     with _read_errors(file):
         return stream.read(_BLOCK)
 
@@ -357,6 +415,8 @@ def _read_errors(file: ListingFile) -> Iterator[None]:
         raise ListingError(file.path, "is a gzip file that ends too early; fetch it again") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise ListingError(file.path, f"is a damaged gzip file ({error}); fetch it again") from None
+    except UnpacksTooFarError as error:
+        raise ListingError(file.path, str(error)) from None
     except OSError as error:
         raise unavailable(error, f"reading {str(file.path)!r}") from None
 

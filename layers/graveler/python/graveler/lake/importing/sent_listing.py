@@ -17,6 +17,7 @@ import msgspec
 from graveler.errors import InvalidError
 from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
 from graveler.lake.importing.progress import Progress, no_progress
+from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
 from graveler.tree.record import RecordCodec
 
 SENT_OPTIONS: Final = ListingOptions(url_encoded=False, folders=True)
@@ -69,7 +70,11 @@ def addresses(listing: Path) -> Iterator[str]:
     """The physical addresses that a listing of this kind names. About 1 µs each, and memory for a line, which has a bound.
     :class:`InvalidError` for what is none."""
     try:
-        with gzip.open(listing, "rt", encoding=_ENCODING, newline="") as text:
+        with (
+            listing.open("rb") as raw,
+            ListingGzip(raw) as unpacked,
+            io.TextIOWrapper(unpacked, encoding=_ENCODING, newline="") as text,
+        ):
             lines = csv.reader(_lines(text), strict=True)
             if tuple(next(lines, ())) != _COLUMNS:
                 raise InvalidError(f"the listing does not have the columns {', '.join(_COLUMNS)}")
@@ -79,6 +84,8 @@ def addresses(listing: Path) -> Iterator[str]:
                         f"row {lines.line_num} of the listing has {len(line)} fields, not {len(_COLUMNS)}"
                     )
                 yield line[_ADDRESS]
+    except UnpacksTooFarError as error:
+        raise InvalidError(f"the listing cannot be read: {error}") from None
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidError(f"the listing is no CSV in UTF-8 inside gzip: {error}; upload it again") from None
 

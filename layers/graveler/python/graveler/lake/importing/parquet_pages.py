@@ -1,0 +1,131 @@
+"""How much the pages of a Parquet file say that they unpack to, before somebody believes them.
+
+A page's header is a Thrift struct in the compact protocol, in front of the page; readers allocate what it claims. Formats:
+https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift (``PageHeader``) and
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.
+"""
+
+from collections.abc import Iterator
+from typing import IO, Final, NamedTuple
+
+_MOST_HEADER: Final = 1 << 24
+"""As Arrow: a header holds the page's least and greatest value."""
+
+_FIRST_READ: Final = 1 << 8
+_DEEPEST: Final = 16
+_DICTIONARY: Final = 2
+_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
+_FIXED: Final = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
+
+
+class Page(NamedTuple):
+    """A page: whether it is a dictionary, and how many bytes it claims, unpacked and as stored."""
+
+    is_dictionary: bool
+    unpacked: int
+    stored: int
+
+
+def pages(stream: IO[bytes], start: int, end: int) -> Iterator[Page]:
+    """The pages of a column chunk that lies from ``start`` to ``end``, as their headers describe them. Each costs a read of some
+    hundred bytes. ``ValueError`` for what is no page, :class:`OSError`."""
+    while start < end:
+        size, page = _header(stream, start)
+        yield page
+        start += size + page.stored
+
+
+def _header(stream: IO[bytes], at: int) -> tuple[int, Page]:
+    """The header at a place: its length, and what it says."""
+    want = _FIRST_READ
+    while True:
+        stream.seek(at)
+        data = stream.read(want)
+        thrift = _Compact(data)
+        try:
+            fields = thrift.numbers()
+        except IndexError:
+            if len(data) < want or want >= _MOST_HEADER:
+                raise ValueError(f"the page at {at} has a header that does not end") from None
+            want *= 16
+            continue
+        page = Page(fields.get(1) == _DICTIONARY, fields.get(2, -1), fields.get(3, -1))
+        if page.unpacked < 0 or page.stored < 0:
+            raise ValueError(f"the page at {at} does not say how long it is")
+        return thrift.at, page
+
+
+class _Compact:
+    """Reads one struct. ``IndexError`` where the bytes end before it does, ``ValueError`` for what is none."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def numbers(self) -> dict[int, int]:
+        """The integers of the struct by their field; all else is passed over."""
+        found: dict[int, int] = {}
+        for field, kind in self._fields():
+            if kind in (_I16, _I32, _I64):
+                found[field] = self._integer()
+            else:
+                self._skip(kind, 0)
+        return found
+
+    def _fields(self) -> Iterator[tuple[int, int]]:
+        field = 0
+        while kind := self._byte():
+            delta, kind = kind >> 4, kind & 15
+            field = field + delta if delta else self._integer()
+            yield field, kind
+
+    def _skip(self, kind: int, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise ValueError("structs lie in structs too deeply")
+        if kind in _FIXED:
+            self._pass(_FIXED[kind])
+        elif kind in (_I16, _I32, _I64):
+            self._varint()
+        elif kind == _BINARY:
+            self._pass(self._varint())
+        elif kind in (_LIST, _SET):
+            head = self._byte()
+            count = self._varint() if head >> 4 == 15 else head >> 4
+            self._skip_all(head & 15, count, depth)
+        elif kind == _STRUCT:
+            for _, inner in self._fields():
+                self._skip(inner, depth + 1)
+        else:
+            raise ValueError(f"a field of type {kind} is not part of a page's header")
+
+    def _skip_all(self, kind: int, count: int, depth: int) -> None:
+        for _ in range(count):
+            if kind in (_TRUE, _FALSE):
+                self._pass(1)  # in a list a truth value has a byte of its own
+            else:
+                self._skip(kind, depth + 1)
+
+    def _pass(self, count: int) -> None:
+        if self.at + count > len(self._data):
+            raise IndexError
+        self.at += count
+
+    def _byte(self) -> int:
+        value = self._data[self.at]
+        self.at += 1
+        return value
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number has more than 64 bits")
+
+    def _integer(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
