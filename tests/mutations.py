@@ -1224,6 +1224,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "if False:",
         "security/test_unpacking.py::test_a_page_of_parquet_has_a_bound[one value-has a page of]",
     ),
+    Mutation(
+        "strangers",
+        "nothing outside of the lake is a source unless it is named",
+        "access/sources.py",
+        "if not self.allows(address):",
+        "if False:",
+        "security/test_sources.py::test_nothing_is_a_source_unless_it_is_named",
+    ),
 ]
 
 

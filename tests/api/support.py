@@ -4,7 +4,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, InvalidURL
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -14,6 +14,7 @@ from msgspec import Struct
 from graveler.access.authentication import Access
 from graveler.access.keys import KeyWithSecret
 from graveler.access.permissions import Role
+from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.errors import ApiError
 from graveler.api.openapi import implied_answers
@@ -211,12 +212,16 @@ class World(Struct, frozen=True):
     reader: str
 
 
+ANYWHERE: Final = ImportSources(["file:///", "mem://", "s3://"])
+"""For tests that are not about sources."""
+
+
 def make_world(settings: Settings | None = None) -> World:
-    """A world that is gone with the test."""
+    """A world that is gone with the test; clients may import from anywhere, unless ``settings`` say otherwise."""
     tables, stores = MemoryTables(), dict[str, MemoryObjects]()
     lake = Lake(tables, lambda namespace: stores.setdefault(namespace, MemoryObjects(namespace)))
     access = Access(tables)
-    settings = settings or Settings()
+    settings = settings or Settings(import_sources=ANYWHERE)
     return World(
         lake,
         access,

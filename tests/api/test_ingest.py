@@ -17,7 +17,7 @@ from graveler.api.resources.ingest import MAX_MESSAGES
 from graveler.api.settings import Settings
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.folder import create_folder_lake
-from tests.api.support import Answer, Client, EventClient, World, basic, make_world
+from tests.api.support import ANYWHERE, Answer, Client, EventClient, World, basic, make_world
 from tests.support.patience import PATIENCE
 
 RULES = "/repositories/repo/ingest/rules"
@@ -134,7 +134,7 @@ def test_events_are_processed_by_the_rules_of_the_repository_only(call: Client) 
 
 def test_a_commit_that_is_too_much_for_a_request_is_an_operation() -> None:
     world = make_world()
-    application = Application(world.lake, world.access, Settings(operation_records=5))
+    application = Application(world.lake, world.access, Settings(operation_records=5, import_sources=ANYWHERE))
     call = EventClient(World(world.lake, world.access, application, world.admin, world.reader))
     try:
         repository = world.lake.create_repository("repo", "local://repo")
@@ -173,7 +173,7 @@ def drop(tmp_path: Path) -> Iterator[tuple[EventClient, Path]]:
         (landed / name).write_text(name)
     with create_folder_lake(tmp_path / "lake") as lake:
         access = Access(lake.tables)
-        application = Application(lake, access)
+        application = Application(lake, access, Settings(import_sources=ANYWHERE))
         admin, reader = (basic(access.create_key(role.value, role)) for role in (Role.ADMIN, Role.READER))
         lake.create_repository("repo", "local://repo")
         RuleStore(lake.tables).add(

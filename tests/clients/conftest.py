@@ -12,7 +12,8 @@ from tests.clients.support import Served, Wire, new_name, serving
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("served") / "lake") as server:
+    given = f"file://{tmp_path_factory.getbasetemp()}/"
+    with serving(tmp_path_factory.mktemp("served") / "lake", "--import-source", given) as server:
         yield server
 
 

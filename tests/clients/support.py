@@ -50,7 +50,7 @@ class Served(Struct, frozen=True):
 
 
 @contextmanager
-def serving(lake: Path) -> Iterator[Served]:
+def serving(lake: Path, *options: str) -> Iterator[Served]:
     """A server of several workers on a lake of its own, until the end of the block."""
     if os.environ.get(ENDPOINT):
         yield Served(os.environ[ENDPOINT])
@@ -61,7 +61,7 @@ def serving(lake: Path) -> Iterator[Served]:
     with (
         log.open("wb") as said,
         subprocess.Popen(
-            [*command, "--workers", str(WORKERS)], env=environment, stdout=subprocess.PIPE, stderr=said
+            [*command, "--workers", str(WORKERS), *options], env=environment, stdout=subprocess.PIPE, stderr=said
         ) as process,
     ):
         try:

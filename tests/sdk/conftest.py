@@ -57,7 +57,8 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, st
     folder = tmp_path_factory.mktemp("served")
     with create_folder_lake(folder / "lake") as lake:
         made = Access(lake.tables).create_key("ada", Role.ADMIN, (), ())
-    with running(folder, workers=1, key=False) as server:
+    given = f"file://{tmp_path_factory.getbasetemp()}/"
+    with running(folder, "--import-source", given, workers=1, key=False) as server:
         yield server.url, made.key.key_id, made.secret
 
 

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from tests.server.support import Running, running
 SYSTEM = ("/proc/self/environ", "/proc/1/cmdline", "/sys/kernel/uevent_seqnum", "/dev/zero")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("sources"), workers=1) as started:
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Running]:
+    """A server with two repositories."""
+    with running(folder, *options, workers=1) as started:
         for name in ("team-data", "hr-private"):
             made = {"name": name, "storage_namespace": f"local://{name}"}
             assert started.ask_json("POST", "/api/v1/repositories", made).status == 201
@@ -23,8 +25,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One whose sources could not be wider."""
+    with serving(tmp_path_factory.mktemp("sources"), "--import-source", "file:///") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
 def writer(server: Running) -> str:
     """The header of a key that is for ``team-*`` alone."""
+    return limited(server)
+
+
+def limited(server: Running) -> str:
+    """The header of a new key for ``team-*`` alone."""
     made = done(
         "--lake", server.lake, "keys", "create", "ann", "--role", "writer", "--repository", "team-*", "--json"
     ).json
@@ -83,3 +97,32 @@ def test_nobody_reads_the_lake_itself(server: Running, writer: str, tmp_path: Pa
 def test_what_is_a_file_is_linked(server: Running, writer: str, tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(b"x")
     assert linked(server, writer, f"file://{tmp_path}/plain") == 200
+
+
+def test_nothing_is_a_source_unless_it_is_named(tmp_path: Path) -> None:
+    """On the machine's own address, too: whoever asks there may be another user, or limited to other repositories."""
+    (tmp_path / "given").mkdir()
+    for file in (tmp_path / "plain", tmp_path / "given" / "plain"):
+        file.write_bytes(b"x")
+    with serving(tmp_path, "--import-source", f"file://{tmp_path}/given/") as server:
+        writer = limited(server)
+        assert linked(server, writer, f"file://{tmp_path}/given/plain") == 200
+        assert linked(server, writer, f"file://{tmp_path}/plain") == 403
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    with serving(folder) as server:
+        headers = {"authorization": limited(server), "content-type": "application/json"}
+        branch = "/api/v1/repositories/team-data/branches/main"
+        for address in (f"file://{tmp_path}/given/plain", "s3://bucket/plain"):
+            assert linked(server, headers["authorization"], address) == 403
+            above = address.removesuffix("plain")
+            for path in (
+                {"type": "object", "path": address, "destination": "x"},
+                {"type": "common_prefix", "path": above, "destination": "x"},
+            ):
+                body = json.dumps({"paths": [path], "commit": {"message": "m"}}).encode()
+                refused = server.ask("POST", f"{branch}/import", body, headers, authorised=False)
+                assert refused.status == 403
+                assert "--import-source" in refused.json()["message"]
+        elsewhere = {"name": "team-there", "storage_namespace": f"file://{tmp_path}/there"}
+        assert server.ask_json("POST", "/api/v1/repositories", elsewhere).status == 400

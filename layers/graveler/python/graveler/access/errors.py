@@ -31,7 +31,8 @@ class SourceNotAllowedError(ForbiddenError):
     def __init__(self, address: str) -> None:
         self.address = address
         super().__init__(
-            f"address {address[:200]!r} is outside the allowed import sources; ask whoever runs the lake to allow it"
+            f"address {address[:200]!r} is outside the allowed import sources; whoever runs the lake names them, with "
+            "`graveler serve --import-source` or as data buckets of a deployment"
         )
 
 

@@ -1,7 +1,7 @@
 """From where objects may be imported, staged or linked: nobody reads through graveler what they were not given.
 
-A deployment has a list of address prefixes (in AWS the same list is the role's policy; on a laptop everything is allowed), which
-a repository can narrow. Prefixes and addresses are compared as the plain text that they are: nothing is decoded or cleaned
+A deployment has a list of address prefixes, empty unless somebody fills it (in AWS the same list is the role's policy), which a
+repository can narrow. Prefixes and addresses are compared as the plain text that they are: nothing is decoded or cleaned
 first, so what is not spelled as the list spells it is refused. Addresses that could mean another place to somebody who does
 decode or clean them are refused whatever the list says. What a symbolic link in an allowed folder points at is allowed with it.
 """
@@ -15,12 +15,10 @@ from graveler.storage.plain_addresses import is_plain
 
 class ImportSources:
     """Prefixes of addresses that are allowed, such as ``s3://bucket/raw/``; each names a folder, with or without its slash.
+    :class:`InvalidError` for a prefix that is no address."""
 
-    ``None`` for ``prefixes`` allows every well-formed address. :class:`InvalidError` for a prefix that is no address.
-    """
-
-    def __init__(self, prefixes: Sequence[str] | None) -> None:
-        self._levels: tuple[tuple[str, ...], ...] = () if prefixes is None else (_folders(prefixes),)
+    def __init__(self, prefixes: Sequence[str]) -> None:
+        self._levels: tuple[tuple[str, ...], ...] = (_folders(prefixes),)
 
     def narrowed(self, prefixes: Sequence[str]) -> "ImportSources":
         """What both this and ``prefixes`` allow; no list of a repository can widen its deployment's."""

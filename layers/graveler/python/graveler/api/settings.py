@@ -16,7 +16,7 @@ DEFAULT_OPERATION_RECORDS: Final = 2_000_000
 DEFAULT_REQUEST_SECONDS: Final = 20.0
 """API Gateway answers within 29."""
 
-EVERYTHING: Final = ImportSources(None)
+NOWHERE: Final = ImportSources(())
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     presigned: bool = True
     presign_seconds: int = DEFAULT_PRESIGN_SECONDS
     secure_cookies: bool = False
-    import_sources: ImportSources = EVERYTHING
+    import_sources: ImportSources = NOWHERE
     ingest_sources: ImportSources | None = None
     max_body_bytes: int = DEFAULT_MAX_BODY
     verify_bytes: bool = False

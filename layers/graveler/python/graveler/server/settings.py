@@ -28,7 +28,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ``max_upload_bytes``, any other body ``max_small_bytes``; one beyond ``spool_bytes`` lies in a temporary file meanwhile, all
     of a worker together in ``spooled_bytes``. ``log_requests`` writes a line of JSON for each request to stderr; audit lines go
     to the file ``audit_log``, or to stderr. ``metrics`` is a folder of this run's own. ``import_sources`` are the prefixes of
-    addresses outside of a repository that its objects may be linked and imported from (None: any), and presigned URLs live for
+    addresses outside of a repository that its objects may be linked and imported from, and presigned URLs live for
     ``presign_seconds``. The size of an object that is read is compared with what the lake noted, with ``verify_bytes`` the MD5
     of a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository. A proxy in front tells a
     client's address as the last one of ``client_address_header`` (its name in lower case). ``secrets`` are the variables that a
@@ -51,7 +51,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     spooled_bytes: int = 32 << 30
     log_requests: bool = False
     audit_log: Path | None = None
-    import_sources: tuple[str, ...] | None = None
+    import_sources: tuple[str, ...] = ()
     presign_seconds: int = 900
     verify_bytes: bool = False
     client_address_header: str = ""

@@ -21,19 +21,16 @@ from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.threads import Threads
 from graveler.storage.modes import PRIVATE
 
-_ANYWHERE: Final = "^(local|file|s3)://"
 _WITHIN: Final = "^local://"
-_ANYWHERE_IN_S3: Final = "^s3://"
 
 
 def api_settings(settings: ServerSettings) -> Settings:
-    """What the API may do for its clients. Who may read only some addresses outside of the lake can make no repository there
-    either: all below a repository's namespace is its own."""
-    free = settings.import_sources is None
+    """What the API may do for its clients. They may read only the import sources outside of the lake, and can make no repository
+    there either: all below a repository's namespace is its own."""
     sources = ImportSources(settings.import_sources)
     if isinstance(settings.lake, FolderLake):
         return Settings(
-            namespace_pattern=_ANYWHERE if free else _WITHIN,
+            namespace_pattern=_WITHIN,
             presign_seconds=settings.presign_seconds,
             import_sources=sources,
             verify_bytes=settings.verify_bytes,
@@ -41,7 +38,7 @@ def api_settings(settings: ServerSettings) -> Settings:
     prefix = f"{settings.lake.objects.rstrip('/')}/"
     return Settings(
         namespace_prefix=prefix,
-        namespace_pattern=_ANYWHERE_IN_S3 if free else f"^{re.escape(prefix)}.",
+        namespace_pattern=f"^{re.escape(prefix)}.",
         presign_seconds=settings.presign_seconds,
         import_sources=sources,
         verify_bytes=settings.verify_bytes,

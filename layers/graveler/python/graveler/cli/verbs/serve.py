@@ -2,7 +2,6 @@
 
 import os
 import sys
-from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -73,7 +72,7 @@ def serve(
             "--import-source",
             metavar="PREFIX",
             help="Addresses that clients may import and link from, such as file:///raw/ or s3://raw/; may be given several "
-            "times. [default: any on this machine's own address, none on others]",
+            "times. [default: none]",
         ),
     ] = None,
     presign_seconds: Annotated[
@@ -115,8 +114,8 @@ def serve(
     error instead of the object, or, if its beginning was sent already, a broken connection. S3's presigned URLs go past the
     server; graveler's own clients compare both themselves.
 
-    Where import sources are limited, repositories can be made in the lake only (local://NAME, or below --objects), not in other
-    folders or buckets.
+    Clients import and link from the import sources alone, and make repositories in the lake only (local://NAME, or below
+    --objects), not in other folders or buckets; `graveler repo create`, on the lake itself, makes those.
 
     \b
     Examples:
@@ -136,7 +135,7 @@ def serve(
     from graveler.server.settings import SecretVariables, ServerSettings
 
     screen = output()
-    sources = tuple(import_source) if import_source else None if _is_loopback(host) else ()
+    sources = tuple(import_source or ())
     ImportSources(sources)  # refuses what is no prefix
     place, made = _place(
         _named(lake or Named(), objects, tables, region, s3_endpoint_url, dynamodb_endpoint_url, cache),
@@ -238,14 +237,6 @@ def _name(place: LakePlace) -> str:
 def _for_workers() -> dict[str, str]:
     """The secrets of this process's environment that workers need, which has none from now on: its children would show them."""
     return {name: value for name, value in withdraw(os.environ).items() if name not in (KEY_ID, SECRET)}
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether only processes of this machine reach the server."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _data_url(host: str, port: int) -> str:
