@@ -68,6 +68,7 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
     test_operations: {},
     test_repositories_and_refs: {
         "test_a_repository_from_its_creation_to_its_end": OF_FOLDERS,
+        "test_a_repository_elsewhere": "clients of a server make repositories in its lake only",
     },
     test_resets: {},
     test_settings: {},
@@ -86,8 +87,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
     folder = tmp_path_factory.mktemp("served")
     with create_folder_lake(folder / "lake") as lake:
         made = Access(lake.tables).create_key("tester", Role.ADMIN, (), ())
-    given = f"file://{tmp_path_factory.getbasetemp()}/"
-    with running(folder, "--import-source", given, workers=1, key=False) as server:
+    given = ("--import-source", f"file://{tmp_path_factory.getbasetemp()}/", "--import-source", "s3://bucket/")
+    with running(folder, *given, workers=1, key=False) as server:
         yield server, made.key.key_id, made.secret
 
 

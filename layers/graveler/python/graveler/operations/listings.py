@@ -77,4 +77,7 @@ def _expect_allowed(listing: Path, sources: tuple[tuple[str, ...], ...], report:
         if not number % 10_000:
             report.check()
         if not is_plain(address) or not all(address.startswith(folders) for folders in sources):
-            raise ForbiddenError(f"object {address!r} lies outside of the import sources; nothing was imported")
+            raise ForbiddenError(
+                f"object {address!r} lies outside of the import sources, which `graveler serve --import-source` names; nothing was "
+                "imported"
+            )
