@@ -78,6 +78,6 @@ def _expect_allowed(listing: Path, sources: tuple[tuple[str, ...], ...], report:
             report.check()
         if not is_plain(address) or not all(address.startswith(folders) for folders in sources):
             raise ForbiddenError(
-                f"object {address!r} lies outside of the import sources, which `graveler serve --import-source` names; nothing was "
-                "imported"
+                f"object {address!r} lies outside of the import sources, which `graveler serve --import-source` names; nothing "
+                "was imported"
             )
