@@ -43,6 +43,7 @@ def main() -> int:
             bucket=stateful.bucket,
             table=stateful.table,
             landing=stateful.landing,
+            first_key=stateful.first_key,
             machine=operations.machine,
             network=network,
         )

@@ -21,6 +21,17 @@ from tests.infra.emulator import emulating
 
 _WARM = 20
 _REPOSITORIES = "/api/v1/repositories"
+_MAKE = """
+import json
+from graveler.access.authentication import Access
+from graveler.access.permissions import Role
+from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
+tables = DynamoDBTables(settings_of("dynamodb://lake"))
+tables.create_table()
+made = Access(tables).create_key("a", Role.ADMIN)
+print(json.dumps({"access_key_id": made.key.key_id, "secret_access_key": made.secret}))
+"""
+"""Makes the table and an access key."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -63,10 +74,8 @@ def prepared(folder: Path) -> Iterator[Prepared]:
             "GRAVELER_TABLES": "dynamodb://lake",
             "GRAVELER_CACHE": str(folder / "cache"),
         }
-        make = "from graveler.storage.dynamodb_tables import *; DynamoDBTables(settings_of('dynamodb://lake')).create_table()"
-        _run(make, layer, environment)
+        key = json.loads(_run(_MAKE, layer, environment))
         with started("write", layer, environment, folder / "write.log") as write:
-            key = json.loads(write.invoke(event("POST", "/api/v1/setup_lakefs", body={"username": "a"}))["body"])
             authorization = urllib3.make_headers(basic_auth=f"{key['access_key_id']}:{key['secret_access_key']}")[
                 "authorization"
             ]
@@ -98,12 +107,16 @@ def cold_starts(verb: str, ready: Prepared, *, starts: int) -> Figures:
     return Figures(*(round(min(getattr(each, name) for each in found), 1) for name in Figures.__struct_fields__))
 
 
-def _run(code: str, layer: Path, environment: dict[str, str]) -> None:
+def _run(code: str, layer: Path, environment: dict[str, str]) -> str:
+    """What the code prints, in the functions' own Python."""
     import subprocess
 
     from tests.infra.tools import PYTHON
 
-    subprocess.run([PYTHON.resolve(), "-c", code], env={**environment, "PYTHONPATH": str(layer)}, check=True)
+    command = [PYTHON.resolve(), "-c", code]
+    return subprocess.run(
+        command, env={**environment, "PYTHONPATH": str(layer)}, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
 
 
 if __name__ == "__main__":

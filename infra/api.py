@@ -3,15 +3,17 @@
 import json
 from typing import Final
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, CustomResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_apigatewayv2 as api
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
@@ -20,6 +22,7 @@ from infra.functions import (
     LONG_SECONDS,
     READ_OBJECTS,
     READ_TABLE,
+    REQUEST_SECONDS,
     WRITE_OBJECTS,
     WRITE_TABLE,
     Duty,
@@ -59,6 +62,12 @@ DUTIES: Final = {
         buckets=_LISTED,
         reads_trees=False,
     ),
+    "setup": Duty(
+        "the first access key of a new lake, for CloudFormation",
+        ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"),
+        (),
+        reads_trees=False,  # it asks Secrets Manager
+    ),
 }
 _LINE: Final = {
     "time": "$context.requestTimeEpoch",
@@ -88,6 +97,7 @@ class ApiStack(Stack):
         bucket: s3.IBucket,
         table: dynamodb.ITable,
         landing: s3.IBucket,
+        first_key: secretsmanager.CfnSecret,
         machine: states.IStateMachine,
         network: NetworkStack | None = None,
     ) -> None:
@@ -102,10 +112,11 @@ class ApiStack(Stack):
             table=table,
             landing=landing,
             duties=DUTIES,
-            needs=self._needs(machine),
+            needs=self._needs(machine, first_key.ref),
             network=network,
         ).all
         self._maintain()
+        self._set_up()
         self._api()
         CfnOutput(self, "Endpoint", value=self.api.api_endpoint, description="what clients call")
 
@@ -115,8 +126,9 @@ class ApiStack(Stack):
             self, "Operations", seconds=LONG_SECONDS + 60, tries=_TRIES, given_up=self.dead_letters
         )
 
-    def _needs(self, machine: states.IStateMachine) -> dict[str, Needs]:
-        """Who hands over to the queue or the state machine of long operations, and who works on what comes."""
+    def _needs(self, machine: states.IStateMachine, first_key: str) -> dict[str, Needs]:
+        """Who hands over to the queue or the state machine of long operations, and who works on what comes; and who writes the
+        secret with the first access key, whose ARN is ``first_key``."""
         queued = {"GRAVELER_OPERATIONS_QUEUE": self.operations.queue_url}
         started = {"GRAVELER_OPERATIONS_MACHINE": machine.state_machine_arn}
         return {
@@ -125,7 +137,27 @@ class ApiStack(Stack):
             "merge": Needs(started, [start(machine)]),
             # The clock makes it look for operations whose workers died, which begin again.
             "maintain": Needs({**queued, **started}, [consume(self.operations), send(self.operations), start(machine)]),
+            "setup": Needs(
+                {"GRAVELER_FIRST_KEY_SECRET": first_key},
+                [
+                    iam.PolicyStatement(
+                        actions=["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"],
+                        resources=[first_key],
+                    )
+                ],
+            ),
         }
+
+    def _set_up(self) -> None:
+        """Have the first access key made, if the lake never had one. Nothing goes with the resource: the lake stays."""
+        CustomResource(
+            self,
+            "FirstKey",
+            resource_type="Custom::GravelerFirstKey",
+            service_token=self.functions["setup"].function_arn,
+            service_timeout=Duration.seconds(REQUEST_SECONDS * 4),
+            removal_policy=RemovalPolicy.RETAIN,
+        )
 
     def _maintain(self) -> None:
         """Long operations come through the queue; the clock starts the clean-up."""
@@ -156,7 +188,7 @@ class ApiStack(Stack):
         behind = {
             verb: integrations.HttpLambdaIntegration(verb.capitalize(), function, scope_permission_to_route=False)
             for verb, function in self.functions.items()
-            if verb != "maintain"
+            if verb not in ("maintain", "setup")
         }
         for route in api_routes():
             self._route(

@@ -179,11 +179,14 @@ class Functions(Construct):
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
             ),
             iam.PolicyStatement(actions=list(duty.table), resources=[self._table.table_arn]),
-            iam.PolicyStatement(actions=list(duty.objects), resources=[f"{arn}/*" for arn in buckets]),
-            iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{arn}/*" for arn in sources]),
-            iam.PolicyStatement(actions=["s3:ListBucket"], resources=[*buckets, *sources]),
-            *needs.statements,
         ]
+        if duty.objects:
+            statements += [
+                iam.PolicyStatement(actions=list(duty.objects), resources=[f"{arn}/*" for arn in buckets]),
+                iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{arn}/*" for arn in sources]),
+                iam.PolicyStatement(actions=["s3:ListBucket"], resources=[*buckets, *sources]),
+            ]
+        statements += needs.statements
         if duty.buckets:
             statements.append(iam.PolicyStatement(actions=list(duty.buckets), resources=buckets))
         if self._settings.tracing:

@@ -34,7 +34,7 @@ _EXTRAS: Final = ("api", "aws")
 _FACES: Final = ("cli", "server")
 """Rooms that stay out: they run on a person's machine, and their libraries are not in the layer."""
 
-_SERVICES: Final = ("dynamodb", "s3", "sqs", "stepfunctions", "sts", "sso", "sso-oidc")
+_SERVICES: Final = ("dynamodb", "s3", "sqs", "secretsmanager", "stepfunctions", "sts", "sso", "sso-oidc")
 _DROPPED: Final = (
     "bin",
     "**/__pycache__",

@@ -46,7 +46,8 @@ class ObservabilityStack(Stack):
         self._ingest = ingest
         self._spark = spark
         self._functions = {
-            **served.functions,
+            # CloudFormation says itself what became of the first access key.
+            **{verb: function for verb, function in served.functions.items() if verb != "setup"},
             "operate": operations.function,
             **({} if ingest is None else {"ingest": ingest.function}),
         }

@@ -5,8 +5,10 @@ from typing import Final
 from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from infra.acknowledged import acknowledge
 from infra.buckets import private_bucket
 from infra.settings import Settings
 from infra.stateful_names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
@@ -46,15 +48,32 @@ class StatefulStack(Stack):
             deletion_protection=keep,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )
+        self.first_key = self._first_key()
         for shared in (
             *(name for bucket in (self.bucket, self.landing) for name in (bucket.bucket_name, bucket.bucket_arn)),
             self.table.table_name,
             self.table.table_arn,
+            self.first_key.ref,
         ):
             self.export_value(shared)  # also while no other stack asks: so each of them can come and go
         CfnOutput(self, "ObjectsBucket", value=self.bucket.bucket_name)
         CfnOutput(self, "LandingBucket", value=self.landing.bucket_name, description="what lands here is ingested")
         CfnOutput(self, "LakeTable", value=self.table.table_name)
+        CfnOutput(self, "FirstKeySecret", value=self.first_key.ref, description="where the first access key is kept")
+
+    def _first_key(self) -> secretsmanager.CfnSecret:
+        """The secret that the first access key is kept in, which opens the lake for as long as there is the table. Empty, until
+        the function ``setup`` makes that key."""
+        secret = secretsmanager.CfnSecret(self, "FirstKey", description="graveler: the first access key of the lake")
+        secret.apply_removal_policy(
+            RemovalPolicy.RETAIN if self._settings.removal == "retain" else RemovalPolicy.DESTROY
+        )
+        acknowledge(
+            secret,
+            "AwsSolutions-SMG4",
+            "Whoever holds the key uses it: a rotation that nobody asked for would lock them out. `graveler keys` makes others.",
+        )
+        return secret
 
     def _bucket(self, name: str) -> s3.Bucket:
         return private_bucket(

@@ -4,10 +4,12 @@ import json
 import logging
 from http.cookies import SimpleCookie
 
+import msgspec
 import pytest
 
 from graveler.access import failures
 from graveler.access.permissions import Role
+from graveler.api.application import Application
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.storage.memory_objects import MemoryObjects
@@ -45,7 +47,7 @@ def test_a_missing_a_wrong_and_an_unknown_credential_are_the_same(call: Client) 
     [
         ("GET", "/healthcheck", 204),
         ("GET", "/setup_lakefs", 200),
-        ("POST", "/setup_comm_prefs", 200),
+        ("POST", "/setup_comm_prefs", 403),
         ("GET", "/auth/capabilities", 200),
     ],
 )
@@ -208,12 +210,11 @@ def test_anybody_may_look_at_their_own_keys(call: Client) -> None:
 def fresh() -> EventClient:
     """A client of a lake that never had a key."""
     from graveler.access.authentication import Access
-    from graveler.api.application import Application
     from tests.api.support import World
 
     tables = MemoryTables()
     lake, access = Lake(tables, MemoryObjects), Access(tables)
-    return EventClient(World(lake, access, Application(lake, access), "", ""))
+    return EventClient(World(lake, access, Application(lake, access, Settings(open_setup=True)), "", ""))
 
 
 def test_a_lake_without_keys_is_set_up_once(fresh: EventClient) -> None:
@@ -231,6 +232,18 @@ def test_a_lake_without_keys_is_set_up_once(fresh: EventClient) -> None:
     again = fresh("POST", "/setup_lakefs", body={"username": "eve"}, authorization=None)
     assert (again.status, "already initialized" in again.message) == (409, True)
     assert login(fresh, key["access_key_id"], key["secret_access_key"]).status == 200
+
+
+@pytest.mark.parametrize("path", ["/setup_lakefs", "/setup_comm_prefs"])
+def test_nobody_sets_up_a_lake_over_http_unless_the_server_is_for_that(fresh: EventClient, path: str) -> None:
+    world = fresh.world
+    closed = EventClient(msgspec.structs.replace(world, application=Application(world.lake, world.access)))
+    chosen = {"username": "eve", "key": {"access_key_id": "AKIAIAAAAAAAAAAAAAAQ", "secret_access_key": "y" * 40}}
+    for body in (chosen, {"username": "eve"}, {"username": ""}):
+        refused = closed("POST", path, body=body, authorization=None)
+        assert (refused.status, "nobody sets up this lake over HTTP" in refused.message) == (403, True)
+    assert closed("GET", "/setup_lakefs", authorization=None).json()["state"] == "not_initialized"
+    assert not world.access.has_keys()
 
 
 def test_who_comes_second_cannot_set_up_a_key_of_their_own(fresh: EventClient) -> None:

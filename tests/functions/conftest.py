@@ -1,20 +1,19 @@
 """A deployment's table and bucket in this process (moto), and the functions on them."""
 
-import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
 import urllib3
 from moto import mock_aws
 
+from graveler.access.authentication import Access
+from graveler.access.permissions import Role
 from graveler.functions.entry import Event, api_handler
 from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
-from tests.functions.events import event
 
 Handler = Callable[[Event, object], Event]
 
@@ -63,8 +62,7 @@ def write(deployment: None) -> Handler:
 
 
 @pytest.fixture
-def authorization(write: Handler) -> str:
+def authorization(deployment: None) -> str:
     """An admin's."""
-    answer = write(event("POST", "/api/v1/setup_lakefs", body={"username": "admin"}), None)
-    key: dict[str, Any] = json.loads(answer["body"])
-    return urllib3.make_headers(basic_auth=f"{key['access_key_id']}:{key['secret_access_key']}")["authorization"]
+    made = Access(DynamoDBTables(settings_of("dynamodb://lake"))).create_key("admin", Role.ADMIN)
+    return urllib3.make_headers(basic_auth=f"{made.key.key_id}:{made.secret}")["authorization"]

@@ -1,7 +1,6 @@
 """A deployment's functions on this machine: from the built layer, by the runtime's own client, on DynamoDB's own engine and a
 real S3 server, with proxies between them."""
 
-import json
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from unittest.mock import patch
 import msgspec
 import urllib3
 
+from graveler.access.authentication import Access
+from graveler.access.permissions import Role
 from graveler.lake.aws import open_lake
 from graveler.lake.lake import Lake
 from graveler.storage.s3_objects import S3Settings
@@ -91,8 +92,7 @@ def serving(folder: Path) -> Iterator[Served]:
             "GRAVELER_DATA_BUCKETS": "raw",
         }
         made = Served(lake, layer, environment, "", folder, (tables, objects))
-        with made.function("write") as write:
-            key = json.loads(write.invoke(event("POST", "/api/v1/setup_lakefs", body={"username": "a"}))["body"])
-        basic = f"{key['access_key_id']}:{key['secret_access_key']}"
+        admin = Access(lake.tables).create_key("a", Role.ADMIN)
+        basic = f"{admin.key.key_id}:{admin.secret}"
         yield msgspec.structs.replace(made, authorization=urllib3.make_headers(basic_auth=basic)["authorization"])
         lake.close()

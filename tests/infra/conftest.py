@@ -1,15 +1,17 @@
 """Assemblies and a deployment, made once for all tests of a run."""
 
 import json
+import os
 import platform
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
+import boto3
 import msgspec
 import pytest
-import urllib3
 from lakefs.client import Client
 
 from tests.infra.emulator import Emulator, launch, terminate
@@ -138,14 +140,10 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         emulator, process = launch(folder / "emulator")
         try:
             outputs = emulator.deploy(assembly)
-            with urllib3.PoolManager(timeout=60) as http:
-                asked = json.dumps({"username": "admin"})
-                answer = http.request("POST", f"{outputs['Endpoint']}/api/v1/setup_lakefs", body=asked)
-            assert answer.status == 200, answer.data
+            key = first_key(emulator, outputs)
         except BaseException:
             terminate(process)
             raise
-        key = answer.json()
         return {
             "process": process,
             "deployed": msgspec.to_builtins(
@@ -155,6 +153,14 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
     with held(folder, "deployed", start, lambda told: terminate(told["process"])) as told:
         yield msgspec.convert(told["deployed"], Deployed)
+
+
+def first_key(emulator: Emulator, outputs: dict[str, str]) -> dict[str, str]:
+    """What the secret of a deployment holds."""
+    with patch.dict(os.environ, emulator.environment):
+        secrets = boto3.client("secretsmanager")
+        kept: dict[str, str] = json.loads(secrets.get_secret_value(SecretId=outputs["FirstKeySecret"])["SecretString"])
+    return kept
 
 
 @pytest.fixture

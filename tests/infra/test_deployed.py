@@ -9,7 +9,7 @@ import urllib3
 from lakefs.client import Client
 from lakefs.exceptions import ConflictException, NotAuthorizedException
 
-from tests.infra.conftest import DATA_BUCKET, Deployed
+from tests.infra.conftest import DATA_BUCKET, Deployed, first_key
 
 pytestmark = pytest.mark.ci
 
@@ -40,6 +40,17 @@ def test_the_story_of_a_lake(deployed: Deployed, client: Client) -> None:
     assert main.object("raw/b.txt").reader(pre_sign=True).read() == b"changed"
     assert main.object("raw/a name, with everything?.txt").reader(pre_sign=False).read() == b"through the function"
     assert repo.ref(first.id).object("raw/b.txt").reader(pre_sign=True).read() == b"by a presigned URL"
+
+
+def test_the_first_key_is_in_its_secret_and_nobody_makes_another(deployed: Deployed, client: Client) -> None:
+    kept = first_key(deployed.emulator, deployed.outputs)
+    assert (kept["access_key_id"], kept["role"]) == (deployed.key_id, "admin")
+    with urllib3.PoolManager(timeout=60) as http:
+        for path in ("setup_lakefs", "setup_comm_prefs"):
+            refused = http.request("POST", f"{deployed.url}/api/v1/{path}", body=b'{"username": "eve"}')
+            assert refused.status == 403
+        state = http.request("GET", f"{deployed.url}/api/v1/setup_lakefs").json()
+    assert state["state"] == "initialized"
 
 
 def test_the_deployments_own_bucket_is_no_source_of_imports(deployed: Deployed, client: Client) -> None:

@@ -17,7 +17,7 @@ def test_every_operation_has_one_function() -> None:
 
 
 def test_every_function_is_there() -> None:
-    assert {*FUNCTION_OF.values(), "maintain", "operate", "ingest"} == {
+    assert {*FUNCTION_OF.values(), "maintain", "operate", "ingest", "setup"} == {
         path.parent.name for path in HANDLERS.glob("*/handler.py")
     }
 

@@ -75,7 +75,8 @@ class Keys:
         self, name: str, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = (), *, now: float
     ) -> KeyWithSecret:
         """Make a key and its secret. One table write. :class:`InvalidError` for an empty name or pattern."""
-        made = KeyWithSecret(_key(_new_key_id(), name, role, repositories, branches, now), _new_secret())
+        key_id, secret = new_pair()
+        made = KeyWithSecret(_key(key_id, name, role, repositories, branches, now), secret)
         item = _encode(made)
         try:
             self._tables.put(_address(made.key.key_id), item, Absent())
@@ -92,7 +93,7 @@ class Keys:
             return None
         if chosen is not None:
             _check_chosen(*chosen)
-        key_id, secret = chosen or (_new_key_id(), _new_secret())
+        key_id, secret = chosen or new_pair()
         made = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
         item = _encode(made)
         writes = [
@@ -205,6 +206,11 @@ _NOBODYS: Final = Proof(None, bytes(16), token_bytes(32))
 def _ours(error: ConditionFailedError, item: Item) -> bool:
     """Whether a conditional write failed for what it wrote itself: some adapters send a request again whose answer was lost."""
     return error.failures.get(0) == item
+
+
+def new_pair() -> tuple[str, str]:
+    """A new key's ID and its secret."""
+    return _new_key_id(), _new_secret()
 
 
 def _new_key_id() -> str:

@@ -27,7 +27,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     Objects of more than ``max_body_bytes`` are answered with a redirect to their bytes. Of others the number of bytes is compared
     with what was noted, with ``verify_bytes`` their MD5 too. Commits, merges and the like for which
     more than ``operation_records`` records have to be read are worked on as operations; a request waits ``request_seconds`` for
-    one."""
+    one. With ``open_setup`` whoever comes first makes the first access key of a lake that never had one."""
 
     namespace_prefix: str = "local://"
     namespace_pattern: str = "^(local|s3|mem)://"
@@ -40,3 +40,4 @@ class Settings(Struct, frozen=True, kw_only=True):
     verify_bytes: bool = False
     operation_records: int = DEFAULT_OPERATION_RECORDS
     request_seconds: float = DEFAULT_REQUEST_SECONDS
+    open_setup: bool = False

@@ -7,7 +7,7 @@ ANSWER_SECONDS: Final = 5.0
 ATTEMPTS: Final = 3
 
 
-def client(service: Literal["sqs", "stepfunctions"]) -> Any:
+def client(service: Literal["sqs", "stepfunctions", "secretsmanager"]) -> Any:
     """A client of a service, which gives up after :data:`ATTEMPTS` of some seconds each. (By itself, botocore waits for a minute,
     four or five times.) No request."""
     import boto3  # not on the path of a cold start

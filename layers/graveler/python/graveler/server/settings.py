@@ -32,7 +32,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ``presign_seconds``. The size of an object that is read is compared with what the lake noted, with ``verify_bytes`` the MD5
     of a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository. A proxy in front tells a
     client's address as the last one of ``client_address_header`` (its name in lower case). ``secrets`` are the variables that a
-    worker sets for itself, since none is started with them."""
+    worker sets for itself, since none is started with them. With ``open_setup`` the first client makes the first access key."""
 
     lake: LakePlace
     metrics: Path
@@ -56,4 +56,5 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     verify_bytes: bool = False
     client_address_header: str = ""
     memory: int = 72 << 20
+    open_setup: bool = False
     secrets: SecretVariables = SecretVariables()

@@ -34,6 +34,7 @@ def api_settings(settings: ServerSettings) -> Settings:
             presign_seconds=settings.presign_seconds,
             import_sources=sources,
             verify_bytes=settings.verify_bytes,
+            open_setup=settings.open_setup,
         )
     prefix = f"{settings.lake.objects.rstrip('/')}/"
     return Settings(
@@ -42,6 +43,7 @@ def api_settings(settings: ServerSettings) -> Settings:
         presign_seconds=settings.presign_seconds,
         import_sources=sources,
         verify_bytes=settings.verify_bytes,
+        open_setup=settings.open_setup,
     )
 
 

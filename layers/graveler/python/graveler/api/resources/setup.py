@@ -1,4 +1,5 @@
-"""Setting up: the first access key of a lake that never had one. ``graveler serve`` makes it before it answers anybody."""
+"""Setting up: the first access key of a lake that never had one, for whoever comes first. Off, unless
+:class:`graveler.api.settings.Settings` say otherwise: ``graveler serve`` and deployments make that key themselves."""
 
 from msgspec import Struct, field
 
@@ -51,9 +52,10 @@ def get_setup_state(call: Call) -> Response:
     return json_response(SetupState("initialized" if call.access.has_keys() else "not_initialized"))
 
 
-@routes.post("/setup_lakefs", "setup", None, answers={200: CredentialsWithSecret, 400: Error, 409: Error})
+@routes.post("/setup_lakefs", "setup", None, answers={200: CredentialsWithSecret, 400: Error, 403: Error, 409: Error})
 def set_up(call: Call, body: Setup) -> Response:
-    """Make the first access key, an admin's; 409 if there ever was one."""
+    """Make the first access key, an admin's; 409 if there ever was one. 403 unless the server was started for that."""
+    _expect_open(call)
     if not body.username:
         raise bad_request("username is empty; say who the first key is for")
     chosen = None if body.key is None else (body.key.access_key_id, body.key.secret_access_key)
@@ -64,7 +66,17 @@ def set_up(call: Call, body: Setup) -> Response:
     return json_response(CredentialsWithSecret(made.key.key_id, made.secret, made.key.created))
 
 
-@routes.post("/setup_comm_prefs", "setupCommPrefs", None, answers={200: None})
+@routes.post("/setup_comm_prefs", "setupCommPrefs", None, answers={200: None, 403: Error})
 def set_communication_preferences(call: Call) -> Response:
-    """Take how somebody wants to be written to, and forget it."""
+    """Take how somebody wants to be written to, and forget it. 403 as for the first access key."""
+    _expect_open(call)
     return no_content(status=200)
+
+
+def _expect_open(call: Call) -> None:
+    if not call.settings.open_setup:
+        raise ApiError(
+            403,
+            "nobody sets up this lake over HTTP: `graveler serve` makes the first access key at its first start, a deployment "
+            "keeps it in Secrets Manager, and `graveler keys create`, on the lake itself, makes others",
+        )

@@ -94,6 +94,14 @@ def serve(
             "believed, so give it only behind such a proxy. [default: none]",
         ),
     ] = "",
+    open_setup: Annotated[
+        bool,
+        typer.Option(
+            "--open-setup",
+            help="Make no access key: the first client to ask makes it (POST /setup_lakefs). For tests of clients, on this "
+            "machine's own address alone.",
+        ),
+    ] = False,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stderr for each request.")
     ] = False,
@@ -135,6 +143,11 @@ def serve(
     from graveler.server.settings import SecretVariables, ServerSettings
 
     screen = output()
+    if open_setup and not _is_loopback(host):
+        raise InvalidError(
+            f"--open-setup lets anybody who reaches {host!r} make the first access key; it is for this machine's own address "
+            "alone: leave --host out, or --open-setup"
+        )
     sources = tuple(import_source or ())
     ImportSources(sources)  # refuses what is no prefix
     place, made = _place(
@@ -147,7 +160,8 @@ def serve(
         screen.line(f"made an empty lake in {screen.safe(str(place))}")
     given = os.environ.get(KEY_ID), os.environ.get(SECRET)
     with open_at(place, create_table=create_table) as opened:
-        key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin")
+        wanted = not open_setup or any(given)
+        key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin") if wanted else None
     shown = None if given[0] else key
     with listening_port(host, port) as chosen, TemporaryDirectory(dir=own_folder(), prefix="serve-") as metrics:
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
@@ -164,6 +178,7 @@ def serve(
             presign_seconds=presign_seconds,
             verify_bytes=verify_bytes,
             client_address_header=client_address_header.strip().lower(),
+            open_setup=open_setup,
             secrets=SecretVariables(_for_workers()),
         )
 
@@ -237,6 +252,16 @@ def _name(place: LakePlace) -> str:
 def _for_workers() -> dict[str, str]:
     """The secrets of this process's environment that workers need, which has none from now on: its children would show them."""
     return {name: value for name, value in withdraw(os.environ).items() if name not in (KEY_ID, SECRET)}
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only processes of this machine reach the server."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _data_url(host: str, port: int) -> str:

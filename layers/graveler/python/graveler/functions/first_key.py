@@ -1,0 +1,120 @@
+"""The first access key of a deployment: made once, and kept in a secret of AWS Secrets Manager.
+
+A custom resource of the stack (``infra/api.py``) has it made when the stack is created, and asks again when it is updated. A lake
+that ever had a key gets none: no update changes a key or brings back one that was revoked. Nothing is deleted with the resource,
+since the lake stays, too.
+
+The key is written down before it is made. Whoever is killed between the two leaves a secret that opens nothing yet, and the next
+run makes the key that it holds.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from graveler.access.keys import Keys, new_pair
+from graveler.access.permissions import Role
+from graveler.errors import GravelerError
+from graveler.functions.clients import client
+from graveler.functions.entry import Event, Function
+from graveler.storage.aws_requests import FAILURES, Retries, error_code, explained, send
+from graveler.storage.tables import Tables
+
+SECRET: Final = "GRAVELER_FIRST_KEY_SECRET"
+"""Names the secret that the key is kept in, by its ARN."""
+
+_NAME: Final = "admin"
+_VERSION: Final = "graveler-first-access-key-of-the-lake"
+"""Of the secret: a version is written once, whoever tries again."""
+_TAKEN: Final = "ResourceExistsException"
+_ANSWER_TRIES: Final = 3
+
+
+class _Kept(msgspec.Struct):
+    access_key_id: str
+    secret_access_key: str
+
+
+class Secrets(Protocol):
+    """What is asked of botocore's client."""
+
+    def put_secret_value(self, *, SecretId: str, ClientRequestToken: str, SecretString: str) -> object:  # noqa: N803
+        """Write a version of a secret, which may be there only if it says the same."""
+
+    def get_secret_value(self, *, SecretId: str, VersionId: str) -> dict[str, Any]:  # noqa: N803
+        """A version of a secret."""
+
+
+def first_key_handler() -> Callable[[Event, object], None]:
+    """The handler of ``setup``: events are those of a custom resource of CloudFormation, each of which it answers."""
+
+    @cache
+    def opened() -> tuple[Function, Secrets]:
+        return Function("setup"), client("secretsmanager")
+
+    def handler(event: Event, _context: object) -> None:
+        began = time.perf_counter()
+        function, secrets = opened()
+        function.telemetry.begin(str(event["RequestId"]))
+        reason = ""
+        try:
+            if event["RequestType"] != "Delete":
+                ensure_first_key(function.lake.tables, secrets, os.environ[SECRET], now=time.time())
+        except GravelerError as error:
+            reason = str(error)
+        except Exception as error:
+            reason = f"{type(error).__name__}; the function's log has the rest"
+            raise
+        finally:
+            _answer(event, reason)
+            function.telemetry.tell(function.traffic.take(), (time.perf_counter() - began) * 1000, {"failed": reason})
+
+    return handler
+
+
+def ensure_first_key(tables: Tables, secrets: Secrets, secret: str, *, now: float) -> bool:
+    """Make an admin's key for a lake that never had one, and keep it in ``secret``: JSON, as of ``graveler keys create --json``.
+    Whether one was made. One table read; for a new lake another one, a write, and two requests to Secrets Manager.
+    :class:`graveler.errors.UnavailableError` for what cannot be reached."""
+    keys = Keys(tables)
+    if keys.any():
+        return False
+    what = f"keeping the first access key in secret {secret!r}"
+    key_id, key_secret = new_pair()
+    document = {"access_key_id": key_id, "secret_access_key": key_secret, "name": _NAME, "role": Role.ADMIN.value}
+    try:
+        try:
+            send(
+                lambda: secrets.put_secret_value(
+                    SecretId=secret, ClientRequestToken=_VERSION, SecretString=json.dumps(document)
+                ),
+                what,
+                Retries(),
+            )
+        except FAILURES as error:
+            if error_code(error) != _TAKEN:  # if it is, somebody began before: then it is their key
+                raise
+        answer = send(lambda: secrets.get_secret_value(SecretId=secret, VersionId=_VERSION), what, Retries())
+    except FAILURES as error:
+        raise explained(error, what) from error
+    kept = msgspec.json.decode(answer["SecretString"], type=_Kept)
+    return keys.create_first(_NAME, (kept.access_key_id, kept.secret_access_key), now=now) is not None
+
+
+def _answer(event: Event, reason: str) -> None:
+    """Tell CloudFormation how it went: without an answer it waits for an hour."""
+    import urllib3  # botocore's own
+
+    told: dict[str, Any] = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
+    told |= {
+        "Status": "FAILED" if reason else "SUCCESS",
+        "Reason": reason[:1000],
+        "PhysicalResourceId": "first-key",  # always the same: another one would have the old one deleted
+    }
+    with urllib3.PoolManager(retries=urllib3.Retry(_ANSWER_TRIES, backoff_factor=1)) as http:
+        http.request("PUT", event["ResponseURL"], body=json.dumps(told).encode(), headers={"content-type": ""})
