@@ -113,9 +113,12 @@ def _run(code: str, layer: Path, environment: dict[str, str]) -> str:
 
     from tests.infra.tools import PYTHON
 
-    command = [PYTHON.resolve(), "-c", code]
     return subprocess.run(
-        command, env={**environment, "PYTHONPATH": str(layer)}, check=True, stdout=subprocess.PIPE, text=True
+        [PYTHON.resolve(), "-c", code],
+        env={**environment, "PYTHONPATH": str(layer)},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     ).stdout
 
 

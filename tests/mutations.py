@@ -1190,7 +1190,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "cli/verbs/serve.py",
         "if open_setup and not _is_loopback(host):",
         "if False:",
-        "security/test_first_key.py::test_it_is_for_this_machines_own_address",
+        "security/test_first_key.py::test_it_is_for_this_machines_own_address[192.0.2.1]",
     ),
     Mutation(
         "strangers",
