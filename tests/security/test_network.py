@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graveler.api.resources import GROUPS
 from tests.server.support import KEY_ID, SECRET, Running, running, started
 
 SPACES = " " * 12_000
@@ -203,3 +204,21 @@ def test_an_upload_url_that_got_into_other_hands_replaces_nothing(server: Runnin
     assert server.ask("PUT", url, b"mine", authorised=False).status == 200
     assert server.ask("PUT", url, b"mine", authorised=False).status == 200
     assert server.ask("PUT", url, b"theirs", authorised=False).status == 412
+
+
+# 11. One client's scans
+
+
+def test_requests_that_read_whole_refs_and_histories_are_scans() -> None:
+    """Those at the top of ``python -m bench.costly``, and what is like them."""
+    assert {route.operation for group in GROUPS for route in group.routes if route.scans} == {
+        "annotateObjects",
+        "blameObject",
+        "checkRepository",
+        "diffBranchSummary",
+        "diffRefsSummary",
+        "getUsage",
+        "logCommits",
+        "previewGCRules",
+        "previewMerge",
+    }

@@ -258,6 +258,7 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
     "checkRepository",
     Permission.ADMIN,
     answers={200: FsckSummary, 404: Error},
+    scans=True,
 )
 def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
     """Check all that a repository can reach, and sum up what is wrong. Takes as long as it takes."""
