@@ -149,12 +149,13 @@ soak-mutations: setup spark-tools  ## of it: lines that keep promises, each remo
 openapi: setup  ## write docs/openapi.json again, from the routes
 	@$(BIN)/python -m graveler.api.openapi docs/openapi.json
 
-check: setup spark-tools  ## formatting, lint, strict types, import rules
+check: setup spark-tools  ## formatting, lint, strict types, import rules, patterns that take long
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(SPARK_VENV)/bin/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m graveler.api.openapi --check docs/openapi.json
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/security/test_patterns.py
 
 format: setup  ## mend formatting and what ruff can mend
 	@$(BIN)/ruff format .
