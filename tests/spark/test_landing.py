@@ -318,6 +318,7 @@ def test_a_transaction_that_died_before_it_had_begun_is_a_collectors(
 
 
 def test_very_many_partitions_are_noted_as_their_dataset() -> None:
-    few = [f"t/p={number}/" for number in range(100)]
+    some = [f"t/p={number}/" for number in range(1 << 17)]
+    few = some[:10_000]
     assert replaced_of([*few, few[0]], ["t"]) == tuple(few)
-    assert replaced_of([*few, "u/", "t/p=100/"], ["t"]) == ("t/", "u/")
+    assert replaced_of([*some, "u/"], ["t"]) == ("t/", "u/")

@@ -191,6 +191,29 @@ def test_uncommitted_changes_stand_in_the_way_only_of_what_changes_the_same(spar
     assert not [name for name in scene.branches() if name.startswith("tx-")]
 
 
+def test_hundreds_of_partitions_that_were_kept_land_beside_others(spark: SparkSession, scene: Scene) -> None:
+    """What lands later is the same request to the server as at the end."""
+    repository = scene.repository
+    repository.create_branch("b-partitions", "main")
+    rows = spark.range(0, 150, 1, 1).select("id", sql.col("id").alias("p"))
+
+    def write() -> None:
+        with graveler.spark.transaction("repo", "b-partitions", lake=scene.place()) as tx:
+            tx.write(rows, "tables/many", mode="dynamic", partition_by="p")
+            repository.upload("b-partitions", "tables/many/p=7/stray", b"2")
+
+    with pytest.raises(DirtyBranchError) as told:
+        write()
+    repository.reset("b-partitions")
+    repository.upload("b-partitions", "tables/many/p=150/other", b"3")
+    repository.commit("b-partitions", "another partition")
+    merged = graveler.spark.land("repo", told.value.kept, lake=scene.place())
+    assert merged.id == repository.branch("b-partitions").commit_id
+    found = graveler.spark.read(spark, "lakefs://repo/b-partitions/tables/many/p=149", lake=scene.place("reader"))
+    assert [row.id for row in found.collect()] == [149]
+    assert repository.read("b-partitions", "tables/many/p=150/other") == b"3"
+
+
 def test_several_steps_join_one_transaction(spark: SparkSession, scene: Scene) -> None:
     repository, place = scene.repository, scene.place()
     repository.create_branch("b-steps", "main")

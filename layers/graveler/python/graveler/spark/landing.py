@@ -39,7 +39,8 @@ from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 TERMS: Final = "graveler.transaction"
 """The key of the hidden commit's metadata."""
 
-_MANY: Final = 100
+_MOST_BYTES: Final = 1 << 17
+"""Bytes of prefixes that a commit's metadata names: some thousand partitions."""
 
 
 class Kind(Enum):
@@ -252,9 +253,9 @@ def give_tag(repository: Reached, tag: str, commit: CommitID, by: str) -> None:
 
 
 def replaced_of(prefixes: Iterable[str], folders: Iterable[str]) -> tuple[str, ...]:
-    """The prefixes; those of very many partitions as the datasets' folders, since metadata holds only so much."""
+    """The prefixes; those of some thousand partitions as the datasets' folders, since metadata holds only so much."""
     distinct = tuple(dict.fromkeys(prefixes))
-    if len(distinct) <= _MANY:
+    if sum(map(len, distinct)) <= _MOST_BYTES:
         return distinct
     whole = [f"{folder}/" for folder in folders]
     return tuple(dict.fromkeys(_around(prefix, whole) for prefix in distinct))
