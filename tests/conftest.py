@@ -1,6 +1,7 @@
 """For the whole run: the order of the tests, Hypothesis on a busy machine, which tests are left to ``.ci/run``, and at the end
 how much campaigns tried."""
 
+import signal
 from random import Random
 from typing import Any, Final
 
@@ -72,6 +73,9 @@ class _Deselected:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Deselected(config))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what is in its background so, and commands that tests interrupt would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     campaigns.begin(config.getoption("hypothesis_seed", None))
 
 
