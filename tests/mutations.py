@@ -1256,6 +1256,38 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "if False:",
         "security/test_sources.py::test_nothing_is_a_source_unless_it_is_named",
     ),
+    Mutation(
+        "strangers",
+        "a server follows no link on its way",
+        "storage/beneath.py",
+        "os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+        "os.O_DIRECTORY | os.O_CLOEXEC",
+        "security/test_paths.py::test_a_folder_on_the_way_that_becomes_a_link_is_not_followed[1]",
+    ),
+    Mutation(
+        "strangers",
+        "a server follows no link at its end",
+        "storage/beneath.py",
+        "os.O_CLOEXEC if confinement is None else os.O_CLOEXEC | os.O_NOFOLLOW",
+        "os.O_CLOEXEC",
+        "security/test_paths.py::test_an_object_that_becomes_a_link_is_not_followed",
+    ),
+    Mutation(
+        "strangers",
+        "no way leads through the lake's own folder",
+        "storage/beneath.py",
+        "if (status.st_dev, status.st_ino) in self.confinement.never:",
+        "if False:",
+        "security/test_paths.py::test_the_lake_is_no_source_however_wide_the_sources_are",
+    ),
+    Mutation(
+        "strangers",
+        "a signed URL opens the namespaces of repositories and sources alone",
+        "server/namespaces.py",
+        "if not self._repositories.has_namespace(namespace):",
+        "if False:",
+        "security/test_paths.py::test_who_signs_a_url_opens_no_other_place",
+    ),
 ]
 
 

@@ -23,6 +23,7 @@ from graveler.server.serve import listening_port
 from graveler.server.settings import ServerSettings
 from graveler.server.threads import Threads
 from graveler.storage.presigned import UrlSigner
+from tests.server.support import AnyNamespace
 
 HOST = "127.0.0.1"
 
@@ -59,7 +60,7 @@ def serving() -> Iterator[Switch]:
         handlers, scanners, disk = Threads("handler", 4), Threads("scanner", 2), Threads("disk", 2)
         metrics = Metrics(Path(folder))
         signer = UrlSigner(f"http://{HOST}:{port}/objects", b"secret")
-        data_plane = DataPlane(signer, lambda namespace: folder_store(Path(folder), namespace), 4, disk)
+        data_plane = DataPlane(signer, AnyNamespace(lambda name: folder_store(Path(folder), name)), 4, disk)
         settings = ServerSettings(lake=FolderLake(Path(folder)), metrics=Path(folder))
         gateway = Gateway(switch, data_plane, metrics, settings, 0, handlers, scanners, disk)
         started = Event()

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from graveler.server.requests import Message, Receive, Request
+from graveler.storage.objects import Objects
 from tests.support.patience import PATIENCE
 
 KEY_ID = "AKIAJTESTTESTTESTTQ"
@@ -29,6 +30,13 @@ def request(
     if "transfer-encoding" not in said and (body or method in ("PUT", "POST")):
         said.setdefault("content-length", str(len(body)))
     return Request(method, path, query, said, "127.0.0.1")
+
+
+class AnyNamespace:
+    """Namespaces that a test opens as it likes."""
+
+    def __init__(self, open_store: Callable[[str], Objects]) -> None:
+        self.at_hand = self.look_up = open_store
 
 
 def arriving(*pieces: bytes, cut: bool = False) -> Receive:

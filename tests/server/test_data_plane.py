@@ -16,7 +16,7 @@ from graveler.server.threads import Threads
 from graveler.storage.folder_objects import HIDDEN, FolderObjects, FolderWriter
 from graveler.storage.objects import StoredObject
 from graveler.storage.presigned import Grant, UrlSigner
-from tests.server.support import arriving, request
+from tests.server.support import AnyNamespace, arriving, request
 
 SIGNER = UrlSigner("http://localhost:8000/objects", b"secret")
 BYTES = bytes(range(256)) * 2000  # more than is answered in one piece
@@ -29,7 +29,7 @@ class Plane:
         self.folder = folder / "r"
         self.store = FolderObjects(self.folder, "local://r", SIGNER)
         self.answer = DataPlane(
-            SIGNER, lambda namespace: FolderObjects(self.folder, namespace), places, Threads("disk", 2)
+            SIGNER, AnyNamespace(lambda name: FolderObjects(self.folder, name)), places, Threads("disk", 2)
         )
 
     def ask(self, method: str, url: str, body: bytes = b"", *, cut: bool = False, **headers: str) -> Answer:

@@ -8,6 +8,7 @@ from secrets import token_hex
 from unittest.mock import patch
 
 from graveler.storage.aws_requests import Retries
+from graveler.storage.beneath import Confinement
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.memory_objects import MemoryObjects
@@ -35,6 +36,12 @@ PAGE = 20
 @contextmanager
 def _folder_objects(folder: Path) -> Iterator[Objects]:
     yield FolderObjects(folder / "objects", signer=UrlSigner("http://127.0.0.1:8000/objects", b"secret"))
+
+
+@contextmanager
+def _confined_objects(folder: Path) -> Iterator[Objects]:
+    signer = UrlSigner("http://127.0.0.1:8000/objects", b"secret")
+    yield FolderObjects(folder / "objects", signer=signer, confinement=Confinement("/", frozenset({(0, 0)})))
 
 
 @contextmanager
@@ -119,6 +126,7 @@ def _dynamodb_local_tables(folder: Path) -> Iterator[Tables]:
 
 OBJECTS: Mapping[str, Callable[[Path], AbstractContextManager[Objects]]] = {
     "folder": _folder_objects,
+    "confined": _confined_objects,
     "memory": _memory_objects,
     "moto": _moto_objects,
     "s3proxy": _s3proxy_objects,
@@ -135,7 +143,7 @@ TABLES: Mapping[str, Callable[[Path], AbstractContextManager[Tables]]] = {
 }
 """From a name to what opens an empty table, given an empty folder."""
 
-WITHOUT_NESTED_KEYS = frozenset({"folder", "s3proxy"})
+WITHOUT_NESTED_KEYS = frozenset({"folder", "confined", "s3proxy"})
 """Stores in which ``x`` and ``x/y`` cannot both be objects."""
 
 EXAMPLES: Mapping[str, int] = {"dynamodb-local": 10, "moto": 20, "s3proxy": 10}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -238,25 +239,24 @@ def test_a_folder_made_anew_under_an_old_name_is_synced_again(
 def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What reaches the disk from now on, in order."""
     events: list[str] = []
-    fsync, link, rename = os.fsync, os.link, Path.rename
+    fsync, link, rename = os.fsync, os.link, os.rename
 
     def recording_fsync(descriptor: int) -> None:
         folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
         events.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink()}" if folder else "sync file")
         fsync(descriptor)
 
-    def recording_link(source: Path, target: Path) -> None:
-        link(source, target)
+    def recording_link(source: str, target: str, **options: Any) -> None:
+        link(source, target, **options)
         events.append(f"link {target}")
 
-    def recording_rename(source: Path, target: Path) -> Path:
-        renamed = rename(source, target)
+    def recording_rename(source: str, target: str, **options: Any) -> None:
+        rename(source, target, **options)
         events.append(f"rename {target}")
-        return renamed
 
     monkeypatch.setattr(os, "fsync", recording_fsync)
     monkeypatch.setattr(os, "link", recording_link)
-    monkeypatch.setattr(Path, "rename", recording_rename)
+    monkeypatch.setattr(os, "rename", recording_rename)
     return events
 
 
@@ -541,10 +541,7 @@ def test_a_name_that_could_not_be_synced_may_be_there_or_not(
     store.put("k", b"1")
     upload = store.create_multipart("k")
 
-    def refuse(folder: Path) -> tuple[int, int]:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(folder_objects, "sync_folder", refuse)
+    monkeypatch.setattr(store.files, "sync", _refusing(errno.EIO))
     calls: dict[str, Callable[[], object]] = {
         "put": lambda: store.put("k", b"2"),
         "delete": lambda: store.delete("k"),
@@ -557,10 +554,7 @@ def test_a_name_that_could_not_be_synced_may_be_there_or_not(
 def test_a_file_of_a_tree_whose_name_could_not_be_synced_is_not_built_on(
     store: FolderObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(folder: Path) -> tuple[int, int]:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(folder_objects, "sync_folder", refuse)
+    monkeypatch.setattr(store.files, "sync", _refusing(errno.EIO))
     files = ImmutableFiles(store, None)
     for _ in range(2):
         with pytest.raises(UnavailableError, match="input/output error"):

@@ -9,6 +9,7 @@
 """
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -30,6 +31,7 @@ from graveler.lake.clock import Clock
 from graveler.lake.folder_permissions import FolderPermissions
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import LAKE
+from graveler.storage.beneath import Confinement, trusted_path
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.folders import make_folder, unavailable
@@ -45,6 +47,7 @@ from graveler.tree.files import processors
 FORMAT_VERSION: Final = 1
 MARKER: Final = "graveler.json"
 SCHEME: Final = "local://"
+_FILE: Final = "file://"
 _WRITES_AT_ONCE: Final = 4
 """Files of a tree: while a disk makes sure of some, the next ones are made."""
 _NOTES_BYTES: Final = 1 << 30
@@ -98,12 +101,17 @@ def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shar
 
 
 def open_folder_lake(
-    folder: Path, *, clock: Clock | None = None, base_url: str | None = None, memory: int | None = None
+    folder: Path,
+    *,
+    clock: Clock | None = None,
+    base_url: str | None = None,
+    memory: int | None = None,
+    sources: Sequence[str] | None = None,
 ) -> Lake:
     """The lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format.
 
-    ``base_url`` is where a server answers presigned URLs, by :func:`url_signer` and :func:`folder_store`; without one there are
-    no such URLs. ``memory`` as for :class:`Lake`.
+    ``base_url`` is where a server answers presigned URLs, by :func:`url_signer`; without one there are no such URLs. ``memory``
+    is as for :class:`Lake`. With ``sources``, be there none, it is a server's lake: :class:`ServedFolders` says what it reads.
     """
     try:
         marker = msgspec.json.decode((folder / MARKER).read_bytes(), type=_Marker)
@@ -120,7 +128,11 @@ def open_folder_lake(
         )
     tables = SqliteTables(folder / "tables.sqlite", create=False, modes=marker.shared.modes)
     signer = None if base_url is None else url_signer(tables, base_url)
-    return _lake(folder, tables, clock, marker.shared.modes, signer, memory)
+    modes = marker.shared.modes
+    if sources is None:
+        return _lake(folder, tables, clock, modes, signer, memory)
+    served = ServedFolders(folder, sources, signer, modes)
+    return _lake(folder, tables, clock, modes, signer, memory, served)
 
 
 def url_signer(tables: Tables, base_url: str) -> UrlSigner:
@@ -143,12 +155,69 @@ def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None, 
     the permissions of what is made there."""
     if not namespace.startswith(SCHEME):
         return open_namespace(namespace, signer, modes=modes)
+    return FolderObjects(_inside(folder, namespace), namespace, signer, modes)
+
+
+class ServedFolders:
+    """What a server of the lake in ``folder`` reads and writes for its clients: nothing behind a symbolic link, and outside of
+    repositories only what lies below one of the addresses ``sources``. ``signer`` and ``modes`` as for :func:`folder_store`.
+    :class:`InvalidError` for a source that is no address, :class:`ForbiddenError` for one behind a link of another user."""
+
+    def __init__(self, folder: Path, sources: Sequence[str], signer: UrlSigner | None, modes: Modes = PRIVATE) -> None:
+        self._folder = folder
+        self._signer = signer
+        self._modes = modes
+        self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
+        roots = {source: Path(source.removeprefix(_FILE)) for source in self._sources if source.startswith(_FILE)}
+        self._roots = {
+            source: FolderObjects(root, signer=signer, foreign=True, confinement=self._beside(root))
+            for source, root in roots.items()
+        }
+
+    def store(self, namespace: str) -> Objects:
+        """The objects of a repository's namespace. No request. :class:`ForbiddenError` behind a link of another user."""
+        if namespace.startswith(_FILE):
+            confinement = self._beside(Path(namespace.removeprefix(_FILE)))
+            return open_namespace(namespace, self._signer, modes=self._modes, confinement=confinement)
+        if not namespace.startswith(SCHEME):
+            return folder_store(self._folder, namespace, self._signer, self._modes)
+        root = _inside(self._folder, namespace)
+        return FolderObjects(root, namespace, self._signer, self._modes, confinement=Confinement())
+
+    def source(self, namespace: str) -> Objects | None:
+        """The objects of the source that is addressed so, if it is a folder."""
+        return self._roots.get(f"{namespace}/")
+
+    def outside(self, address: str) -> tuple[Objects, str]:
+        """The object at an address outside of the repository that names it: its store and its key there.
+        :class:`ForbiddenError` for one that is below no source, in the lake's own folder, or behind a link."""
+        for source, store in self._roots.items():
+            if address.startswith(source):
+                key = address.removeprefix(source)
+                with suppress(OSError):  # what is not there may come
+                    store.files.status(store.file_of(key))
+                return store, key
+        if address.startswith(_FILE) or not address.startswith(self._sources):
+            raise ForbiddenError(
+                f"{address[:200]!r} lies outside of what this server reads; `graveler serve --import-source` names more"
+            )
+        return locate(address, self._signer)
+
+    def _beside(self, root: Path) -> Confinement:
+        in_memory = trusted_path(root).is_relative_to(_MEMORY)
+        never = (self._folder, *(() if in_memory else _SYSTEM))
+        statuses = [place.stat() for place in never if place.exists()]
+        identities = frozenset((status.st_dev, status.st_ino) for status in statuses)
+        return Confinement(str(_MEMORY) if in_memory else "/", identities)
+
+
+def _inside(folder: Path, namespace: str) -> Path:
     name = namespace.removeprefix(SCHEME)
     try:
         check_object_key(name)
     except InvalidError:
         raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
-    return FolderObjects(folder / "objects" / name, namespace, signer, modes)
+    return folder / "objects" / name
 
 
 def _lake(
@@ -158,17 +227,18 @@ def _lake(
     modes: Modes,
     signer: UrlSigner | None = None,
     memory: int | None = None,
+    served: ServedFolders | None = None,
 ) -> Lake:
     notes = FileCache(folder / "cache", _NOTES_BYTES, math.inf, modes=modes)
     return Lake(
         tables,
-        lambda namespace: folder_store(folder, namespace, signer, modes),
+        served.store if served else lambda namespace: folder_store(folder, namespace, signer, modes),
         clock=clock,
         notes=notes,
         workers=processors(),
         writes_at_once=_WRITES_AT_ONCE,
         on_disk=True,
-        outside=lambda address: _outside(folder, address, signer),
+        outside=served.outside if served else lambda address: _outside(folder, address, signer),
         memory=memory,
         close=tables.close,
         folder_permissions=FolderPermissions(folder, modes),

@@ -1,5 +1,6 @@
 """Where a lake is, as plain values, and opening it there."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,10 +68,16 @@ def create_at(place: LakePlace, *, create_table: bool = False, shared: bool = Fa
 
 
 def open_at(
-    place: LakePlace, *, base_url: str | None = None, create_table: bool = False, memory: int | None = None
+    place: LakePlace,
+    *,
+    base_url: str | None = None,
+    create_table: bool = False,
+    memory: int | None = None,
+    sources: Sequence[str] | None = None,
 ) -> "Lake":
-    """The lake at this place. ``base_url`` and ``memory`` as for :func:`~graveler.lake.folder.open_folder_lake`; the presigned
-    URLs of S3 are its own. ``create_table`` makes the table of a lake on AWS if it is not there.
+    """The lake at this place. ``base_url``, ``memory`` and ``sources`` as for :func:`~graveler.lake.folder.open_folder_lake`; the
+    presigned URLs of S3 are its own, and its credentials say what may be read. ``create_table`` makes the table of a lake on AWS
+    if it is not there.
 
     Cost on AWS: none, unless ``create_table``. :class:`NotFoundError` and :class:`InvalidError` if there can be no lake there;
     :class:`UnavailableError` where the libraries for AWS are not installed.
@@ -78,7 +85,7 @@ def open_at(
     if isinstance(place, FolderLake):
         from graveler.lake.folder import open_folder_lake
 
-        return open_folder_lake(place.folder, base_url=base_url, memory=memory)
+        return open_folder_lake(place.folder, base_url=base_url, memory=memory, sources=sources)
     try:
         from graveler.lake.aws import open_lake  # botocore: 100 ms
         from graveler.storage.s3_objects import S3Settings

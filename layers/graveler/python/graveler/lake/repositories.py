@@ -92,6 +92,11 @@ class Repositories:
         """Is the name taken? One table read."""
         return self._tables.get(repository_key(name)) is not None
 
+    def has_namespace(self, namespace: str) -> bool:
+        """Does a storage namespace belong to a repository? One table read."""
+        item = self._tables.get(_namespace_key(namespace))
+        return item is not None and item.get("namespace") == namespace
+
     def is_there(self, repository: Repository) -> bool:
         """Does this very repository exist? One table read."""
         item = self._tables.get(repository_key(repository.name))

@@ -20,10 +20,11 @@ from graveler.api.ranges import requested
 from graveler.errors import CorruptError, ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
 from graveler.server.answers import Answer, Headers, RequestError
 from graveler.server.bodies import PIECE, declared_length, pieces
+from graveler.server.namespaces import Namespaces
 from graveler.server.requests import Receive, Request
 from graveler.server.threads import Threads
 from graveler.storage.folder_objects import FolderObjects, FolderWriter
-from graveler.storage.objects import ObjectConditionError, Objects, StoredObject
+from graveler.storage.objects import ObjectConditionError, StoredObject
 from graveler.storage.presigned import DAMAGED, Grant, UrlSigner
 
 MAX_PUT: Final = 5 << 30
@@ -37,20 +38,20 @@ _AT_ONCE: Final = 256 << 10
 
 
 class DataPlane:
-    """Answers presigned URLs. ``open_store`` turns a namespace into its objects, ``places`` is how many transfers may go on,
+    """Answers presigned URLs, of those ``namespaces`` alone. ``places`` is how many transfers may go on,
     ``disk`` reads and writes files, and with ``verify_bytes`` the MD5 of whole objects is compared."""
 
     def __init__(
         self,
         signer: UrlSigner,
-        open_store: Callable[[str], Objects],
+        namespaces: Namespaces,
         places: int,
         disk: Threads,
         *,
         verify_bytes: bool = False,
     ) -> None:
         self._signer = signer
-        self._open_store = open_store
+        self._namespaces = namespaces
         self._places = BoundedSemaphore(places)
         self._disk = disk
         self._verify_bytes = verify_bytes
@@ -86,7 +87,12 @@ class DataPlane:
             return _error(405, "MethodNotAllowed", f"{request.method} is not for presigned URLs")
         signed = "PUT" if request.method == "PUT" else "GET"
         grant = self._signer.verify(f"{request.path}?{request.query}", signed)
-        store = self._open_store(grant.namespace)
+        store = self._namespaces.at_hand(grant.namespace)
+        if store is None:
+            try:
+                store = await self._disk.run(self._namespaces.look_up, grant.namespace)
+            except NotFoundError as error:
+                return _error(404, "NoSuchBucket", str(error))
         if not isinstance(store, FolderObjects):
             return _error(404, "NoSuchBucket", f"{grant.namespace} is no folder")
         if signed == "PUT":

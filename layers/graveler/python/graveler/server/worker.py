@@ -9,13 +9,14 @@ from graveler.access.authentication import Access
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.settings import Settings
-from graveler.lake.folder import folder_store, url_signer
+from graveler.lake.folder import ServedFolders, url_signer
 from graveler.lake.lake import Lake
 from graveler.lake.place import AwsLake, FolderLake, open_at
 from graveler.operations.sweeping import Sweeper
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
 from graveler.server.metrics import Metrics
+from graveler.server.namespaces import ServedNamespaces
 from graveler.server.request_log import open_audit_log
 from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.threads import Threads
@@ -52,7 +53,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     os.environ.update(settings.secrets.values)  # AWS's libraries read them there; /proc does not show it
     open_audit_log(settings.audit_log)
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
-    lake = open_at(settings.lake, base_url=base_url, memory=settings.memory)
+    lake = open_at(settings.lake, base_url=base_url, memory=settings.memory, sources=settings.import_sources)
     application = Application(lake, Access(lake.tables), api_settings(settings))
     sweeper = Sweeper(lake, application.operator)
     metrics = Metrics(settings.metrics)
@@ -82,7 +83,7 @@ def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threa
     signer = url_signer(lake.tables, base_url)
     return DataPlane(
         signer,
-        lambda namespace: folder_store(folder, namespace, modes=modes),
+        ServedNamespaces(ServedFolders(folder, settings.import_sources, None, modes), lake.tables),
         settings.transfers,
         disk,
         verify_bytes=settings.verify_bytes,

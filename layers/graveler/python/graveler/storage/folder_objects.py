@@ -29,7 +29,8 @@ from secrets import randbelow, token_hex
 from zlib import crc32
 
 from graveler.errors import GravelerError, InvalidError, UnavailableError
-from graveler.storage.folders import make_folder, not_synced, sync_folder, unavailable
+from graveler.storage.beneath import Beneath, Confinement
+from graveler.storage.folders import not_synced, unavailable
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
 from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.objects import (
@@ -63,7 +64,8 @@ class FolderObjects:
 
     ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With a ``signer``, :meth:`presign` makes URLs
     for a server that checks them by the same one. ``modes`` are the permissions of files and folders that are made. ``foreign``:
-    others name the files, and a listing tells also of those whose names can be no keys.
+    others name the files, and a listing tells also of those whose names can be no keys. With a ``confinement`` no symbolic link
+    leads out of the root: :class:`ForbiddenError` for what lies behind one.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class FolderObjects:
         modes: Modes = PRIVATE,
         *,
         foreign: bool = False,
+        confinement: Confinement | None = None,
     ) -> None:
         self._root = Path(root).absolute()
         self._namespace = namespace.rstrip("/") or "file://" + str(self._root).rstrip("/")
@@ -81,13 +84,15 @@ class FolderObjects:
         self._foreign = foreign
         self._modes = modes
         self._hidden = self._root / HIDDEN
+        self.files = Beneath(self._root, confinement)
+        """The files by their paths."""
         # Folders whose own name this process knows to be durable, with device and inode.
         self._settled: dict[Path, tuple[int, int]] = {}
         self._swept_by = 0
 
     def __reduce__(self) -> tuple[object, ...]:
         arguments = self._root, self._namespace, self._signer, self._modes
-        return partial(FolderObjects, foreign=self._foreign), arguments
+        return partial(FolderObjects, foreign=self._foreign, confinement=self.files.confinement), arguments
 
     def __repr__(self) -> str:
         return f"FolderObjects({str(self._root)!r}, {self._namespace!r})"
@@ -142,7 +147,8 @@ class FolderObjects:
     def list(self, prefix: str = "", after: str = "") -> Iterator[StoredObject]:
         """Objects in the order of their keys' bytes. Reads the folders that it comes through, one at a time and not ahead.
 
-        Follows symbolic links, except back into a folder that it is in. InvalidError at a file whose name is not UTF-8.
+        Follows symbolic links, unless confined, but not back into a folder that it is in. InvalidError at a file whose name is
+        not UTF-8.
         """
         folder, _, begin = prefix.rpartition("/")
         components = folder.split("/") if folder else []
@@ -173,11 +179,11 @@ class FolderObjects:
         """A put whose bytes are handed over one piece after the other. Cost: as :meth:`put`."""
         path = self._path(key)
         self._sweep_once()
-        if if_absent and path.is_file():
+        if if_absent and self.files.is_file(path):
             self._refuse_taken(key, path)
         temporary, descriptor = self._new_temporary(key)
         publish = partial(self._publish, key, path, if_absent=if_absent)
-        return FolderWriter(temporary, descriptor, partial(self._explained, "writing", key), publish)
+        return FolderWriter(self.files, temporary, descriptor, partial(self._explained, "writing", key), publish)
 
     def copy(self, source: str, destination: str) -> None:
         """Write an object with the bytes of another one, durably."""
@@ -192,7 +198,7 @@ class FolderObjects:
                     found = _described(key, self._status(path, key))
                     if if_match is not None and found.etag != if_match:
                         raise ObjectConditionError(self._namespace, key, f"its ETag is {found.etag}, not {if_match}")
-                    path.unlink()
+                    self.files.unlink(path)
             except (ObjectMissingError, FileNotFoundError):
                 if if_match is not None:
                     raise ObjectMissingError(self._namespace, key) from None
@@ -209,15 +215,15 @@ class FolderObjects:
         many. Called once by each process that writes; ``now`` in Unix seconds."""
         moment = time.time() if now is None else now
         removed = 0
-        for path in _children(self._hidden / "writes"):
+        for path in self._children(self._hidden / "writes"):
             with suppress(OSError):  # another process sweeps too
-                if path.stat().st_mtime < moment - _WRITE_LEFTOVER_AGE:
-                    path.unlink()
+                if self.files.status(path).st_mtime < moment - _WRITE_LEFTOVER_AGE:
+                    self.files.unlink(path)
                     removed += 1
-        for path in _children(self._hidden / "uploads"):
+        for path in self._children(self._hidden / "uploads"):
             with suppress(OSError):
-                if path.stat().st_mtime < moment - _UPLOAD_LEFTOVER_AGE:
-                    _remove_tree(path)
+                if self.files.status(path).st_mtime < moment - _UPLOAD_LEFTOVER_AGE:
+                    self.files.remove_folder(path)
                     removed += 1
         return removed
 
@@ -240,7 +246,10 @@ class FolderObjects:
         self._sweep_once()
         upload_id = f"{crc32(key.encode()):08x}-{token_hex(16)}"
         with self._explained("beginning an upload of", key):
-            make_folder(self._hidden / "uploads" / upload_id, self._modes)
+            self.files.make_root(self._modes)
+            for folder in (self._hidden, self._hidden / "uploads", self._hidden / "uploads" / upload_id):
+                self.files.make_folder(folder, self._modes)
+                self.files.sync(folder.parent)
         return upload_id
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
@@ -261,16 +270,16 @@ class FolderObjects:
         temporary, descriptor = self._new_temporary(key)
 
         def publish(temporary: Path, status: os.stat_result) -> StoredObject:
-            with self._explained("writing a part of", key), _removed_after(temporary):
+            with self._explained("writing a part of", key), self._removed_after(temporary):
                 try:
-                    temporary.rename(folder / str(number))
+                    self.files.rename(temporary, folder / str(number))
                 except FileNotFoundError:
                     raise UploadMissingError(self._namespace, key, upload_id) from None
             with self._made_durable("writing a part of", key):
-                sync_folder(folder)
+                self.files.sync(folder)
             return _described(key, status)
 
-        return FolderWriter(temporary, descriptor, partial(self._explained, "writing", key), publish)
+        return FolderWriter(self.files, temporary, descriptor, partial(self._explained, "writing", key), publish)
 
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
@@ -281,27 +290,29 @@ class FolderObjects:
         folder = self._upload(key, upload_id)
         for number, etag in parts:
             try:
-                found = _described(key, (folder / str(number)).stat()).etag
+                found = _described(key, self.files.status(folder / str(number))).etag
             except OSError:
                 found = ""
             if found != etag:
                 raise InvalidError(
                     f"part {number} of the upload of {key!r} is not there with ETag {etag}; upload it again"
                 )
-        pieces = (piece for number, _ in parts for piece in _pieces_of_file(folder / str(number)))
+        pieces = (piece for number, _ in parts for piece in _pieces_of_file(folder / str(number), self.files))
         temporary, descriptor = self._new_temporary(key)
         publish = partial(self._publish, key, path, if_absent=if_absent)
-        with FolderWriter(temporary, descriptor, partial(self._explained, "writing", key), publish) as writer:
+        explained = partial(self._explained, "writing", key)
+        with FolderWriter(self.files, temporary, descriptor, explained, publish) as writer:
             for piece in pieces:
                 writer.write(piece)
             stored = writer.finish()
-        _remove_tree(folder, ignore_errors=True)  # the object is complete; what stays is swept in a week
+        with suppress(OSError):  # the object is complete; what stays is swept in a week
+            self.files.remove_folder(folder)
         return stored
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
         """Forget an upload and its parts."""
         with suppress(UploadMissingError), self._explained("aborting an upload of", key):
-            _remove_tree(self._upload(key, upload_id))
+            self.files.remove_folder(self._upload(key, upload_id))
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
         """None: :meth:`sweep_leftovers` removes them."""
@@ -334,7 +345,7 @@ class FolderObjects:
 
     def _status(self, path: Path, key: str) -> os.stat_result:
         try:
-            status = path.stat()
+            status = self.files.status(path)
         except OSError as error:
             if error.errno in _ABSENT:
                 raise ObjectMissingError(self._namespace, key) from None
@@ -352,7 +363,7 @@ class FolderObjects:
     def _file(self, path: Path, key: str) -> FileIO:
         try:
             # Not to wait for a writer, should somebody have put a named pipe there.
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = self.files.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
             if error.errno in _ABSENT:
                 raise ObjectMissingError(self._namespace, key) from None
@@ -369,14 +380,14 @@ class FolderObjects:
         names: list[tuple[str, bool]] = []
         with self._explained("listing", above):
             try:
-                status = folder.stat()
+                status = self.files.status(folder)
                 if (status.st_dev, status.st_ino) in inside:
                     return
                 inside = (*inside, (status.st_dev, status.st_ino))
-                with os.scandir(folder) as entries:
+                with self.files.entries(folder) as entries:
                     for entry in entries:
                         if entry.name.startswith(begin) and entry.name != HIDDEN:
-                            is_folder = entry.is_dir()
+                            is_folder = self.files.is_folder_entry(entry, folder)
                             names.append((entry.name + "/" if is_folder else entry.name, is_folder))
             except OSError as error:
                 if error.errno in _ABSENT:
@@ -405,40 +416,40 @@ class FolderObjects:
         path = self._hidden / "writes" / f"{os.getpid()}-{token_hex(8)}"
         with self._explained("writing", key):
             try:
-                return path, self._modes.create(path, os.O_WRONLY)
+                return path, self.files.create(path, os.O_WRONLY, self._modes)
             except FileNotFoundError:
-                make_folder(self._root, self._modes)
-                self._modes.make_folders(path.parent)
-                return path, self._modes.create(path, os.O_WRONLY)
+                self.files.make_root(self._modes)
+                self.files.make_folders(path.parent, self._modes)
+                return path, self.files.create(path, os.O_WRONLY, self._modes)
 
     def _publish(
         self, key: str, path: Path, temporary: Path, status: os.stat_result, *, if_absent: bool
     ) -> StoredObject:
         """Give a complete temporary file its name, durably."""
-        with self._explained("writing", key), _removed_after(temporary):
+        with self._explained("writing", key), self._removed_after(temporary):
             for _ in range(_ATTEMPTS):
                 try:
                     if if_absent:
-                        os.link(temporary, path)
+                        self.files.link(temporary, path)
                     else:
                         with self._locked(key):
-                            temporary.rename(path)
+                            self.files.rename(temporary, path)
                     break
                 except FileNotFoundError:  # a new folder, or a delete pruned it since
                     with suppress(FileExistsError):
                         # Somebody removed the folder. A new one may get its inode, and would pass for settled.
                         for folder in (path.parent, *path.parent.parents):
                             self._settled.pop(folder, None)
-                        self._modes.make_folders(path.parent)
+                        self.files.make_folders(path.parent, self._modes)
                         continue
                     raise self._clash(key) from None
                 except NotADirectoryError:
                     raise self._clash(key) from None
                 except (FileExistsError, IsADirectoryError):
-                    if not path.is_dir():
+                    if not self.files.is_folder(path):
                         self._refuse_taken(key, path)
                     try:
-                        path.rmdir()  # an empty folder is no object, and in nobody's way
+                        self.files.rmdir(path)  # an empty folder is no object, and in nobody's way
                     except OSError as error:
                         if error.errno == errno.ENOTEMPTY:
                             raise self._clash(key) from None
@@ -469,11 +480,11 @@ class FolderObjects:
         """
         fresh: list[tuple[Path, tuple[int, int]]] = []
         try:
-            identity = sync_folder(folder)
+            identity = self.files.sync(folder)
             while folder != self._root and self._settled.get(folder) != identity:
                 fresh.append((folder, identity))
                 folder = folder.parent
-                identity = sync_folder(folder)
+                identity = self.files.sync(folder)
         except FileNotFoundError:
             return  # deleted by another process already, with the object in it
         if len(self._settled) > _MAX_SETTLED:
@@ -484,7 +495,7 @@ class FolderObjects:
         """Remove ``folder`` and those above it as far as they are empty; make durable what stays."""
         while folder != self._root:
             try:
-                folder.rmdir()
+                self.files.rmdir(folder)
             except FileNotFoundError:  # another process pruned it
                 pass
             except OSError:  # not empty, as a rule; an empty one that stays does no harm
@@ -492,18 +503,18 @@ class FolderObjects:
             self._settled.pop(folder, None)
             folder = folder.parent
         with suppress(FileNotFoundError):
-            sync_folder(folder)
+            self.files.sync(folder)
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
         """Exclude other overwriting puts and deletes of ``key``, in all processes, for some microseconds."""
         path = self._hidden / "locks" / f"{crc32(key.encode()) % _LOCK_STRIPES:02}"
         try:
-            descriptor = self._modes.open(path, os.O_RDWR)
+            descriptor = self.files.open_or_create(path, os.O_RDWR, self._modes)
         except FileNotFoundError:
             for folder in (self._hidden, path.parent):
-                self._modes.make_folder(folder)
-            descriptor = self._modes.open(path, os.O_RDWR)
+                self.files.make_folder(folder, self._modes)
+            descriptor = self.files.open_or_create(path, os.O_RDWR, self._modes)
         try:
             deadline = time.monotonic() + _LOCK_WAIT
             pause = 0.0005
@@ -532,9 +543,24 @@ class FolderObjects:
         self._path(key)
         folder = self._hidden / "uploads" / upload_id
         begin, _, rest = upload_id.partition("-")
-        if begin != f"{crc32(key.encode()):08x}" or not rest.isalnum() or not folder.is_dir():
+        if begin != f"{crc32(key.encode()):08x}" or not rest.isalnum() or not self.files.is_folder(folder):
             raise UploadMissingError(self._namespace, key, upload_id)
         return folder
+
+    def _children(self, folder: Path) -> builtins.list[Path]:
+        try:
+            with self.files.entries(folder) as entries:
+                return [folder / entry.name for entry in entries]
+        except OSError:
+            return []
+
+    @contextmanager
+    def _removed_after(self, temporary: Path) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # renamed into place, or swept later
+                self.files.unlink(temporary)
 
     def _sign(self, grant: Grant, method: str, expires_in: int) -> str:
         self._path(grant.key)
@@ -549,11 +575,13 @@ class FolderWriter:
 
     def __init__(
         self,
+        files: Beneath,
         temporary: Path,
         descriptor: int,
         explained: Callable[[], AbstractContextManager[None]],
         publish: Callable[[Path, os.stat_result], StoredObject],
     ) -> None:
+        self._files = files
         self._temporary = temporary
         self._descriptor = descriptor
         self._explained = explained
@@ -593,7 +621,7 @@ class FolderWriter:
         if self._descriptor >= 0:
             self._close()
             with suppress(OSError):  # swept later
-                self._temporary.unlink()
+                self._files.unlink(self._temporary)
 
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -605,32 +633,11 @@ def _described(key: str, status: os.stat_result) -> StoredObject:
     return StoredObject(key, status.st_size, etag, status.st_mtime)
 
 
-def _pieces_of_file(path: Path) -> Iterator[bytes]:
+def _pieces_of_file(path: Path, files: Beneath | None = None) -> Iterator[bytes]:
+    opener = None if files is None else lambda _, flags: files.open(path, flags)
     try:
-        with path.open("rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=opener) as file:
             while piece := file.read(_PIECE):
                 yield piece
     except OSError as error:
         raise unavailable(error, f"reading {path}") from error
-
-
-def _remove_tree(folder: Path, *, ignore_errors: bool = False) -> None:
-    from shutil import rmtree  # 2 ms, and seldom needed
-
-    rmtree(folder, ignore_errors=ignore_errors)
-
-
-def _children(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
-
-
-@contextmanager
-def _removed_after(temporary: Path) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # renamed into place, or swept later
-            temporary.unlink()

@@ -60,7 +60,11 @@ def temporary_failed(error: OSError, doing: str) -> UnavailableError:
 
 def sync_folder(folder: Path) -> tuple[int, int]:
     """Make the names in ``folder`` durable. Returns device and inode, which tell this folder from a later one of its name."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return sync_descriptor(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+
+
+def sync_descriptor(descriptor: int) -> tuple[int, int]:
+    """As :func:`sync_folder`, of an open folder, which is closed."""
     try:
         status = os.fstat(descriptor)
         try:

@@ -1,6 +1,7 @@
 """Who may read the files and folders that graveler makes: their owner alone, their owner's group, or whom the umask says."""
 
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -17,32 +18,39 @@ class Modes(Struct, frozen=True):
     file: int
     exact: bool = False
 
-    def create(self, path: str | Path, flags: int) -> int:
-        """The descriptor of a new file. ``FileExistsError``, and other ``OSError``."""
-        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.file)
+    def create(self, path: str | Path, flags: int, above: int | None = None) -> int:
+        """The descriptor of a new file; ``path`` may be a name in the open folder ``above``. ``FileExistsError``, and other
+        ``OSError``."""
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.file, dir_fd=above)
         if self.exact:
             os.fchmod(descriptor, self.file)
         return descriptor
 
-    def open(self, path: str | Path, flags: int) -> int:
-        """The descriptor of a file, which is made if it is not there; one that is there keeps its permissions. ``OSError``."""
+    def open(self, path: str | Path, flags: int, above: int | None = None) -> int:
+        """The descriptor of a file, which is made if it is not there; one that is there keeps its permissions. ``above`` as for
+        :meth:`create`. ``OSError``."""
         while True:
             try:
-                return os.open(path, flags | os.O_CLOEXEC)
+                return os.open(path, flags | os.O_CLOEXEC, dir_fd=above)
             except FileNotFoundError:
                 with suppress(FileExistsError):  # somebody else was faster
-                    return self.create(path, flags)
+                    return self.create(path, flags, above)
 
-    def make_folder(self, path: Path) -> None:
-        """Make one folder; one that is there keeps its permissions. ``OSError``, ``FileExistsError`` if it is a file."""
+    def make_folder(self, path: str | Path, above: int | None = None) -> None:
+        """Make one folder; one that is there keeps its permissions. ``above`` as for :meth:`create`. ``OSError``,
+        ``FileExistsError`` if it is a file."""
         try:
-            os.mkdir(path, self.folder & _BITS)  # noqa: PTH102 - Path.mkdir costs more
+            os.mkdir(path, self.folder & _BITS, dir_fd=above)
         except FileExistsError:
-            if not path.is_dir():
+            if not stat.S_ISDIR(os.stat(path, dir_fd=above).st_mode):
                 raise
             return
         if self.exact:
-            path.chmod(self.folder)
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+            try:
+                os.fchmod(descriptor, self.folder)
+            finally:
+                os.close(descriptor)
 
     def make_folders(self, path: Path) -> None:
         """Make a folder and those above it, as far as they are missing. ``OSError`` as of :meth:`make_folder`."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from graveler.errors import InvalidError
+from graveler.storage.beneath import Confinement
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.limits import check_foreign_key, check_object_key
 from graveler.storage.modes import PRIVATE, Modes
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 
 
 def open_namespace(
-    url: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None, modes: Modes = PRIVATE
+    url: str,
+    signer: UrlSigner | None = None,
+    s3: "S3Settings | None" = None,
+    modes: Modes = PRIVATE,
+    confinement: Confinement | None = None,
 ) -> Objects:
     """The objects below ``url``, such as ``file:///data/lake`` or ``s3://bucket/lake``. A slash at the end changes nothing.
     ``signer`` makes the presigned URLs of stores that have none of their own; ``s3`` is how S3 is spoken to, ``modes`` are the
-    permissions of files and folders that are made."""
+    permissions of files and folders that are made, ``confinement`` that of a folder (:class:`Beneath`)."""
     scheme, rest = _split(url)
-    return _OPENERS[scheme](rest.rstrip("/") or "/", _Means(signer, s3, modes=modes))
+    return _OPENERS[scheme](rest.rstrip("/") or "/", _Means(signer, s3, modes=modes, confinement=confinement))
 
 
 def locate(address: str, signer: UrlSigner | None = None, s3: "S3Settings | None" = None) -> tuple[Objects, str]:
@@ -46,6 +51,7 @@ class _Means(Struct, frozen=True):
     s3: "S3Settings | None"
     foreign: bool = False
     modes: Modes = PRIVATE
+    confinement: Confinement | None = None
 
 
 def _open_folder(path: str, means: _Means) -> Objects:
@@ -54,7 +60,9 @@ def _open_folder(path: str, means: _Means) -> Objects:
     key = path[1:]
     if key:
         check_object_key(key)
-    return FolderObjects(Path("/" + key), signer=means.signer, modes=means.modes, foreign=means.foreign)
+    return FolderObjects(
+        Path("/" + key), signer=means.signer, modes=means.modes, foreign=means.foreign, confinement=means.confinement
+    )
 
 
 def _split_file(path: str) -> tuple[str, str]:

@@ -159,7 +159,7 @@ def serve(
     if made and not as_json:
         screen.line(f"made an empty lake in {screen.safe(str(place))}")
     given = os.environ.get(KEY_ID), os.environ.get(SECRET)
-    with open_at(place, create_table=create_table) as opened:
+    with open_at(place, create_table=create_table, sources=sources) as opened:
         wanted = not open_setup or any(given)
         key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin") if wanted else None
     shown = None if given[0] else key

@@ -6,6 +6,7 @@ import stat
 from collections import deque
 from collections.abc import Generator, Iterator
 from hashlib import md5
+from io import FileIO
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.model import ObjectEntry
+from graveler.storage.beneath import Beneath
 from graveler.tree.record import RecordCodec, encode_key
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class FolderListing:
     Files are addressed where they lie, ``file://<absolute path>``, and not copied. Symbolic links to files count as files; links
     to folders are not followed; links to nothing, sockets, pipes and devices are left out, and so are folders of lakes, whose own
     collector of garbage would not know who needs their files. ``threads`` read files at the same time. Of what is directly in the
-    folder, only what begins with ``beginning`` is listed.
+    folder, only what begins with ``beginning`` is listed. ``files`` may be confined: then symbolic links are refused.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class FolderListing:
         threads: int = 4,
         *,
         beginning: str = "",
+        files: Beneath | None = None,
     ) -> None:
         self._shown = str(folder)
         self._folder = folder.absolute()
@@ -52,6 +55,7 @@ class FolderListing:
         self._progress = progress
         self._threads = threads
         self._beginning = beginning
+        self._files = files or Beneath(self._folder)
 
     def __call__(self) -> Generator[tuple[bytes, bytes], None, None]:
         """The records in ascending order of their keys. Reads each file once; memory for some hundred records.
@@ -66,8 +70,8 @@ class FolderListing:
         with ThreadPoolExecutor(self._threads, thread_name_prefix="graveler-import") as pool:
             waiting: deque[Future[tuple[bytes, bytes, int]]] = deque()
             try:
-                for path, key in self._files():
-                    waiting.append(pool.submit(file_record, path, key, self._codec, stop))
+                for path, key in self._found():
+                    waiting.append(pool.submit(file_record, path, key, self._codec, stop, self._files))
                     if len(waiting) >= _IN_FLIGHT:
                         yield self._finished(waiting.popleft())
                 while waiting:
@@ -90,7 +94,7 @@ class FolderListing:
                 f"the path of folder '{_shown(self._folder)}' is not UTF-8, so it cannot be an object's address; rename it"
             ) from None
         try:
-            is_folder = stat.S_ISDIR(self._folder.stat().st_mode)
+            is_folder = stat.S_ISDIR(self._files.status(self._folder).st_mode)
         except FileNotFoundError:
             raise NotFoundError(f"folder {self._shown!r} does not exist; name one that does") from None
         except OSError as error:
@@ -105,7 +109,7 @@ class FolderListing:
                     "need to another place, and import that"
                 )
 
-    def _files(self) -> Iterator[tuple[str, bytes]]:
+    def _found(self) -> Iterator[tuple[str, bytes]]:
         """Paths of files and their keys, in the order of the keys: a folder sorts as if its name ended with the slash."""
         top = self._children(str(self._folder), self._destination)
         first = self._destination + self._beginning
@@ -119,21 +123,23 @@ class FolderListing:
             else:
                 open_folders.pop()
 
-    @staticmethod
-    def _children(folder: str, prefix: str) -> Iterator[tuple[str, str, bool]]:
+    def _children(self, folder: str, prefix: str) -> Iterator[tuple[str, str, bool]]:
         """What is in a folder: path, key (of a folder the prefix of its keys), and whether it is a folder."""
         found: list[tuple[bytes, str, bool]] = []
         names: set[str] = set()
         at = folder
         try:
-            with os.scandir(folder) as entries:
+            with self._files.entries(Path(folder)) as entries:
+                above = folder.rstrip("/")
                 for entry in entries:
-                    at = entry.path
+                    at = f"{above}/{entry.name}"
                     names.add(entry.name)
+                    if entry.is_symlink() and self._files.confinement is not None:
+                        raise self._files.linked(Path(at))
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if is_folder or _is_file(entry):
                         name = entry.name + ("/" if is_folder else "")
-                        found.append((_name_bytes(name, entry.path), entry.path, is_folder))
+                        found.append((_name_bytes(name, at), at, is_folder))
                     at = folder
         except OSError as error:
             raise _unreadable(at, error) from None
@@ -143,12 +149,16 @@ class FolderListing:
         return ((path, prefix + name.decode(), is_folder) for name, path, is_folder in found)
 
 
-def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event) -> tuple[bytes, bytes, int]:
-    """Key and record of one file, and its size. Reads the file once, for its MD5; ``stop`` ends that early, with a record that is
-    not to be used."""
+def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event, files: Beneath) -> tuple[bytes, bytes, int]:
+    """Key and record of one of the ``files``, and its size. Reads the file once, for its MD5; ``stop`` ends that early, with a
+    record that is not to be used."""
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - one file descriptor for both stat and bytes
-            mtime = int(os.fstat(file.fileno()).st_mtime)
+        # Not to wait for a writer, should somebody have put a named pipe there.
+        with FileIO(files.open(Path(path), os.O_RDONLY | os.O_NONBLOCK)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise UnavailableError(f"cannot import {path!r}: it is no plain file any more; nothing was imported")
+            mtime = int(status.st_mtime)
             digest = md5(usedforsecurity=False)
             size = 0
             while not stop.is_set() and (piece := file.read(_PIECE)):

@@ -18,6 +18,8 @@ from graveler.lake.importing.own import refuse_own
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
+from graveler.storage.beneath import Beneath
+from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
 from graveler.tree.record import RecordCodec, encode_key
 
@@ -59,19 +61,21 @@ def source_at(
     named = repr(source.address)
     if is_object and not name:
         raise InvalidError(f"{source.address!r} names a folder, not an object; import it as a prefix")
+    files = None
     if source.address.startswith(_FILE):
-        outside(f"{above.removesuffix('/')}/{name or _ANY}")  # refuses what this lake may not read
+        objects, _ = outside(f"{above.removesuffix('/')}/{name or _ANY}")  # refuses what this lake may not read
+        files = objects.files if isinstance(objects, FolderObjects) else Beneath(Path("/"))
     if is_object:
-        records = (_file if source.address.startswith(_FILE) else _stored)(source, codec, outside, progress)
+        records = _stored(source, codec, outside, progress) if files is None else _file(source, codec, files, progress)
         return ImportSource(encode_key(source.destination), False, records, name=named)
     destination = source.destination
     inside = destination if not destination or destination.endswith("/") else destination + "/"
-    if source.address.startswith(_FILE):
+    if files is not None:
         folder = above.removeprefix(_FILE) or "/"
         return ImportSource(
             utf8("destination", inside),
             True,
-            FolderListing(Path(folder), inside, codec, progress, beginning=name),
+            FolderListing(Path(folder), inside, codec, progress, beginning=name, files=files),
             name=named,
         )
     return ImportSource(
@@ -79,12 +83,12 @@ def source_at(
     )
 
 
-def _file(source: ImportAddress, codec: RecordCodec, _: object, progress: Progress) -> Listing:
+def _file(source: ImportAddress, codec: RecordCodec, files: Beneath, progress: Progress) -> Listing:
     def records() -> Iterator[tuple[bytes, bytes]]:
         path = Path(source.address.removeprefix(_FILE))
-        if not path.is_file():
+        if not files.is_file(path):
             raise _missing(source.address)
-        key, packed, size = file_record(str(path), encode_key(source.destination), codec, Event())
+        key, packed, size = file_record(str(path), encode_key(source.destination), codec, Event(), files)
         progress(1, size)
         yield key, packed
 
