@@ -2,6 +2,8 @@
 
 from typing import Any, Final, Literal
 
+from graveler.storage.aws_configuration import region_of
+
 CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 5.0
 ATTEMPTS: Final = 3
@@ -18,4 +20,4 @@ def client(service: Literal["sqs", "stepfunctions", "secretsmanager"]) -> Any:
         read_timeout=ANSWER_SECONDS,
         retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
     )
-    return boto3.client(service, config=limits)
+    return boto3.client(service, region_name=region_of(None), config=limits)

@@ -10,6 +10,7 @@ import boto3
 import msgspec
 
 from graveler.errors import InvalidError, NotFoundError
+from graveler.storage.aws_configuration import region_of
 from graveler.storage.aws_requests import FAILURES, Retries, error_code, explained, send
 
 _MISSING: Final = "ResourceNotFoundException"
@@ -33,7 +34,7 @@ def access_key(name: str, region: str | None = None) -> tuple[str, str]:
     parts = name.split(":")
     where = parts[3] if parts[0] == "arn" and len(parts) > 3 else region
     try:
-        client = boto3.session.Session(region_name=where or None).client("secretsmanager")
+        client = boto3.session.Session(region_name=region_of(where)).client("secretsmanager")
         answer = send(lambda: client.get_secret_value(SecretId=name), what, Retries())
     except FAILURES as error:
         if error_code(error) == _MISSING:

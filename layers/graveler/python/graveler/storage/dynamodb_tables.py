@@ -18,6 +18,7 @@ from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.storage.aws_configuration import region_of
 from graveler.storage.aws_requests import FAILURES, Clients, Outcome, Retries, error_code, explained, send
 from graveler.storage.limits import (
     check_batch,
@@ -399,7 +400,7 @@ def _connect(settings: DynamoDBSettings) -> "Connection":
     from pynamodb.connection import Connection  # 250 ms, with botocore's client
 
     connection = Connection(
-        region=settings.region,
+        region=region_of(settings.region),
         host=settings.endpoint_url,
         connect_timeout_seconds=settings.connect_timeout,
         read_timeout_seconds=settings.read_timeout,

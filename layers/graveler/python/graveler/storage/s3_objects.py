@@ -26,6 +26,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from graveler.errors import BusyError, GravelerError, InvalidError, UnavailableError
+from graveler.storage.aws_configuration import configured_endpoint, region_of
 from graveler.storage.aws_requests import (
     CONDITION_CODES,
     FAILURES,
@@ -81,8 +82,9 @@ T = TypeVar("T")
 class S3Settings(Struct, frozen=True):
     """How S3 is spoken to. ``region`` and ``endpoint_url``, if None, and the credentials, are what AWS's own configuration says.
 
-    ``path_style`` puts the bucket's name into the path instead of the host's name; None: if there is an ``endpoint_url``. Times
-    in seconds; ``list_page`` is how many keys a request of a listing asks for."""
+    ``path_style`` puts the bucket's name into the path instead of the host's name; None: if there is an ``endpoint_url``, or
+    AWS's configuration names one. A name with dots, which AWS's certificates do not cover, always stands in the path. Times in
+    seconds; ``list_page`` is how many keys a request of a listing asks for."""
 
     region: str | None = None
     endpoint_url: str | None = None
@@ -315,8 +317,8 @@ class S3Objects:
         )
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
-        """A URL of S3 itself, in which nothing but the host is signed besides the query. It ends no later than the credentials
-        that signed it; ``X-Amz-Expires`` in it says when. No request."""
+        """A URL of S3 itself, in the settings' region, in which nothing but the host is signed besides the query. It ends no
+        later than the credentials that signed it; ``X-Amz-Expires`` in it says when. No request."""
         at = self._at(key)
         check_presigning(method, expires_in)
         return self._presigned("get_object" if method == "GET" else "put_object", {"Key": at}, expires_in)
@@ -531,8 +533,12 @@ class S3Objects:
 def _connect(settings: S3Settings) -> "S3Client":
     import boto3  # 300 ms, with a client
     from botocore.config import Config
+    from botocore.session import Session
 
-    path_style = settings.endpoint_url is not None if settings.path_style is None else settings.path_style
+    session = Session()
+    path_style = settings.path_style
+    if path_style is None:
+        path_style = (settings.endpoint_url or configured_endpoint(session, "s3")) is not None
     config = Config(
         signature_version="s3v4",
         connect_timeout=settings.connect_timeout,
@@ -542,10 +548,13 @@ def _connect(settings: S3Settings) -> "S3Client":
         # Checksums are asked for request by request: what is presigned must not promise one that its user does not send.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        s3={"addressing_style": "path" if path_style else "auto", "us_east_1_regional_endpoint": "regional"},
+        # By "auto", presigned URLs would go to bucket.s3.amazonaws.com. That host answers
+        # 400 for buckets in regions opened after March 2019, and redirects for new ones, where the signature is of another host:
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/VirtualHosting.html
+        s3={"addressing_style": "path" if path_style else "virtual", "us_east_1_regional_endpoint": "regional"},
     )
     try:
-        return boto3.session.Session(region_name=settings.region).client(
+        return boto3.session.Session(botocore_session=session, region_name=region_of(settings.region)).client(
             "s3", endpoint_url=settings.endpoint_url, config=config
         )
     except ValueError as error:
