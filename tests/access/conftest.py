@@ -11,6 +11,7 @@ from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Tables
 from tests.access.support import HandClock
 from tests.support.instruments import CountingTables
+from tests.support.keyrings import keyring
 
 
 @pytest.fixture
@@ -29,4 +30,4 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CountingT
 
 @pytest.fixture
 def access(tables: Tables, clock: HandClock) -> Access:
-    return Access(tables, clock)
+    return Access(tables, keyring(tables), clock)

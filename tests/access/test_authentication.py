@@ -19,6 +19,7 @@ from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Key
 from tests.access.support import HERE, THERE, HandClock, basic, header_of
 from tests.support.instruments import CountingTables, FaultyTables, fail_nth
+from tests.support.keyrings import keyring
 
 GIVEN_ID, GIVEN_SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
@@ -113,7 +114,7 @@ def test_a_credential_is_read_once_in_a_few_seconds(
 def test_a_revoked_key_ends_at_once_here_and_soon_elsewhere(
     access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
 ) -> None:
-    elsewhere = Access(tables, clock)
+    elsewhere = Access(tables, keyring(tables), clock)
     token = "Bearer " + access.login(made.key.key_id, made.secret, HERE).token
     for each in (access, elsewhere):
         each.authenticate(header_of(made), None, HERE)
@@ -189,8 +190,8 @@ def test_a_token_ends_after_a_week_even_if_it_was_verified_just_before(
 def test_a_token_of_one_process_is_good_in_another(
     tables: CountingTables, made: KeyWithSecret, clock: HandClock
 ) -> None:
-    token = Access(tables, clock).login(made.key.key_id, made.secret, HERE)
-    assert Access(tables, clock).authenticate(f"Bearer {token.token}", None, HERE).name == "ann"
+    token = Access(tables, keyring(tables), clock).login(made.key.key_id, made.secret, HERE)
+    assert Access(tables, keyring(tables), clock).authenticate(f"Bearer {token.token}", None, HERE).name == "ann"
 
 
 def test_too_many_failures_are_refused_until_the_window_ends(
@@ -238,7 +239,7 @@ def test_a_key_that_is_revoked_ends_though_its_digest_is_kept(
     for _ in range(failures.MOST):
         with pytest.raises(AuthenticationError):
             access.authenticate(basic(made.key.key_id, "wrong"), None, HERE)
-    Access(tables, clock).revoke(made.key.key_id)
+    Access(tables, keyring(tables), clock).revoke(made.key.key_id)
     with pytest.raises(AuthenticationError):
         access.authenticate(header_of(made), None, HERE)
 
@@ -249,7 +250,7 @@ def test_two_logins_of_one_second_are_two_sessions(
     first, second = (access.login(made.key.key_id, made.secret, HERE).token for _ in range(2))
     assert first != second
     access.logout(f"Bearer {first}", None)
-    for each in (access, Access(tables, clock)):
+    for each in (access, Access(tables, keyring(tables), clock)):
         with pytest.raises(AuthenticationError):
             each.authenticate(f"Bearer {first}", None, HERE)
         assert each.authenticate(f"Bearer {second}", None, HERE).name == made.key.name
@@ -375,7 +376,7 @@ def test_a_request_that_arrives_twice_counts_once(clock: HandClock, ordinal: int
     """Adapters send a request again whose answer was lost."""
 
     def repeating() -> Access:
-        return Access(FaultyTables(tables, fail_nth(ordinal, "repeat")), clock)
+        return Access(FaultyTables(tables, fail_nth(ordinal, "repeat")), keyring(tables), clock)
 
     tables = MemoryTables()
     first = repeating().ensure_first_key()
@@ -423,10 +424,22 @@ def test_damaged_items_are_called_corrupt(clock: HandClock) -> None:
     tables = MemoryTables()
     tables.put(Key("access-keys", b"AKIA"), {"name": "ann", "role": "emperor"})
     tables.put(Key("access", b"token-secret"), {"secret": b"short"})
-    access = Access(tables, clock)
+    access = Access(tables, keyring(tables), clock)
     for broken in (access.keys, lambda: access.authenticate(basic("AKIA", "x"), None, HERE)):
         with pytest.raises(CorruptError):
             broken()
     made = access.create_key("ann", Role.READER)
     with pytest.raises(CorruptError):
         access.login(made.key.key_id, made.secret, HERE)
+
+
+def test_a_rotation_ends_tokens_at_the_next_look(access: Access, tables: CountingTables, clock: HandClock) -> None:
+    made = access.create_key("ann", Role.READER)
+    token = access.login(made.key.key_id, made.secret, HERE).token
+    access.rotate_signing()
+    tables.calls.clear()
+    with pytest.raises(AuthenticationError):
+        access.authenticate(f"Bearer {token}", None, HERE)
+    assert tables.calls == {"get_many": 2}, "the key, and the secret that is another one"
+    again = access.login(made.key.key_id, made.secret, HERE).token
+    assert access.authenticate(f"Bearer {again}", None, HERE).name == "ann"

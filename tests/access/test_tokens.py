@@ -8,16 +8,24 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.access.tokens import LIFETIME, Tokens, shared_secret
+from graveler.access.tokens import LIFETIME, Tokens
+from graveler.storage.keyring import TOKEN_SECRET, SharedSecret
 from graveler.storage.memory_tables import MemoryTables
-from graveler.storage.tables import Absent, Condition, Item, Key
+from graveler.storage.tables import Absent, Condition, Item, Key, Tables
 from tests.support.instruments import CountingTables
+from tests.support.keyrings import keyring
 
 NOW = 1_700_000_000.0
+
+
+def tokens(tables: Tables) -> Tokens:
+    return Tokens(tables, SharedSecret(keyring(tables), TOKEN_SECRET, lambda: NOW))
+
+
 TABLES = MemoryTables()
-TOKENS = Tokens(TABLES)
+TOKENS = tokens(TABLES)
 TOKEN = TOKENS.issue("AKIAIAAAAAAAAAAAAAAQ", now=NOW).token
-SECRET = shared_secret(TABLES, Key("access", b"token-secret"))
+SECRET = keyring(TABLES).shared(TOKEN_SECRET).secret
 
 
 def test_a_token_says_whose_it_is_until_it_expires() -> None:
@@ -76,30 +84,30 @@ def test_a_payload_that_says_something_else_is_refused() -> None:
 
 
 def test_tokens_of_another_lake_are_refused() -> None:
-    assert Tokens(MemoryTables()).verify(TOKEN, now=NOW) is None
+    assert tokens(MemoryTables()).verify(TOKEN, now=NOW) is None
 
 
 def test_the_secret_is_made_once_and_read_once() -> None:
     tables = CountingTables(MemoryTables())
-    first = Tokens(tables)
+    first = tokens(tables)
     token = first.issue("AKIA", now=NOW).token
-    assert tables.calls == {"get": 2, "put": 1}
+    assert tables.calls == {"get_many": 2, "put": 2}
     assert first.verify(token, now=NOW) is not None
-    assert Tokens(tables).verify(token, now=NOW) is not None
-    assert tables.calls == {"get": 3, "put": 1}
+    assert tokens(tables).verify(token, now=NOW) is not None
+    assert tables.calls == {"get_many": 3, "put": 2}
 
 
 class _Outrun(MemoryTables):
     """Somebody else writes just before each conditional put."""
 
     def put(self, key: Key, item: Item, condition: Condition | None = None) -> None:
-        if condition == Absent():
+        if key == TOKEN_SECRET and condition == Absent():
             super().put(key, {"secret": b"x" * 32})
         super().put(key, item, condition)
 
 
 def test_who_comes_second_takes_the_secret_of_the_first() -> None:
-    assert shared_secret(_Outrun(), Key("access", b"token-secret")) == b"x" * 32
+    assert keyring(_Outrun()).shared(TOKEN_SECRET).secret == b"x" * 32
 
 
 def test_the_token_is_not_shown_by_accident() -> None:

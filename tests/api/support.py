@@ -24,6 +24,7 @@ from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
+from tests.support.keyrings import keyring
 from tests.support.patience import PATIENCE
 
 BASE = "/api/v1"
@@ -220,7 +221,7 @@ def make_world(settings: Settings | None = None) -> World:
     """A world that is gone with the test; clients may import from anywhere, unless ``settings`` say otherwise."""
     tables, stores = MemoryTables(), dict[str, MemoryObjects]()
     lake = Lake(tables, lambda namespace: stores.setdefault(namespace, MemoryObjects(namespace)))
-    access = Access(tables)
+    access = Access(tables, keyring(tables))
     settings = settings or Settings(import_sources=ANYWHERE)
     return World(
         lake,

@@ -15,6 +15,7 @@ from graveler.lake.lake import Lake
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from tests.api.support import OF_HTTP, Answer, Client, EventClient, basic, make_world
+from tests.support.keyrings import keyring
 
 UNKNOWN = (401, "error authenticating request")
 
@@ -213,7 +214,7 @@ def fresh() -> EventClient:
     from tests.api.support import World
 
     tables = MemoryTables()
-    lake, access = Lake(tables, MemoryObjects), Access(tables)
+    lake, access = Lake(tables, MemoryObjects), Access(tables, keyring(tables))
     return EventClient(World(lake, access, Application(lake, access, Settings(open_setup=True)), "", ""))
 
 

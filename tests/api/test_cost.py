@@ -12,6 +12,7 @@ from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from tests.api.support import EventClient, World, basic
 from tests.support.instruments import CountingObjects, CountingTables
+from tests.support.keyrings import keyring
 
 REPO = "/repositories/repo"
 
@@ -22,7 +23,7 @@ class Counted:
     def __init__(self) -> None:
         self.tables, self.objects = CountingTables(MemoryTables()), CountingObjects(MemoryObjects("local://repo"))
         lake = Lake(self.tables, lambda _: self.objects)
-        access = Access(self.tables)
+        access = Access(self.tables, keyring(self.tables))
         keys = [basic(access.create_key(role.value, role)) for role in (Role.ADMIN, Role.READER)]
         self.call = EventClient(World(lake, access, Application(lake, access), *keys))
         opened = lake.create_repository("repo", "local://repo")

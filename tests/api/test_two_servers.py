@@ -10,6 +10,7 @@ from graveler.lake.lake import Lake
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
 from tests.api.support import Client, EventClient, World, basic
+from tests.support.keyrings import keyring
 
 REPO = "/repositories/repo"
 WORK = "work"
@@ -19,7 +20,7 @@ OBJECTS = f"{REPO}/branches/{{}}/objects"
 @pytest.fixture
 def two() -> tuple[Client, Client]:
     tables, stores = MemoryTables(), dict[str, MemoryObjects]()
-    access = Access(tables)
+    access = Access(tables, keyring(tables))
     admin, reader = basic(access.create_key("somebody", Role.ADMIN)), basic(access.create_key("reader", Role.READER))
 
     def client() -> Client:

@@ -26,7 +26,7 @@ def test_a_key_from_its_creation_to_its_end(lake: Path) -> None:
     assert (made["repositories"], made["branches"]) == (["lake"], ["in-*", "x"])
     key_id, header = made["access_key_id"], basic(made["access_key_id"], made["secret_access_key"])
     with open_folder_lake(lake) as opened:
-        assert Access(opened.tables).authenticate(header, None, HERE).name == "nightly"
+        assert Access(opened.tables, opened.keyring).authenticate(header, None, HERE).name == "nightly"
     del made["secret_access_key"]
     assert made in done("keys", "list", "--json").lines
     assert "writer  nightly  repositories lake  branches in-*, x\n" in done("keys", "list").out
@@ -36,7 +36,7 @@ def test_a_key_from_its_creation_to_its_end(lake: Path) -> None:
     assert made not in done("keys", "list", "--json").lines
     assert run("keys", "revoke", key_id, "--yes").code == 3
     with open_folder_lake(lake) as opened, pytest.raises(AuthenticationError):
-        Access(opened.tables).authenticate(header, None, HERE)
+        Access(opened.tables, opened.keyring).authenticate(header, None, HERE)
 
 
 def test_the_secret_is_shown_once(lake: Path) -> None:

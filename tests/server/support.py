@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,9 +119,15 @@ class Running:
 
 def basic() -> str:
     """The header of the server's key."""
-    from base64 import b64encode
-
     return "Basic " + b64encode(f"{KEY_ID}:{SECRET}".encode()).decode()
+
+
+def sealing_key_file(folder: Path) -> Path:
+    """A file in this folder with the key that seals the secrets of all lakes on AWS here."""
+    file = folder / "sealing.key"
+    file.touch(0o600)
+    file.write_bytes(b64encode(bytes(range(32))))
+    return file
 
 
 @contextmanager
@@ -135,6 +142,8 @@ def started(folder: Path, *options: str, workers: int = 2, key: bool = True) -> 
     """A server with these options, which keeps its errors in ``folder`` and is stopped afterwards."""
     chosen = {"GRAVELER_ACCESS_KEY_ID": KEY_ID, "GRAVELER_SECRET_ACCESS_KEY": SECRET} if key else {}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAVELER_")} | chosen
+    if "--tables" in options:
+        environment["GRAVELER_SEALING_KEY_FILE"] = str(sealing_key_file(folder))
     errors = folder / "stderr"
     command = [sys.executable, "-m", "graveler.cli", "serve", "--port", "0", "--json"]
     with errors.open("w") as stderr:

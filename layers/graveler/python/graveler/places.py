@@ -34,6 +34,12 @@ HOST: Final = "GRAVELER_ENDPOINT_HOST"
 OBJECTS: Final = "GRAVELER_OBJECTS"
 """Names the place of a lake's repositories on AWS, ``s3://bucket/prefix``."""
 
+SEALING_KEY_FILE: Final = "GRAVELER_SEALING_KEY_FILE"
+"""Names the file with the key that seals the secrets in the table of a lake on AWS."""
+
+KMS_KEY: Final = "GRAVELER_KMS_KEY"
+"""Names the KMS key instead, by its ARN, that has wrapped it."""
+
 USER: Final = "GRAVELER_USER"
 """Names whoever commits."""
 
@@ -93,6 +99,8 @@ class Named:
     s3_endpoint_url: str | None = None
     dynamodb_endpoint_url: str | None = None
     cache: Path | None = None
+    sealing_key_file: Path | None = None
+    kms_key: str | None = None
     key: tuple[str, str] | None = field(default=None, repr=False)
 
 
@@ -141,7 +149,15 @@ def _own(named: Named, found: tuple[str, str] | None) -> LakePlace:
 
 def _refuse_for_aws(named: Named, found: tuple[str, str] | None) -> None:
     """Options that make sense for a lake on AWS only, for one that is not there: :class:`InvalidError`."""
-    for name in ("objects", "region", "s3_endpoint_url", "dynamodb_endpoint_url", "cache"):
+    for name in (
+        "objects",
+        "region",
+        "s3_endpoint_url",
+        "dynamodb_endpoint_url",
+        "cache",
+        "sealing_key_file",
+        "kms_key",
+    ):
         if getattr(named, name) is not None:
             said = f"; {found[0]} {found[1]!r} names another lake: name one of them" if found else ""
             raise InvalidError(f"--{name.replace('_', '-')} is of a lake on AWS, which is named with {_ON_AWS}{said}")
@@ -223,6 +239,13 @@ def _aws(by: str, tables: str, named: Named) -> AwsLake:
         raise InvalidError(f"{by} is given without --objects; a lake on AWS needs {_ON_AWS}")
     s3 = named.s3_endpoint_url or _endpoint("S3")
     dynamodb = named.dynamodb_endpoint_url or _endpoint("DYNAMODB")
+    by_option = named.sealing_key_file or named.kms_key
+    key_file = named.sealing_key_file if by_option else os.environ.get(SEALING_KEY_FILE) or None
+    kms_key = named.kms_key if by_option else os.environ.get(KMS_KEY) or None
+    if key_file and kms_key:
+        raise InvalidError(
+            f"a file and a KMS key are named for the lake's sealing key: {str(key_file)!r}, {kms_key!r}; name one"
+        )
     return AwsLake(
         objects=objects,
         tables=tables,
@@ -230,6 +253,8 @@ def _aws(by: str, tables: str, named: Named) -> AwsLake:
         region=named.region,
         s3_endpoint_url=s3,
         dynamodb_endpoint_url=dynamodb,
+        sealing_key_file=None if key_file is None else Path(key_file).absolute(),
+        kms_key=kms_key,
     )
 
 

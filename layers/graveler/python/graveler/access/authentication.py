@@ -17,6 +17,7 @@ from graveler.access.permissions import Identity, Role
 from graveler.access.tokens import LoginToken, Tokens
 from graveler.access.verified import Verified
 from graveler.errors import InvalidError, NotFoundError
+from graveler.storage.keyring import TOKEN_SECRET, Keyring, Rotation, SharedSecret
 from graveler.storage.tables import Tables
 
 COOKIE: Final = "internal_auth_session"
@@ -28,12 +29,15 @@ _NO_KEY: Final = ""
 
 
 class Access:
-    """The access keys of one lake. Safe to share between threads; ``clock`` tells Unix seconds."""
+    """The access keys of one lake, whose ``keyring`` seals what must be known to check signatures: without one there are no
+    logins. Safe to share between threads; ``clock`` tells Unix seconds."""
 
-    def __init__(self, tables: Tables, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, tables: Tables, keyring: Keyring | None = None, clock: Callable[[], float] = time.time) -> None:
+        keyring = keyring or Keyring(tables)
         self._clock = clock
-        self._keys = Keys(tables)
-        self._tokens = Tokens(tables)
+        self._keyring = keyring
+        self._keys = Keys(tables, keyring)
+        self._tokens = Tokens(tables, SharedSecret(keyring, TOKEN_SECRET, clock))
         self._verified = Verified(clock)
         self._failures = Failures(clock)
 
@@ -52,7 +56,7 @@ class Access:
         raise AuthenticationError
 
     def login(self, key_id: str, secret: str, source: str) -> LoginToken:
-        """A token for whoever knows the secret. One table read; two for the first one of a process. Errors as
+        """A token for whoever knows the secret. One table read; two if the signing secret was not read lately. Errors as
         :meth:`authenticate`."""
         return self._tokens.issue(self._check_secret(key_id, secret, source).key_id, now=self._clock())
 
@@ -69,11 +73,18 @@ class Access:
                 self._verified.drop(known)
 
     def create_key(
-        self, name: str, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = ()
+        self,
+        name: str,
+        role: Role,
+        repositories: Sequence[str] = (),
+        branches: Sequence[str] = (),
+        *,
+        s3: bool = False,
     ) -> KeyWithSecret:
-        """Make a key for ``name``, limited to repositories and branches that match one of the patterns (none: no limit). One
-        table write. :class:`InvalidError` for an empty name or pattern."""
-        return self._keys.create(name, role, repositories, branches, now=self._clock())
+        """Make a key for ``name``, limited to repositories and branches that match one of the patterns (none: no limit). With
+        ``s3`` its secret is kept, sealed, to verify requests that it signs. One table write, and for ``s3`` what the keyring asks
+        the first time. :class:`InvalidError` for an empty name or pattern."""
+        return self._keys.create(name, role, repositories, branches, s3=s3, now=self._clock())
 
     def keys(self) -> list[AccessKey]:
         """The live keys, by ID. One table read for each 1,000."""
@@ -93,6 +104,12 @@ class Access:
         revoked = self._keys.revoke(key_id, now=self._clock())
         self._verified.forget(key_id)
         return revoked
+
+    def rotate_signing(self) -> tuple[Rotation, list[str]]:
+        """End all tokens and presigned URLs, as :meth:`Keyring.rotate`; and the IDs of the keys for S3 whose secrets nobody can
+        open, since they were sealed by another key than the lake has now. As many table reads more as :meth:`keys`."""
+        rotation = self._keyring.rotate()
+        return rotation, self._keys.unopened()
 
     def ensure_first_key(
         self, key_id: str | None = None, secret: str | None = None, name: str = "admin"
@@ -149,10 +166,10 @@ class Access:
             self._failures.note(source, _NO_KEY)
             raise AuthenticationError
         try:
-            key, ended = self._keys.get_with(claims.sub, self._tokens.ended(token))
+            key, ended, secret = self._keys.get_with(claims.sub, self._tokens.ended(token), self._tokens.row)
         except NotFoundError:
             raise AuthenticationError from None
-        if ended is not None:
+        if ended is not None or not self._tokens.still_signed(token, secret):
             raise AuthenticationError
         return key.identity(), claims.exp
 

@@ -4,7 +4,8 @@ A key is an item of the table: partition ``access-keys``, sorted by ID. Of the s
 key's own. That is a fast hash, on purpose. Slow ones (scrypt, Argon2) exist to make guessable passwords dear to guess; a
 secret made here is 40 random characters (238 bits), which no speed of guessing finds, and a slow hash would cost 50 ms
 of processor time on each request that is not in the cache, which anybody could make us spend. Secrets that others chose must
-be long for the same reason (:data:`MIN_CHOSEN_SECRET`).
+be long for the same reason (:data:`MIN_CHOSEN_SECRET`). A key for S3 signs its requests with the secret and never sends it:
+whoever verifies that must know it, so its item holds the secret besides, sealed (:mod:`graveler.storage.keyring`).
 
 A revoked key's item stays, without salt and digest, so that its ID never comes to life again: a token that was
 given out for it stays dead, whatever is created later.
@@ -13,16 +14,18 @@ given out for it stays dead, whatever is created later.
 import hmac
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from secrets import choice, token_bytes
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from graveler.access.errors import KeyNotFoundError
 from graveler.access.permissions import Identity, Role
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
+from graveler.storage.keyring import Keyring
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
 
 MIN_CHOSEN_SECRET: Final = 32
@@ -49,6 +52,8 @@ class AccessKey(Struct, frozen=True):
     repositories: tuple[str, ...]
     branches: tuple[str, ...]
     created: int
+    s3: bool = False
+    """Whether the secret is kept, sealed, so that what it signs can be verified."""
 
     def identity(self) -> Identity:
         """Who asks with this key."""
@@ -68,16 +73,28 @@ class KeyWithSecret(Struct, frozen=True):
 class Keys:
     """The access keys of one lake."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, keyring: Keyring | None = None) -> None:
         self._tables = tables
+        self._keyring = keyring or Keyring(tables)
 
     def create(
-        self, name: str, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = (), *, now: float
+        self,
+        name: str,
+        role: Role,
+        repositories: Sequence[str] = (),
+        branches: Sequence[str] = (),
+        *,
+        s3: bool = False,
+        now: float,
     ) -> KeyWithSecret:
-        """Make a key and its secret. One table write. :class:`InvalidError` for an empty name or pattern."""
+        """Make a key and its secret, which is kept sealed for ``s3``. One table write, and for ``s3`` what the keyring asks the
+        first time. :class:`InvalidError` for an empty name or pattern."""
         key_id, secret = new_pair()
-        made = KeyWithSecret(_key(key_id, name, role, repositories, branches, now), secret)
+        key = _key(key_id, name, role, repositories, branches, now)
+        made = KeyWithSecret(msgspec.structs.replace(key, s3=s3), secret)
         item = _encode(made)
+        if s3:
+            item["sealed"] = self._keyring.seal(_address(key_id), secret.encode())
         try:
             self._tables.put(_address(made.key.key_id), item, Absent())
         except ConditionFailedError as error:
@@ -142,28 +159,47 @@ class Keys:
             raise KeyNotFoundError(key_id)
         return key
 
-    def get_with(self, key_id: str, other: Key) -> tuple[AccessKey, Item | None]:
-        """A live key and another item of the table, from one table read. :class:`KeyNotFoundError`."""
-        item, beside = self._tables.get_many([_known_address(key_id), other])
+    def get_with(self, key_id: str, one: Key, other: Key) -> tuple[AccessKey, Item | None, Item | None]:
+        """A live key and two other items of the table, from one table read. :class:`KeyNotFoundError`."""
+        item, first, second = self._tables.get_many([_known_address(key_id), one, other])
         stored = _decode(key_id, item)
         if stored is None or stored.key is None:
             raise KeyNotFoundError(key_id)
-        return stored.key, beside
+        return stored.key, first, second
+
+    def signing_secret(self, key_id: str) -> tuple[AccessKey, str]:
+        """A live key and its secret, with which it signs requests. One table read, and what the keyring asks the first time.
+        :class:`KeyNotFoundError` also for a key that was not made for that; errors as of :meth:`Keyring.open`."""
+        item = self._item(key_id)
+        stored = _decode(key_id, item)
+        sealed = None if item is None else item.get("sealed")
+        if stored is None or stored.key is None or not isinstance(sealed, bytes):
+            raise KeyNotFoundError(key_id)
+        return stored.key, self._keyring.open(_address(key_id), sealed).decode()
 
     def all(self) -> list[AccessKey]:
         """The live keys, by ID. One table read for each 1,000, revoked ones included."""
-        found: list[AccessKey] = []
+        return [key for key, _ in self._stored()]
+
+    def unopened(self) -> list[str]:
+        """IDs of live keys whose sealed secret was sealed by another key than the lake has now. Reads as :meth:`all`, and one."""
+        sealed = {key.key_id: item["sealed"] for key, item in self._stored() if isinstance(item.get("sealed"), bytes)}
+        mine = (
+            self._keyring.sealed_by_it([each for each in sealed.values() if isinstance(each, bytes)]) if sealed else []
+        )
+        return [key_id for key_id, own in zip(sealed, mine, strict=True) if not own]
+
+    def _stored(self) -> Iterator[tuple[AccessKey, Item]]:
         start, more = b"", True
         while more:
             page = self._tables.query(_PARTITION, start=start, limit=_PAGE)
             for sort, item in page.items:
                 stored = _decode(sort.decode(errors="backslashreplace"), item)
                 if stored is not None and stored.key is not None:
-                    found.append(stored.key)
+                    yield stored.key, item
             more = page.more and bool(page.items)
             if more:
                 start = page.items[-1][0] + b"\0"
-        return found
 
     def any(self) -> bool:
         """Did the lake ever have a key? One table read."""
@@ -258,7 +294,7 @@ def _key(
     return AccessKey(key_id, name, role, tuple(repositories), tuple(branches), int(now))
 
 
-def _encode(made: KeyWithSecret) -> Item:
+def _encode(made: KeyWithSecret) -> dict[str, Value]:
     key, salt = made.key, token_bytes(16)
     item: dict[str, Value] = {
         "name": key.name,
@@ -293,5 +329,5 @@ def _decode(key_id: str, item: Item | None) -> Proof | None:
         and isinstance(branches, list)
     ):
         raise CorruptError(f"access key {key_id!r} cannot be read; restore the table from a copy")
-    key = AccessKey(key_id, name, Role(role), tuple(repositories), tuple(branches), created)
+    key = AccessKey(key_id, name, Role(role), tuple(repositories), tuple(branches), created, "sealed" in item)
     return Proof(key, salt, digest)

@@ -8,21 +8,20 @@ read from its key, which must still be alive.
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from contextlib import suppress
 from hashlib import sha256
-from secrets import token_bytes, token_hex
+from secrets import token_hex
 from typing import Final
 
 import msgspec
 
-from graveler.errors import UNREADABLE, BusyError, CorruptError
-from graveler.storage.tables import Absent, ConditionFailedError, Key, Tables
+from graveler.errors import UNREADABLE
+from graveler.storage.keyring import SharedSecret
+from graveler.storage.tables import Item, Key, Tables
 
 LIFETIME: Final = 7 * 24 * 3600
 """Seconds for which a token is good, unless its key is revoked before."""
 MAX_TOKEN: Final = 2048
 
-_SECRET: Final = Key("access", b"token-secret")
 _ENDED: Final = "access/ended-tokens"
 _HEADER: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
 """Of ``{"alg":"HS256","typ":"JWT"}``, in base64."""
@@ -49,32 +48,48 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Tokens:
-    """Makes and checks tokens with the secret of one lake, which the table keeps."""
+    """Makes and checks tokens with the secret of one lake, which the table keeps, sealed."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, secret: SharedSecret) -> None:
         self._tables = tables
-        self._secret = b""
+        self._secret = secret
 
     def issue(self, key_id: str, *, now: float, lifetime: int = LIFETIME) -> LoginToken:
-        """A token for a key. No request, once the secret is known: one table read, and a write for the first token of a lake."""
+        """A token for a key. No request, if the secret was read lately (:data:`graveler.storage.keyring.KEEP`), else one table
+        read; two writes and a read more for the first token of a lake."""
         claims = Claims(key_id, int(now), int(now) + lifetime, token_hex(8))
         payload = urlsafe_b64encode(msgspec.json.encode(claims)).rstrip(b"=").decode()
         signed = f"{_HEADER}.{payload}"
-        return LoginToken(f"{signed}.{self._signature(signed)}", claims.exp)
+        return LoginToken(f"{signed}.{self._signature(self._secret.fresh(), signed)}", claims.exp)
 
     def verify(self, token: str, *, now: float) -> Claims | None:
-        """What a token says, if it is ours and not expired. Requests as :meth:`issue`."""
+        """What a token says, if it is ours and not expired. No request, once the secret is known; for a token that is not ours,
+        a table read now and then: the secret may be another one by now."""
         header, _, rest = token.partition(".")
         payload, _, signature = rest.partition(".")
         if len(token) > MAX_TOKEN or not token.isascii() or header != _HEADER:
             return None
-        if not hmac.compare_digest(self._signature(f"{header}.{payload}"), signature):
+        signed = f"{header}.{payload}"
+        # One after the other: what was read lately is looked at first, and is mostly all there is.
+        secrets = (secret() for secret in (self._secret.known, self._secret.fresh))
+        if not any(hmac.compare_digest(self._signature(secret, signed), signature) for secret in secrets):
             return None
         try:
             claims = msgspec.json.decode(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=Claims)
         except UNREADABLE:  # signed by a version that says something else
             return None
         return claims if now < claims.exp else None
+
+    def still_signed(self, token: str, item: Item | None) -> bool:
+        """Is a token that :meth:`verify` let pass signed by the secret of now, of whose row ``item`` was just read? No request if
+        that is the one that is known."""
+        signed, _, signature = token.rpartition(".")
+        return hmac.compare_digest(self._signature(self._secret.renew(item), signed), signature)
+
+    @property
+    def row(self) -> Key:
+        """Where the secret is kept."""
+        return self._secret.row
 
     def end(self, token: str, *, now: float) -> None:
         """End a token of ours for good; another one, or one that is over, is left. One table write."""
@@ -87,27 +102,6 @@ class Tokens:
         """Where there is an item if a token was ended before its time. Whoever reads the table cannot tell the token."""
         return Key(_ENDED, sha256(token.encode("utf-8", "surrogatepass")).digest())
 
-    def _signature(self, signed: str) -> str:
-        digest = hmac.digest(self._known_secret(), signed.encode(), sha256)
-        return urlsafe_b64encode(digest).rstrip(b"=").decode()
-
-    def _known_secret(self) -> bytes:
-        if not self._secret:
-            self._secret = shared_secret(self._tables, _SECRET)
-        return self._secret
-
-
-def shared_secret(tables: Tables, key: Key) -> bytes:
-    """32 random bytes that all processes of a lake share: made by whoever asks first. One table read; a write and another read
-    the first time. :class:`CorruptError` for an item that holds something else."""
-    item = tables.get(key)
-    if item is None:
-        with suppress(ConditionFailedError):  # somebody else was quicker: then it is theirs
-            tables.put(key, {"secret": token_bytes(32)}, Absent())
-        item = tables.get(key)
-    if item is None:
-        raise BusyError(f"secret {key.sort.decode()!r} is being replaced; try again")
-    secret = item.get("secret")
-    if not isinstance(secret, bytes) or len(secret) != 32:
-        raise CorruptError(f"secret {key.sort.decode()!r} in the table is damaged; restore the table from a copy")
-    return secret
+    @staticmethod
+    def _signature(secret: bytes, signed: str) -> str:
+        return urlsafe_b64encode(hmac.digest(secret, signed.encode(), sha256)).rstrip(b"=").decode()

@@ -48,6 +48,8 @@ Environment:
   GRAVELER_LAKE     the lake, as --lake
   GRAVELER_TABLES   a lake on AWS, as --tables
   GRAVELER_OBJECTS  where its repositories lie, as --objects
+  GRAVELER_SEALING_KEY_FILE, GRAVELER_KMS_KEY
+                    what seals the secrets in its table, as `serve` has it
   GRAVELER_ENDPOINT, GRAVELER_ACCESS_KEY_ID, GRAVELER_SECRET_ACCESS_KEY
                     a lake behind a server, as --endpoint; without them the key
                     is LAKECTL_CREDENTIALS_…, else in ~/.lakectl.yaml, if these

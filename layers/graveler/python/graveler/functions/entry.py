@@ -59,7 +59,9 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
         function = Function(verb)
         configuration, tables = function.configuration, function.lake.tables
         operator = dispatcher(tables, configuration)
-        return function, Application(function.lake, Access(tables), configuration.api_settings(), operator)
+        return function, Application(
+            function.lake, Access(tables, function.lake.keyring), configuration.api_settings(), operator
+        )
 
     def handler(event: Event, _context: object) -> Event:
         began = time.perf_counter()

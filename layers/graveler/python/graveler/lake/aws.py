@@ -15,6 +15,7 @@ from graveler.lake.clock import GRACE, Clock
 from graveler.lake.lake import Lake
 from graveler.storage.cache import Cache, FileCache
 from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
+from graveler.storage.keyring import Keyring, KeySource
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import Objects
 from graveler.storage.s3_objects import SCHEME, S3Settings
@@ -40,6 +41,7 @@ def open_lake(
     writes_at_once: int = 8,
     memory: int | None = None,
     clock: Clock | None = None,
+    sealing_key: KeySource | None = None,
     wrap_tables: Callable[[Tables], Tables] = lambda tables: tables,
     wrap_objects: Callable[[Objects], Objects] = lambda objects: objects,
 ) -> Lake:
@@ -48,7 +50,8 @@ def open_lake(
     ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
     the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or a cache that
     somebody has made; ``notes`` (unless ``cache`` is a folder, which has them too), ``found_open``, ``scratch``, ``workers``,
-    ``writes_at_once`` and ``memory`` as for :class:`~graveler.lake.lake.Lake`. ``wrap_…`` may put something around the adapters,
+    ``writes_at_once`` and ``memory`` as for :class:`~graveler.lake.lake.Lake`. ``sealing_key`` is where the key is that seals the
+    secrets in the table. ``wrap_…`` may put something around the adapters,
     such as what counts their requests.
 
     Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
@@ -61,8 +64,9 @@ def open_lake(
     table = DynamoDBTables(settings_of(tables_url, region=region, endpoint_url=dynamodb_endpoint_url))
     if create_table:
         table.create_table()
+    tables = wrap_tables(table)
     return Lake(
-        wrap_tables(table),
+        tables,
         partial(_open, settings, wrap_objects),
         clock=clock,
         cache=FileCache(cache, cache_bytes, GRACE / 2) if isinstance(cache, Path) else cache,
@@ -74,6 +78,7 @@ def open_lake(
         memory=memory,
         home=f"{objects_url.rstrip('/')}/",
         outside=partial(_locate, settings, objects_url.rstrip("/")),
+        keyring=Keyring(tables, sealing_key),
     )
 
 

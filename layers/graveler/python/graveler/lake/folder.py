@@ -4,6 +4,7 @@
 
     <folder>/graveler.json        format version
     <folder>/tables.sqlite        refs, commits, uncommitted changes
+    <folder>/sealing.key          what seals the secrets in the table; made when it is first needed
     <folder>/cache/               what makes commits cheaper; may be removed at any time
     <folder>/objects/<name>/      one namespace, ``local://<name>``, for each repository
 """
@@ -13,7 +14,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from secrets import token_bytes
 from typing import Final
 
 import msgspec
@@ -35,13 +35,14 @@ from graveler.storage.beneath import Confinement, trusted_path
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.folders import make_folder, unavailable
+from graveler.storage.key_file import LakeKeyFile
+from graveler.storage.keyring import URL_SECRET, Keyring, SharedSecret
 from graveler.storage.limits import check_object_key
 from graveler.storage.modes import GROUP, PRIVATE, Modes
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectConditionError, Objects
 from graveler.storage.presigned import UrlSigner
 from graveler.storage.sqlite_tables import SqliteTables
-from graveler.storage.tables import Absent, ConditionFailedError, Key, Tables
 from graveler.tree.files import processors
 
 FORMAT_VERSION: Final = 1
@@ -54,8 +55,6 @@ _NOTES_BYTES: Final = 1 << 30
 """What is noted of some thirty million records."""
 _SYSTEM: Final = (Path("/proc"), Path("/sys"), Path("/dev"))
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - not to write there
-_URL_SECRET: Final = Key("lake", b"url-secret")
-_SECRET_BYTES: Final = 32
 
 
 class Shared(str, Enum):
@@ -97,7 +96,8 @@ def create_folder_lake(folder: Path, *, clock: Clock | None = None, shared: Shar
         )
     except ObjectConditionError:
         raise taken from None
-    return _lake(folder, tables, clock, shared.modes)
+    keyring = Keyring(tables, LakeKeyFile(folder, shared.modes))
+    return _lake(folder, tables, clock, shared.modes, keyring)
 
 
 def open_folder_lake(
@@ -127,27 +127,17 @@ def open_folder_lake(
             f"{FORMAT_VERSION}: use a newer one"
         )
     tables = SqliteTables(folder / "tables.sqlite", create=False, modes=marker.shared.modes)
-    signer = None if base_url is None else url_signer(tables, base_url)
     modes = marker.shared.modes
-    if sources is None:
-        return _lake(folder, tables, clock, modes, signer, memory)
-    served = ServedFolders(folder, sources, signer, modes)
-    return _lake(folder, tables, clock, modes, signer, memory, served)
+    keyring = Keyring(tables, LakeKeyFile(folder, modes))
+    signer = None if base_url is None else url_signer(keyring, base_url)
+    served = None if sources is None else ServedFolders(folder, sources, signer, modes)
+    return _lake(folder, tables, clock, modes, keyring, signer, memory, served)
 
 
-def url_signer(tables: Tables, base_url: str) -> UrlSigner:
-    """What makes and checks presigned URLs below ``base_url``, with the lake's secret, which all its processes share.
-    Cost: one table read; a write for the first one."""
-    for _ in range(2):
-        item = tables.get(_URL_SECRET)
-        secret = b"" if item is None else item.get("secret", b"")
-        if item is not None and (not isinstance(secret, bytes) or len(secret) < _SECRET_BYTES):
-            raise CorruptError(f"the lake's secret for presigned URLs ({_URL_SECRET}) is damaged; delete that item")
-        if isinstance(secret, bytes) and secret:
-            return UrlSigner(base_url, secret)
-        with suppress(ConditionFailedError):  # another process was faster, and its secret is read now
-            tables.put(_URL_SECRET, {"secret": token_bytes(_SECRET_BYTES)}, Absent())
-    raise CorruptError(f"the lake's secret for presigned URLs ({_URL_SECRET}) does not stay where it is written")
+def url_signer(keyring: Keyring, base_url: str) -> UrlSigner:
+    """What makes and checks presigned URLs below ``base_url``, with the lake's secret, which all its processes share, as it is
+    now. Cost: none; one table read now and then, when URLs are made or checked."""
+    return UrlSigner(base_url, SharedSecret(keyring, URL_SECRET).fresh)
 
 
 def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None, modes: Modes = PRIVATE) -> Objects:
@@ -225,6 +215,7 @@ def _lake(
     tables: SqliteTables,
     clock: Clock | None,
     modes: Modes,
+    keyring: Keyring,
     signer: UrlSigner | None = None,
     memory: int | None = None,
     served: ServedFolders | None = None,
@@ -242,6 +233,7 @@ def _lake(
         memory=memory,
         close=tables.close,
         folder_permissions=FolderPermissions(folder, modes),
+        keyring=keyring,
     )
 
 

@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from graveler.storage.folder_objects import HIDDEN
 from graveler.storage.folders import unavailable
+from graveler.storage.key_file import LAKES_OWN
 from graveler.storage.modes import Modes
 
 OWN: Final = frozenset(
-    ("graveler.json", "tables.sqlite", "tables.sqlite-wal", "tables.sqlite-shm", "cache", "objects", HIDDEN)
+    ("graveler.json", "tables.sqlite", "tables.sqlite-wal", "tables.sqlite-shm", LAKES_OWN, "cache", "objects", HIDDEN)
 )
 """What a lake has in its folder."""
 

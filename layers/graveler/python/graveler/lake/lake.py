@@ -31,6 +31,7 @@ from graveler.model import MetarangeName, Page, Repository, RepositoryUID, Setti
 from graveler.staging.tokens import new_token
 from graveler.storage.cache import Cache, CacheNotes
 from graveler.storage.files import ImmutableFiles
+from graveler.storage.keyring import Keyring
 from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
 from graveler.storage.tables import ConditionFailedError, DamagedItemError, Tables
@@ -60,7 +61,8 @@ class Lake:
     ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about how many bytes of its tree each repository keeps
     at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is called for each file that was there. ``home`` begins
     the namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
-    calls it. ``folder_permissions`` says whether the permissions of a lake in a folder are as they should be."""
+    calls it. ``folder_permissions`` says whether the permissions of a lake in a folder are as they should be; ``keyring`` opens
+    the secrets that the table holds."""
 
     def __init__(
         self,
@@ -82,6 +84,7 @@ class Lake:
         home: str = "local://",
         close: Callable[[], None] = lambda: None,
         folder_permissions: "FolderPermissions | None" = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self.tables = tables
         self.home = home
@@ -99,6 +102,7 @@ class Lake:
         self.skew = skew
         self._outside = outside
         self.folder_permissions = folder_permissions
+        self.keyring = keyring or Keyring(tables)
         self._memory = memory
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()

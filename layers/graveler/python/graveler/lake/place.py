@@ -4,12 +4,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graveler.errors import AlreadyExistsError, UnavailableError
+from graveler.storage.keyring import NoKey
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake
+    from graveler.storage.keyring import KeySource
+
+_NAME_ONE: Final = (
+    "name its file with --sealing-key-file FILE (or GRAVELER_SEALING_KEY_FILE), made for a lake that has none by "
+    "(umask 077; openssl rand -base64 32 > FILE); or a key of AWS KMS with --kms-key ARN (or GRAVELER_KMS_KEY)"
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,9 @@ class FolderLake:
 class AwsLake:
     """A lake on S3 and DynamoDB, or on servers that speak like them: repositories below ``objects`` (``s3://bucket/prefix``),
     the table ``tables`` (``dynamodb://table``). Copies of immutable files are kept in the folder ``cache``, which any number of
-    processes share. ``region`` and the endpoints, if None, are what AWS's own configuration says."""
+    processes share. ``region`` and the endpoints, if None, are what AWS's own configuration says. The secrets in the table are
+    sealed by the key in ``sealing_key_file``, or by one that the KMS key with the ARN ``kms_key`` has wrapped; without both, none
+    is sealed or opened."""
 
     objects: str
     tables: str
@@ -34,9 +43,23 @@ class AwsLake:
     region: str | None = None
     s3_endpoint_url: str | None = None
     dynamodb_endpoint_url: str | None = None
+    sealing_key_file: Path | None = None
+    kms_key: str | None = None
 
     def __str__(self) -> str:
         return self.tables
+
+    def sealing_key(self) -> "KeySource":
+        """Where the key is that seals the secrets in the table."""
+        if self.kms_key is not None:
+            from graveler.storage.kms import KmsKey
+
+            return KmsKey(self.kms_key, self.tables.removeprefix("dynamodb://"))
+        if self.sealing_key_file is not None:
+            from graveler.storage.key_file import KeyFile
+
+            return KeyFile(self.sealing_key_file)
+        return NoKey(_NAME_ONE)
 
 
 LakePlace: TypeAlias = FolderLake | AwsLake
@@ -105,4 +128,5 @@ def open_at(
         cache=place.cache,
         workers=processors(),
         memory=memory,
+        sealing_key=place.sealing_key(),
     )

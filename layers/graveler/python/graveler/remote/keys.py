@@ -21,10 +21,13 @@ class _Key(Struct, frozen=True):
     branches: tuple[str, ...]
     created: int
     secret_access_key: str = ""
+    s3: bool = False
 
     def value(self) -> AccessKey:
         """As the lake knows it."""
-        return AccessKey(self.access_key_id, self.name, self.role, self.repositories, self.branches, self.created)
+        return AccessKey(
+            self.access_key_id, self.name, self.role, self.repositories, self.branches, self.created, self.s3
+        )
 
 
 class _Page(Struct, frozen=True):
@@ -40,15 +43,22 @@ class RemoteKeys:
         self._connection = connection
 
     def create_key(
-        self, name: str, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = ()
+        self,
+        name: str,
+        role: Role,
+        repositories: Sequence[str] = (),
+        branches: Sequence[str] = (),
+        *,
+        s3: bool = False,
     ) -> KeyWithSecret:
-        """Make a key and its secret. If the answer is lost and the request sent again, there is another key, whose secret nobody
-        knows: revoke it. :class:`InvalidError` for an empty name or pattern."""
+        """Make a key and its secret, which the lake keeps sealed for ``s3``. If the answer is lost and the request sent again,
+        there is another key, whose secret nobody knows: revoke it. :class:`InvalidError` for an empty name or pattern."""
         document = {
             "name": name,
             "role": role.value,
             "repositories": list(repositories),
             "branches": list(branches),
+            "s3": s3,
         }
         made = self._connection.call("POST", _KEYS, None, document).read(_Key)
         return KeyWithSecret(made.value(), made.secret_access_key)

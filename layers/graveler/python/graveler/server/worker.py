@@ -54,7 +54,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     open_audit_log(settings.audit_log)
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
     lake = open_at(settings.lake, base_url=base_url, memory=settings.memory, sources=settings.import_sources)
-    application = Application(lake, Access(lake.tables), api_settings(settings))
+    application = Application(lake, Access(lake.tables, lake.keyring), api_settings(settings))
     sweeper = Sweeper(lake, application.operator)
     metrics = Metrics(settings.metrics)
     handlers, scanners = Threads("handler", settings.threads), Threads("scanner", settings.scan_threads)
@@ -80,7 +80,7 @@ def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threa
         return None
     folder = settings.lake.folder
     modes = PRIVATE if lake.folder_permissions is None else lake.folder_permissions.modes
-    signer = url_signer(lake.tables, base_url)
+    signer = url_signer(lake.keyring, base_url)
     return DataPlane(
         signer,
         ServedNamespaces(ServedFolders(folder, settings.import_sources, None, modes), lake.tables),

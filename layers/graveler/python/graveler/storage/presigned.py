@@ -8,6 +8,7 @@ S3's names, because clients read them to see when to ask anew.
 import hmac
 import re
 import time
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -49,10 +50,11 @@ class Grant(Struct, frozen=True):
 
 
 class UrlSigner(Struct, frozen=True):
-    """Makes and checks the URLs below ``base_url``, with a secret that everybody has who checks them."""
+    """Makes and checks the URLs below ``base_url``, with a secret that everybody has who checks them; or with what ``secret``
+    says whenever it is asked."""
 
     base_url: str
-    secret: bytes
+    secret: bytes | Callable[[], bytes]
 
     def __repr__(self) -> str:
         return f"UrlSigner({self.base_url!r}, …)"
@@ -120,7 +122,8 @@ class UrlSigner(Struct, frozen=True):
         fields = (method, date, lifetime, quote(namespace), quote(upload_id), part)
         noted = (quote(size), quote(md5)) if size or md5 else ()
         text = "\n".join(("graveler-3" if noted else "graveler-2", *fields, *noted, key))
-        return hmac.new(self.secret, text.encode("utf-8", "surrogateescape"), sha256).hexdigest()
+        secret = self.secret if isinstance(self.secret, bytes) else self.secret()
+        return hmac.new(secret, text.encode("utf-8", "surrogateescape"), sha256).hexdigest()
 
 
 def check_presigning(method: str, expires_in: int) -> None:

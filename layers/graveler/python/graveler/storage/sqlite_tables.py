@@ -435,6 +435,7 @@ class SqliteTables:
         """Make the table if the file is new; refuse a file that is not ours, or of a newer version."""
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a new file; an old one keeps its own
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = FAST")  # a secret that was replaced does not stay in its page
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         if not self._is_ours(connection):

@@ -18,7 +18,7 @@ _KEY = "/auth/keys/{key}"
 
 class AccessKeyDocument(Struct, frozen=True):
     """An access key. ``name`` is its holder's, who commits; ``repositories`` and ``branches`` are patterns, none for all;
-    ``created`` in Unix seconds."""
+    ``created`` in Unix seconds. The secret of one for ``s3`` is kept, sealed, to verify what it signs."""
 
     access_key_id: str
     name: str
@@ -26,6 +26,7 @@ class AccessKeyDocument(Struct, frozen=True):
     repositories: list[str]
     branches: list[str]
     created: int
+    s3: bool
 
 
 class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
@@ -41,6 +42,7 @@ class AccessKeyCreation(Struct, frozen=True):
     role: Role = Role.WRITER
     repositories: list[str] = []
     branches: list[str] = []
+    s3: bool = False
 
 
 class AccessKeyList(Struct, frozen=True):
@@ -65,7 +67,7 @@ def list_keys(call: Call, query: PageQuery) -> Response:
 @routes.post(_KEYS, "createAccessKey", Permission.ADMIN, answers={201: AccessKeyWithSecret, 400: Error, 401: Error})
 def create_key(call: Call, body: AccessKeyCreation) -> Response:
     """Make an access key. Its secret is kept nowhere, so a repeated request makes another key, whatever its Idempotency-Key."""
-    made = call.access.create_key(body.name, body.role, body.repositories, body.branches)
+    made = call.access.create_key(body.name, body.role, body.repositories, body.branches, s3=body.s3)
     key = made.key
     document = AccessKeyWithSecret(
         key.key_id,
@@ -74,6 +76,7 @@ def create_key(call: Call, body: AccessKeyCreation) -> Response:
         list(key.repositories),
         list(key.branches),
         key.created,
+        key.s3,
         secret_access_key=made.secret,
     )
     return json_response(document, 201)
@@ -93,4 +96,6 @@ def revoke_key(call: Call, key: str) -> Response:
 
 
 def _document(key: AccessKey) -> AccessKeyDocument:
-    return AccessKeyDocument(key.key_id, key.name, key.role, list(key.repositories), list(key.branches), key.created)
+    return AccessKeyDocument(
+        key.key_id, key.name, key.role, list(key.repositories), list(key.branches), key.created, key.s3
+    )

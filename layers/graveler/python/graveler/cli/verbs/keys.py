@@ -36,10 +36,13 @@ def create(
             "--branch", metavar="PATTERN", help="Change only branches like this; may be repeated. [default: all]"
         ),
     ] = None,
+    s3: Annotated[
+        bool, typer.Option("--s3", help="For clients that speak S3: they sign with the secret, which is kept, sealed.")
+    ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an access key. Its secret is shown once, and kept nowhere.
+    """Make an access key. Its secret is shown once, and kept nowhere, unless for --s3.
 
     A reader may read; a writer may change objects, branches, tags and commits too; an admin also repositories and keys. A PATTERN
     is a name with *, ? and [...] in it. A limit to branches concerns changes only: reading is not limited to branches.
@@ -51,10 +54,11 @@ def create(
         --branch 'ingest-*'
       graveler keys create dashboard --role reader --json
 
-    JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created}.
+    JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created,
+      s3}.
     """
     wanted = _role(role)
-    made = _open_access(lake).create_key(name, wanted, repositories or (), branches or ())
+    made = _open_access(lake).create_key(name, wanted, repositories or (), branches or (), s3=s3)
     screen = output()
     if as_json:
         screen.json({**_key_json(made.key), "secret_access_key": made.secret})
@@ -115,6 +119,40 @@ def revoke(
     screen.line(f"revoked key {key.key_id} of {screen.safe(key.name)}")
 
 
+@app.command("rotate-signing")
+def rotate_signing(yes: Yes = False, lake: LakeOption = None, as_json: AsJson = False) -> None:
+    """Make the secrets anew that sign presigned URLs and the tokens of logins: all that were given out end.
+
+    Servers that run learn of it within five seconds. Who used a token logs in again; access keys stay. If the key is lost that
+    sealed the secrets, a new one is made, too; the access keys for S3 that the lost one had sealed are named, and must be made
+    again. Needs the lake itself, not a server. Asks on a terminal; anywhere else it needs --yes.
+
+    \b
+    Example:
+      graveler keys rotate-signing --yes
+
+    JSON: one document {secrets, new_sealing_key, lost_keys}.
+    """
+    from graveler.access.authentication import Access
+
+    opened = open_own_lake(lake)
+    access, screen = Access(opened.tables, opened.keyring), output()
+    if not yes:
+        answer = confirm("End all presigned URLs and tokens that were given out?")
+        if not answer:
+            why = "not confirmed" if answer is False else "rotating the signing secrets needs --yes without a terminal"
+            raise PreconditionError(f"{why}; nothing was changed")
+    rotation, lost = access.rotate_signing()
+    if as_json:
+        screen.json({"secrets": rotation.secrets, "new_sealing_key": rotation.lost, "lost_keys": lost})
+        return
+    if rotation.lost:
+        screen.line("the sealing key was lost; made a new one")
+    screen.line(f"made {rotation.secrets} signing secret{'' if rotation.secrets == 1 else 's'} anew")
+    for key_id in lost:
+        screen.line(f"access key {key_id} signs for S3 no more: revoke it, and make another one")
+
+
 def _open_access(lake: Named | None) -> "Access | RemoteKeys":
     if (connection := connection_to(lake)) is not None:
         from graveler.remote.keys import RemoteKeys
@@ -122,7 +160,8 @@ def _open_access(lake: Named | None) -> "Access | RemoteKeys":
         return RemoteKeys(connection)
     from graveler.access.authentication import Access
 
-    return Access(open_own_lake(lake).tables)
+    opened = open_own_lake(lake)
+    return Access(opened.tables, opened.keyring)
 
 
 def _role(text: str) -> "Role":
@@ -142,6 +181,7 @@ def _key_json(key: "AccessKey") -> Json:
         "repositories": list(key.repositories),
         "branches": list(key.branches),
         "created": key.created,
+        "s3": key.s3,
     }
 
 

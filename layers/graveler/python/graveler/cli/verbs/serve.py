@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -53,6 +54,23 @@ def serve(
             "--cache",
             metavar="FOLDER",
             help="Where copies of immutable files from S3 are kept. [default: one of this lake in the user's cache folder]",
+        ),
+    ] = None,
+    sealing_key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--sealing-key-file",
+            metavar="FILE",
+            help="The key that seals the secrets in the table of a lake on AWS: 32 bytes in base64, which others may not read. "
+            "[default: GRAVELER_SEALING_KEY_FILE]",
+        ),
+    ] = None,
+    kms_key: Annotated[
+        str | None,
+        typer.Option(
+            "--kms-key",
+            metavar="ARN",
+            help="A key of AWS KMS that keeps it instead. [default: GRAVELER_KMS_KEY]",
         ),
     ] = None,
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
@@ -116,7 +134,8 @@ def serve(
     GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY set, that is the key. SIGTERM or Ctrl-C lets requests under way finish.
 
     With --objects and --tables the lake is on S3 and DynamoDB, with the credentials that AWS's own tools find, and presigned URLs
-    are S3's. The table must be there, unless --create-table; the bucket always.
+    are S3's. The table must be there, unless --create-table; the bucket always. The secrets in the table are sealed by a key that
+    is named by --sealing-key-file or --kms-key; a lake in a folder has its own, in sealing.key.
 
     The size of an object is compared with what the lake noted whenever the server reads it, and its MD5 with --verify-bytes: an
     error instead of the object, or, if its beginning was sent already, a broken connection. S3's presigned URLs go past the
@@ -129,7 +148,8 @@ def serve(
     Examples:
       graveler serve
       graveler serve --lake /data/lake --port 0 --workers 4
-      graveler serve --objects s3://bucket/lake --tables dynamodb://lake
+      graveler serve --objects s3://bucket/lake --tables dynamodb://lake \\
+        --sealing-key-file ~/lake.key
 
     \b
     JSON: one document when it is ready, {url, data_url, lake, tables, workers,
@@ -151,7 +171,11 @@ def serve(
     sources = tuple(import_source or ())
     ImportSources(sources)  # refuses what is no prefix
     place, made = _place(
-        _named(lake or Named(), objects, tables, region, s3_endpoint_url, dynamodb_endpoint_url, cache),
+        replace(
+            _named(lake or Named(), objects, tables, region, s3_endpoint_url, dynamodb_endpoint_url, cache),
+            sealing_key_file=sealing_key_file,
+            kms_key=kms_key,
+        ),
         create_table=create_table,
     )
     if data_url is not None and isinstance(place, AwsLake):
@@ -161,6 +185,7 @@ def serve(
     given = os.environ.get(KEY_ID), os.environ.get(SECRET)
     with open_at(place, create_table=create_table, sources=sources) as opened:
         wanted = not open_setup or any(given)
+        opened.keyring.ready()
         key = Access(opened.tables).ensure_first_key(*given, name=user_name() or "admin") if wanted else None
     shown = None if given[0] else key
     with listening_port(host, port) as chosen, TemporaryDirectory(dir=own_folder(), prefix="serve-") as metrics:
