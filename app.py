@@ -44,6 +44,7 @@ def main() -> int:
             table=stateful.table,
             landing=stateful.landing,
             first_key=stateful.first_key,
+            sealing_key=stateful.sealing_key,
             machine=operations.machine,
             network=network,
         )

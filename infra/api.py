@@ -10,6 +10,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
@@ -42,18 +43,22 @@ _UPLOADS: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipa
 _LISTED: Final = ("s3:ListBucketMultipartUploads",)
 """For whoever collects garbage, or removes what deleted repositories left: unfinished uploads are part of it."""
 
+_OPEN: Final = ("kms:Decrypt",)
+"""For whoever checks tokens, or makes them: the key that sealed what signs them is unwrapped once in a process."""
+
 DUTIES: Final = {
-    "read": Duty("refs, objects, listings, presigned URLs, the log", READ_TABLE, READ_OBJECTS),
+    "read": Duty("refs, objects, listings, presigned URLs, the log", READ_TABLE, READ_OBJECTS, sealing=_OPEN),
     "write": Duty(
         "staging, links, uploads, refs, settings, keys",
         WRITE_TABLE,
         (*WRITE_OBJECTS, *_UPLOADS),
         buckets=_LISTED,
+        sealing=_OPEN,
         reads_trees=False,  # it asks a queue
     ),
-    "commit": Duty("commit", WRITE_TABLE, WRITE_OBJECTS),
-    "merge": Duty("merge, revert, cherry-pick", WRITE_TABLE, WRITE_OBJECTS),
-    "diff": Duty("differences, summaries, blame, checks", READ_TABLE, READ_OBJECTS),
+    "commit": Duty("commit", WRITE_TABLE, WRITE_OBJECTS, sealing=_OPEN),
+    "merge": Duty("merge, revert, cherry-pick", WRITE_TABLE, WRITE_OBJECTS, sealing=_OPEN),
+    "diff": Duty("differences, summaries, blame, checks", READ_TABLE, READ_OBJECTS, sealing=_OPEN),
     "maintain": Duty(
         "dumps, garbage collection, and the clean-up of what commits leave behind",
         WRITE_TABLE,
@@ -63,9 +68,10 @@ DUTIES: Final = {
         reads_trees=False,
     ),
     "setup": Duty(
-        "the first access key of a new lake, for CloudFormation",
-        ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"),
+        "the first access key and the sealed secrets of a lake, for CloudFormation",
+        (*READ_TABLE, "dynamodb:PutItem"),
         (),
+        sealing=(*_OPEN, "kms:GenerateDataKey"),
         reads_trees=False,  # it asks Secrets Manager
     ),
 }
@@ -98,6 +104,7 @@ class ApiStack(Stack):
         table: dynamodb.ITable,
         landing: s3.IBucket,
         first_key: secretsmanager.CfnSecret,
+        sealing_key: kms.IKey,
         machine: states.IStateMachine,
         network: NetworkStack | None = None,
     ) -> None:
@@ -113,10 +120,11 @@ class ApiStack(Stack):
             landing=landing,
             duties=DUTIES,
             needs=self._needs(machine, first_key.ref),
+            sealing_key=sealing_key,
             network=network,
         ).all
         self._maintain()
-        self._set_up()
+        self._set_up(sealing_key)
         self._api()
         CfnOutput(self, "Endpoint", value=self.api.api_endpoint, description="what clients call")
 
@@ -148,8 +156,9 @@ class ApiStack(Stack):
             ),
         }
 
-    def _set_up(self) -> None:
-        """Have the first access key made, if the lake never had one. Nothing goes with the resource: the lake stays."""
+    def _set_up(self, sealing_key: kms.IKey) -> None:
+        """Have the secrets in the table sealed, and the first access key made, if the lake never had one. Nothing goes with the
+        resource: the lake stays."""
         CustomResource(
             self,
             "FirstKey",
@@ -157,6 +166,7 @@ class ApiStack(Stack):
             service_token=self.functions["setup"].function_arn,
             service_timeout=Duration.seconds(REQUEST_SECONDS * 4),
             removal_policy=RemovalPolicy.RETAIN,
+            properties={"SealingKey": sealing_key.key_arn},  # a stack that gets one is asked again
         )
 
     def _maintain(self) -> None:

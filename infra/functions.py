@@ -9,6 +9,7 @@ from aws_cdk import Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
@@ -51,6 +52,8 @@ class Duty:
     seconds: int = REQUEST_SECONDS
     buckets: tuple[str, ...] = ()
     """What it may do with the lake's buckets as a whole, besides listing their objects."""
+    sealing: tuple[str, ...] = ()
+    """What it may do with the key that seals the secrets in the table."""
     reads_trees: bool = True
     """Whether files of trees are worth keeping near it. Then it is in the network of the shared cache, if there is one, and
     reaches nothing but S3, DynamoDB and Step Functions."""
@@ -82,9 +85,11 @@ class Functions(Construct):
         landing: s3.IBucket,
         duties: Mapping[str, Duty],
         needs: Mapping[str, Needs],
+        sealing_key: kms.IKey | None = None,
         network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name)
+        self._sealing_key = sealing_key
         self._settings = settings
         self._bucket = bucket
         self._table = table
@@ -131,7 +136,7 @@ class Functions(Construct):
             log_group=log_group,
             reserved_concurrent_executions=settings.reserved_concurrency or None,
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
-            environment={**needs.environment, **self._environment(verb, network)},
+            environment={**needs.environment, **self._environment(verb, network), **self._sealing_environment(duty)},
             vpc=None if network is None else network.vpc,
             vpc_subnets=None if network is None else ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
             security_groups=None if network is None else [network.functions_group],
@@ -165,6 +170,11 @@ class Functions(Construct):
             "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         }
 
+    def _sealing_environment(self, duty: Duty) -> dict[str, str]:
+        if not duty.sealing or self._sealing_key is None:
+            return {}
+        return {"GRAVELER_KMS_KEY": self._sealing_key.key_arn}
+
     def _role(self, title: str, duty: Duty, needs: Needs, log_group: logs.ILogGroup) -> tuple[iam.Role, iam.Policy]:
         role = iam.Role(
             self,
@@ -186,6 +196,14 @@ class Functions(Construct):
                 iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{arn}/*" for arn in sources]),
                 iam.PolicyStatement(actions=["s3:ListBucket"], resources=[*buckets, *sources]),
             ]
+        if duty.sealing and self._sealing_key is not None:
+            statements.append(
+                iam.PolicyStatement(
+                    actions=list(duty.sealing),
+                    resources=[self._sealing_key.key_arn],
+                    conditions={"StringEquals": {"kms:EncryptionContext:graveler:table": self._table.table_name}},
+                )
+            )
         statements += needs.statements
         if duty.buckets:
             statements.append(iam.PolicyStatement(actions=list(duty.buckets), resources=buckets))

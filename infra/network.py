@@ -14,7 +14,8 @@ _OWNER: Final = "1000"
 
 
 class NetworkStack(Stack):
-    """Two zones, isolated subnets, gateways to S3 and DynamoDB (which cost nothing), and EFS. Nothing in it is worth keeping."""
+    """Two zones, isolated subnets, gateways to S3 and DynamoDB (which cost nothing), endpoints of Step Functions and KMS,
+    and EFS. Nothing in it is worth keeping."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name, description="graveler: network and shared cache")
@@ -33,19 +34,15 @@ class NetworkStack(Stack):
             },
         )
         acknowledge(
-            self.vpc, "AwsSolutions-VPC7", "Only functions run here, and there is no way out but to S3 and DynamoDB."
+            self.vpc, "AwsSolutions-VPC7", "Only functions run here, and there is no way out but to AWS's own services."
         )
         self.functions_group = ec2.SecurityGroup(
             self, "Functions", vpc=self.vpc, description="graveler functions", allow_all_outbound=True
         )
         # Who hands over what takes long starts an execution.
-        states = self.vpc.add_interface_endpoint(
-            "StepFunctions",
-            service=ec2.InterfaceVpcEndpointAwsService.STEP_FUNCTIONS,
-            subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
-            open=False,
-        )
-        states.connections.allow_default_port_from(self.functions_group)
+        self._endpoint("StepFunctions", ec2.InterfaceVpcEndpointAwsService.STEP_FUNCTIONS)
+        # Who checks tokens has what signs them opened.
+        self._endpoint("Kms", ec2.InterfaceVpcEndpointAwsService.KMS)
         self.file_system = efs.FileSystem(
             self,
             "Cache",
@@ -63,3 +60,13 @@ class NetworkStack(Stack):
             create_acl=efs.Acl(owner_uid=_OWNER, owner_gid=_OWNER, permissions="700"),
             posix_user=efs.PosixUser(uid=_OWNER, gid=_OWNER),
         )
+
+    def _endpoint(self, name: str, service: ec2.InterfaceVpcEndpointAwsService) -> None:
+        """A way to a service, for functions alone. It costs by the hour."""
+        made = self.vpc.add_interface_endpoint(
+            name,
+            service=service,
+            subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
+            open=False,
+        )
+        made.connections.allow_default_port_from(self.functions_group)

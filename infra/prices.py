@@ -46,7 +46,13 @@ SHARED_WRITE_GB: Final = 0.06
 GATEWAY_ENDPOINT_MONTH: Final = 0.0
 """How functions in a network reach S3 and DynamoDB."""
 INTERFACE_ENDPOINT_HOUR: Final = 0.01
-"""In one zone; how functions in a network start executions."""
+"""In one zone; how functions in a network start executions, and have keys unwrapped."""
+
+KMS_KEY_MONTH: Final = 1.0
+KMS_REQUEST: Final = 3e-6
+"""KMS: a key, and a request to it."""
+SECRET_MONTH: Final = 0.40
+"""Secrets Manager: a secret."""
 
 JOB_CPU_HOUR: Final = 0.042094
 JOB_GB_HOUR: Final = 0.004628

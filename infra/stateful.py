@@ -4,6 +4,7 @@ from typing import Final
 
 from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
@@ -49,17 +50,26 @@ class StatefulStack(Stack):
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )
         self.first_key = self._first_key()
+        self.sealing_key = kms.Key(
+            self,
+            "SealingKey",
+            description="graveler: seals the secrets in the table",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+        )
         for shared in (
             *(name for bucket in (self.bucket, self.landing) for name in (bucket.bucket_name, bucket.bucket_arn)),
             self.table.table_name,
             self.table.table_arn,
             self.first_key.ref,
+            self.sealing_key.key_arn,
         ):
             self.export_value(shared)  # also while no other stack asks: so each of them can come and go
         CfnOutput(self, "ObjectsBucket", value=self.bucket.bucket_name)
         CfnOutput(self, "LandingBucket", value=self.landing.bucket_name, description="what lands here is ingested")
         CfnOutput(self, "LakeTable", value=self.table.table_name)
         CfnOutput(self, "FirstKeySecret", value=self.first_key.ref, description="where the first access key is kept")
+        CfnOutput(self, "SealingKeyArn", value=self.sealing_key.key_arn, description="seals the secrets in the table")
 
     def _first_key(self) -> secretsmanager.CfnSecret:
         """The secret that the first access key is kept in, which opens the lake for as long as there is the table. Empty, until

@@ -52,6 +52,7 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         for bucket in ("lake", "raw"):
             s3.create_bucket(Bucket=bucket)
         DynamoDBTables(settings_of("dynamodb://lake")).create_table()
+        monkeypatch.setenv("GRAVELER_KMS_KEY", boto3.client("kms").create_key()["KeyMetadata"]["Arn"])
         yield
 
 

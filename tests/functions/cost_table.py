@@ -187,7 +187,15 @@ def _besides() -> list[tuple[str, str]]:
         ),
         ("what is in the buckets, objects and older versions too", f"{prices.S3_GB_MONTH} a GB and month"),
         ("`shared_cache`: the file system", shared),
-        ("`shared_cache`: the endpoint for Step Functions", f"{zones:.2f} a month; those for S3 and DynamoDB are free"),
+        (
+            "`shared_cache`: the endpoints for Step Functions and KMS",
+            f"{2 * zones:.2f} a month; those for S3 and DynamoDB are free",
+        ),
+        (
+            "the key that seals the secrets in the table",
+            f"{prices.KMS_KEY_MONTH:.2f} a month, and {1e4 * prices.KMS_REQUEST:.2f} for 10,000 cold starts that check a token",
+        ),
+        ("the secret with the first access key", f"{prices.SECRET_MONTH:.2f} a month"),
         ("`spark`: a processor with 8 GB, while jobs run", f"{job:.3f} an hour"),
     ]
 

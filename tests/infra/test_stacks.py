@@ -339,7 +339,7 @@ def test_ingest_can_be_left_out(tmp_path: Path) -> None:
 def test_what_stacks_share_is_there_before_anybody_asks(default: Templates) -> None:
     """Whichever stack comes or goes: the others never have to be changed in the same step."""
     exported = {output["Export"]["Name"] for output in default["stateful"]["Outputs"].values() if output.get("Export")}
-    assert len(exported) == 7
+    assert len(exported) == 8
 
 
 def test_templates_fit_any_account_and_region(default: Templates, full: Templates) -> None:

@@ -28,7 +28,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     for those that are cut into parts, such as read ``part_records`` each: verbs that read more than ``operation_records``.
     Without both, all is done in the request. ``ingest_queue`` is the URL of the queue whose messages are ingested,
     ``ingest_dead_letters`` of the one for those that cannot be; None: they come again, when the queue itself says so, until it
-    gives them up.
+    gives them up. ``kms_key`` is the ARN of the key that seals the secrets in the table; without one none is opened.
     """
 
     objects: str
@@ -46,6 +46,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     operation_records: int = DEFAULT_OPERATION_RECORDS
     ingest_queue: str | None = None
     ingest_dead_letters: str | None = None
+    kms_key: str | None = None
 
     @property
     def buckets(self) -> tuple[str, ...]:
@@ -117,4 +118,5 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         operation_records=number("OPERATION_RECORDS", DEFAULT_OPERATION_RECORDS),
         ingest_queue=environ.get(f"{_PREFIX}INGEST_QUEUE") or None,
         ingest_dead_letters=environ.get(f"{_PREFIX}INGEST_DEAD_LETTERS") or None,
+        kms_key=environ.get(f"{_PREFIX}KMS_KEY") or None,
     )

@@ -1,4 +1,5 @@
-"""The first access key of a deployment: made once, and kept in a secret of AWS Secrets Manager.
+"""The first access key of a deployment: made once, and kept in a secret of AWS Secrets Manager. And the key that seals the
+secrets in the table, which no other function may make.
 
 A custom resource of the stack (``infra/api.py``) has it made when the stack is created, and asks again when it is updated. A lake
 that ever had a key gets none: no update changes a key or brings back one that was revoked. Nothing is deleted with the resource,
@@ -23,6 +24,7 @@ from graveler.errors import GravelerError
 from graveler.functions.clients import client
 from graveler.functions.entry import Event, Function
 from graveler.storage.aws_requests import FAILURES, Retries, error_code, explained, send
+from graveler.storage.keyring import TOKEN_SECRET
 from graveler.storage.tables import Tables
 
 SECRET: Final = "GRAVELER_FIRST_KEY_SECRET"
@@ -64,6 +66,8 @@ def first_key_handler() -> Callable[[Event, object], None]:
         reason = ""
         try:
             if event["RequestType"] != "Delete":
+                function.lake.keyring.ready()
+                function.lake.keyring.shared(TOKEN_SECRET)  # others may not write it, or make a key
                 ensure_first_key(function.lake.tables, secrets, os.environ[SECRET], now=time.time())
         except GravelerError as error:
             reason = str(error)

@@ -17,6 +17,7 @@ from graveler.lake.aws import open_lake
 from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake
 from graveler.storage.cache import Cache, CachedFile, FileCache, Tiers
+from graveler.storage.kms import KmsKey
 
 _SCRATCH: Final = Path("/tmp")
 _NOTES_SHARE: Final = 8
@@ -55,6 +56,7 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
     if configuration.shared_cache is not None:
         shared = files(configuration.shared_cache, configuration.shared_cache_bytes, GRACE / 2)
         cache = Tiers(cache, Counted(shared, note[Tier.SHARED]))
+    key = configuration.kms_key
     return open_lake(
         configuration.objects,
         configuration.tables,
@@ -62,4 +64,5 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
         notes=files(configuration.cache / "notes", notes_bytes, math.inf),
         found_open=note[Tier.MEMORY],
         scratch=_SCRATCH,
+        sealing_key=None if key is None else KmsKey(key, configuration.tables.removeprefix("dynamodb://")),
     )

@@ -60,6 +60,11 @@ class KmsKey:
             raise UnavailableError(
                 f"the lake's secrets were sealed with a key in a file, and KMS key {self._arn!r} is named instead; name that file"
             )
+        if by != self._arn:
+            raise SealingKeyLostError(
+                f"KMS key {self._arn!r} is named, and {by!r} has wrapped the lake's sealing key; name that one, or have new "
+                "secrets made by `graveler keys rotate-signing`"
+            )
         what = f"unwrapping the lake's sealing key with KMS key {self._arn!r}"
         try:
             answer = send(
@@ -72,8 +77,8 @@ class KmsKey:
         except FAILURES as error:
             if error_code(error) in _GONE:
                 raise SealingKeyLostError(
-                    f"{what}: it was wrapped with {by!r}, or that key is gone ({error_code(error)}); enable it or name it, or "
-                    "have new secrets made by `graveler keys rotate-signing`"
+                    f"{what}: that key is gone, or the table has another name ({error_code(error)}); bring them back, or have "
+                    "new secrets made by `graveler keys rotate-signing`"
                 ) from error
             raise explained(error, what) from error
         key: bytes = answer["Plaintext"]
