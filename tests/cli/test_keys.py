@@ -20,6 +20,7 @@ def test_a_key_from_its_creation_to_its_end(lake: Path) -> None:
         "repositories",
         "branches",
         "created",
+        "s3",
         "secret_access_key",
     ]
     assert (made["name"], made["role"]) == ("nightly", "writer")

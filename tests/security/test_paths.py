@@ -97,7 +97,7 @@ def made(folder: Path, *options: str) -> Iterator[Scene]:
     with running(folder, *given, *options, workers=1) as server, open_folder_lake(folder / "lake") as lake:
         word = b64encode(f"{key.key.key_id}:{key.secret}".encode()).decode()
         assert server.data_url is not None
-        signer = url_signer(lake.tables, f"{server.data_url}/objects")
+        signer = url_signer(lake.keyring, f"{server.data_url}/objects")
         yield Scene(server, folder, signer, f"Basic {word}")
 
 
