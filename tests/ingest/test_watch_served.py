@@ -39,7 +39,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
     folder = tmp_path_factory.mktemp("served")
     with create_folder_lake(folder / "lake") as lake:
         made = Access(lake.tables).create_key("ann", Role.ADMIN, (), ())
-    with running(folder, workers=1, key=False) as server:
+    given = f"file://{tmp_path_factory.getbasetemp()}/"
+    with running(folder, "--import-source", given, "--import-source", "s3://landing/", workers=1, key=False) as server:
         yield server, made.key.key_id, made.secret
 
 

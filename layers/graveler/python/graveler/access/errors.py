@@ -36,6 +36,17 @@ class SourceNotAllowedError(ForbiddenError):
         )
 
 
+class OthersNamespaceError(ForbiddenError):
+    """What lies at the address belongs to a repository that is not for who asks, in whole or in part."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        super().__init__(
+            f"address {address[:200]!r} lies in the storage namespace of a repository that this key may not read, or holds one; "
+            "name another address"
+        )
+
+
 class KeyNotFoundError(NotFoundError):
     """No live access key has this ID."""
 

@@ -1,8 +1,9 @@
 """Objects whose bytes are somewhere already: what a client may say of them, and where they may be."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from graveler.access.errors import OthersNamespaceError
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
 from graveler.api.header_values import is_header_value
@@ -43,15 +44,36 @@ def entry_to_stage(
     )
 
 
-def require_source(call: Call, repository: OpenRepository, address: str) -> None:
+def require_source(call: Call, repository: OpenRepository, address: str, *, prefix: bool = False) -> None:
     """Nobody reads through us what they were not given: outside of the repository's own namespace only the deployment's import
-    sources are allowed, and of those the repository's. 403."""
+    sources are allowed, and of those the repository's, but for the namespaces of repositories that the key may not read. With
+    ``prefix`` the address is that of all objects that begin so. 403. No request, but for a key that is limited to repositories
+    as :meth:`Neighbours.owners`."""
     if not address.startswith(repository.repository.namespace + "/"):
         sources, own = call.settings.import_sources, repository.repository.settings.import_sources
         (sources if own is None else sources.narrowed(own)).require(address)
+        if call.identity.repositories:
+            owners = call.lake.neighbours.owners(address, prefix=prefix)
+            if not all(call.identity.sees(owner.name) for owner in owners):
+                raise OthersNamespaceError(address)
 
 
 def require_object_source(call: Call, repository: OpenRepository, address: str) -> None:
     """As :func:`require_source`, of one object; 400 for an address at which no object could be read."""
     require_source(call, repository, address)
     repository.expect_readable(address)
+
+
+def others_namespaces(call: Call, folders: Sequence[str]) -> tuple[str, ...]:
+    """What of these folders lies in namespaces of repositories that the key may not read, as folders. Cost as
+    :func:`require_source`."""
+    if not call.identity.repositories:
+        return ()
+    neighbours = call.lake.neighbours
+    return tuple(
+        part
+        for folder in folders
+        for owner in neighbours.owners(folder, prefix=True)
+        if not call.identity.sees(owner.name)
+        for part in (neighbours.common(folder, owner), f"{owner.namespace}/")
+    )

@@ -11,9 +11,10 @@ from graveler.ingest.events import FILES
 from graveler.ingest.rules import Rule
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
-from graveler.storage.objects import Objects, StoredObject
+from graveler.storage.objects import StoredObject
 
 _FILES: Final = FILES + "/"
+_PROBE: Final = "object"
 
 
 class Found(Struct, frozen=True):
@@ -29,7 +30,7 @@ def find(repository: OpenRepository, address: str) -> Found | None:
     """The object at an address, or None. One object request. :class:`ForbiddenError`, :class:`UnavailableError`."""
     store, key = repository.store_at(address)
     try:
-        return _found(address, key, store.head(key))
+        return _found(address, address.removeprefix(_FILES) if address.startswith(_FILES) else key, store.head(key))
     except NotFoundError:
         return None
 
@@ -54,15 +55,13 @@ def entry_of(repository: OpenRepository, rule: Rule, found: Found) -> ObjectEntr
 def everything(repository: OpenRepository, rule: Rule, below: str = "") -> Iterator[Found]:
     """All that a rule would take, and its markers, in the order of keys' bytes; only what begins with ``below`` behind its
     source. One object request for each thousand there."""
-    store, prefix = _below(repository, rule)
+    store, probe = repository.store_at(f"{rule.source}{_PROBE}")  # a source itself is no object's address
+    prefix = probe.removesuffix(_PROBE)
+    above = rule.prefix.removesuffix(prefix)  # of a server's folders, the store is the import source
     for stored in store.list(prefix + below):
-        if rule.takes(stored.key) or rule.is_marker(stored.key):
-            yield _found(rule.source, stored.key, stored)
-
-
-def _below(repository: OpenRepository, rule: Rule) -> tuple[Objects, str]:
-    store, _ = repository.store_at(rule.source + "object")  # a source itself is no object's address
-    return store, rule.prefix
+        key = above + stored.key
+        if rule.takes(key) or rule.is_marker(key):
+            yield _found(rule.source, key, stored)
 
 
 def _found(address: str, key: str, stored: StoredObject) -> Found:

@@ -94,7 +94,7 @@ class Repositories:
 
     def has_namespace(self, namespace: str) -> bool:
         """Does a storage namespace belong to a repository? One table read."""
-        item = self._tables.get(_namespace_key(namespace))
+        item = self._tables.get(namespace_key(namespace))
         return item is not None and item.get("namespace") == namespace
 
     def is_there(self, repository: Repository) -> bool:
@@ -196,7 +196,7 @@ class Repositories:
         owner: Item = {"namespace": repository.namespace, "repository": repository.name, "uid": repository.uid}
         return [
             Put(repository_key(repository.name), _encode(known), Absent()),
-            Put(_namespace_key(repository.namespace), owner, Absent()),
+            Put(namespace_key(repository.namespace), owner, Absent()),
         ]
 
     def delete(self, name: str, now: float, *, force: bool = False) -> None:
@@ -212,7 +212,7 @@ class Repositories:
         writes: list[Write] = [
             Delete(repository_key(name), Matches({"uid": uid} if force else {"uid": uid, READ_ONLY: None})),
             Delete(
-                _namespace_key(known.repository.namespace)
+                namespace_key(known.repository.namespace)
             ),  # the object in the namespace keeps it, as long as it is there
             Put(
                 Key(DELETED_PARTITION, uid.encode()),
@@ -313,7 +313,8 @@ def repository_key(name: str) -> Key:
     return Key(PARTITION, name.encode())
 
 
-def _namespace_key(namespace: str) -> Key:
+def namespace_key(namespace: str) -> Key:
+    """Where the item is that says whose a storage namespace is."""
     return Key(NAMESPACES_PARTITION, sha256(utf8("storage namespace", namespace)).digest())
 
 

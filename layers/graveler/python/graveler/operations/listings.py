@@ -23,7 +23,7 @@ KIND: Final = "import-listing"
 
 class ImportListingRequest(msgspec.Struct, frozen=True):
     """``address`` is the uploaded listing's, inside of the namespace. ``sources`` are lists of folders: an object's address must
-    lie in one of each list."""
+    lie in one of each list, and in none of the folders ``others``."""
 
     branch: str
     address: str
@@ -35,6 +35,7 @@ class ImportListingRequest(msgspec.Struct, frozen=True):
     force: bool = False
     allow_empty: bool = False
     dry_run: bool = False
+    others: tuple[str, ...] = ()
 
 
 def import_listing(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
@@ -51,7 +52,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
             report.check()
         file.flush()
         listing = file.path
-        _expect_allowed(listing, asked.sources, report)
+        _expect_allowed(listing, asked.sources, asked.others, report)
         imported = repository.import_listing(
             asked.branch,
             listing,
@@ -71,7 +72,9 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
     return imported.id
 
 
-def _expect_allowed(listing: Path, sources: tuple[tuple[str, ...], ...], report: Report) -> None:
+def _expect_allowed(
+    listing: Path, sources: tuple[tuple[str, ...], ...], others: tuple[str, ...], report: Report
+) -> None:
     """:class:`ForbiddenError` for a listing that names what may not be imported."""
     for number, address in enumerate(addresses(listing)):
         if not number % 10_000:
@@ -80,4 +83,9 @@ def _expect_allowed(listing: Path, sources: tuple[tuple[str, ...], ...], report:
             raise ForbiddenError(
                 f"object {address!r} lies outside of the import sources, which `graveler serve --import-source` names; nothing "
                 "was imported"
+            )
+        if others and address.startswith(others):
+            raise ForbiddenError(
+                f"object {address!r} lies in the storage namespace of a repository that the key may not read; nothing was "
+                "imported"
             )

@@ -16,7 +16,7 @@ from graveler.api.idempotency import request_id
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
-from graveler.api.staging import require_source
+from graveler.api.staging import others_namespaces, require_source
 from graveler.errors import AnswerLostError, PreconditionError
 from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
@@ -136,7 +136,7 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
     for source in sources:
         if source.address.startswith(f"{namespace}/") or f"{namespace}/".startswith(source.address):
             raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
-        require_source(call, found, source.address)
+        require_source(call, found, source.address, prefix=source.type is AddressType.COMMON_PREFIX)
     return _begin(call, found, IMPORT, asked)
 
 
@@ -180,7 +180,15 @@ def _import_listing(call: Call, repository: str, branch: str, body: ListingImpor
     found.expect_handed_out(branch, body.path, body.physical_address)
     sources, own = call.settings.import_sources, found.repository.settings.import_sources
     allowed = sources if own is None else sources.narrowed(own)
-    asked = ImportListingRequest(branch, body.physical_address, body.destination, allowed.folders, *_terms(call, body))
+    others = others_namespaces(call, [folder for level in allowed.folders for folder in level])
+    asked = ImportListingRequest(
+        branch, body.physical_address, body.destination, allowed.folders, *_terms(call, body), others=others
+    )
+    if len(msgspec.json.encode(asked)) > MAX_REQUEST_BYTES:
+        raise bad_request(
+            f"{len(others):,} storage namespaces of other repositories lie in the import sources, more than an import can note; "
+            "let an admin narrow the repository's import sources"
+        )
     return _begin(call, found, IMPORT_LISTING, asked)
 
 

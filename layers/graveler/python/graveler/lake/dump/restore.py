@@ -41,6 +41,7 @@ from graveler.lake.dump.chunks import (
 )
 from graveler.lake.dump.history import MissingParent, rebuild_commits
 from graveler.lake.fsck.findings import Progress, no_progress
+from graveler.lake.nesting import Neighbours
 from graveler.lake.repositories import (
     DELETED_PARTITION,
     LAKE,
@@ -85,6 +86,7 @@ def restore(
     *,
     by: str = "",
     progress: Progress = no_progress,
+    neighbours: Neighbours | None = None,
 ) -> Restored:
     """Make the repository ``name`` of a dump that lies in ``objects``, its namespace. ``now`` in Unix seconds.
 
@@ -95,8 +97,8 @@ def restore(
     died has staged stays as garbage in the table. Cost: as :func:`rebuild_commits`, an object read for each chunk, a table
     write for each 25 staged changes, a transaction for each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if
     the repository is there, under this name or another, :class:`InvalidError` for the name, a newer format, and a namespace
-    that belongs to another; :class:`CorruptError` for a damaged dump, or a lost commit that a ref points at;
-    :class:`NotFoundError`.
+    that belongs to another one, lies in one or holds one; :class:`CorruptError` for a damaged dump, or a lost commit that a ref
+    points at; :class:`NotFoundError`.
     """
     check_repository(name)
     manifest = get_manifest(objects, dump_id)
@@ -104,6 +106,7 @@ def restore(
     uid = known.repository.uid
     _refuse_present(tables, uid, name)
     _refuse_purged(tables, uid)
+    beside = (neighbours or Neighbours(tables)).creating(known.repository)
     marker = _marker(tables, known.repository)
     owner = _owner(objects, uid)
     branches = [line for chunk in read_chunks(objects, manifest, BRANCHES, RefLine) for line in chunk]
@@ -125,7 +128,7 @@ def restore(
     guard.finish()
     if owner != marker:  # another name, another lake, or it was lost
         objects.put(MARKER, msgspec.json.encode(marker))
-    _publish(tables, refs, known, item, tokens)
+    _publish(tables, refs, known, item, tokens, beside)
     return Restored(known.repository, dump_id, len(branches), len(tags), staged, commits, missing)
 
 
@@ -319,7 +322,9 @@ def _refuse_purged(tables: Tables, uid: RepositoryUID) -> None:
         )
 
 
-def _publish(tables: Tables, refs: Refs, known: KnownRepository, item: Item, tokens: _Tokens) -> None:
+def _publish(
+    tables: Tables, refs: Refs, known: KnownRepository, item: Item, tokens: _Tokens, beside: Sequence[Write]
+) -> None:
     """Let the repository appear. A lost answer is resolved by whose tokens its branches have."""
     repository, repositories = known.repository, Repositories(tables)
     _, *namespace = repositories.create_writes(known)
@@ -328,6 +333,7 @@ def _publish(tables: Tables, refs: Refs, known: KnownRepository, item: Item, tok
             repository_key(repository.name), item, Absent()
         ),  # all its attributes, also those that this version does not know
         *namespace,
+        *beside,
         _undelete(repositories.find_deleted(repository.uid), repository.uid),
     ]
     try:

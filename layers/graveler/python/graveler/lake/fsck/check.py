@@ -23,6 +23,7 @@ from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
+from graveler.lake.nesting import Neighbours
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
@@ -36,6 +37,9 @@ from graveler.tree.record import RecordCodec
 _HEX: Final = "0123456789abcdef"
 _MARK: Final = "Another repository could claim the namespace, and mix its files with this one's: run again with repair"
 _NARROW: Final = "Run again with repair, on the lake itself"
+_APART: Final = (
+    "Export one of the two, and import it into a new repository beside it; give no key for the outer one alone"
+)
 _SHARED: Final = "Find out whose the namespace is before anything is collected in it; then put or remove this file"
 
 
@@ -104,6 +108,7 @@ def fsck(
     damages = [
         *([] if folder_permissions is None else _check_permissions(folder_permissions, repair=repair)),
         *_check_namespace(known, tables, store, repair=repair),
+        *_check_neighbours(repository, Neighbours(tables, folder_permissions.folder if folder_permissions else None)),
         *ref_check.damages,
         *lease_damages,
         *application_damages,
@@ -156,6 +161,19 @@ def _check_namespace(known: KnownRepository, tables: Tables, store: Store, *, re
             damage.remedy, damage.repaired = "It was written again", True
         damages.append(damage)
     return damages
+
+
+def _check_neighbours(repository: Repository, neighbours: Neighbours) -> list[Damage]:
+    """Does the namespace lie beside all others? Versions before made others, too."""
+    return [
+        Damage(
+            FindingKind.NESTED,
+            repository.namespace,
+            f"holds {other.namespace} of repository {other.name!r}, or lies in it: who may link in the outer one reads the other",
+            _APART,
+        )
+        for other in neighbours.nested(repository)
+    ]
 
 
 def _whose(said: bytes | Trouble, repository: Repository, lake: Item | None) -> Trouble | None:

@@ -24,6 +24,8 @@ class FindingKind(str, Enum):
 
     MARKER = "marker"
     """The namespace does not say that it belongs to this repository."""
+    NESTED = "nested"
+    """The namespace lies in another repository's, or holds one."""
     PERMISSIONS = "permissions"
     """The lake's folder lets in users whom the lake is not for."""
     TABLE = "table"
