@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from graveler.functions.configuration import Configuration
 from tests.cli.support import done
 from tests.server.support import Running, running
 
@@ -126,3 +127,15 @@ def test_nothing_is_a_source_unless_it_is_named(tmp_path: Path) -> None:
                 assert "--import-source" in refused.json()["message"]
         elsewhere = {"name": "team-there", "storage_namespace": f"file://{tmp_path}/there"}
         assert server.ask_json("POST", "/api/v1/repositories", elsewhere).status == 400
+
+
+def test_a_deployment_has_no_sources_but_its_data_buckets() -> None:
+    closed = Configuration(objects="s3://own/lake", tables="dynamodb://lake").api_settings()
+    for sources in (closed.import_sources, closed.ingest_sources):
+        assert sources is not None
+        assert not any(
+            sources.allows(address) for address in ("s3://own/x", "s3://own/lake/x", "s3://raw/x", "file:///etc/x")
+        )
+    named = Configuration(objects="s3://own/lake", tables="dynamodb://lake", data_buckets=("raw",)).api_settings()
+    assert named.import_sources.allows("s3://raw/x")
+    assert not named.import_sources.allows("s3://raw-2/x")
