@@ -170,14 +170,17 @@ class Beneath:
     def linked(self, path: Path) -> ForbiddenError:
         """The error for a link at a path."""
         return ForbiddenError(
-            f"{path.name!r} in file://{path.parent} is a symbolic link, and a server follows none; name the place to which it "
+            f"{self._below(path)!r} is a symbolic link, or behind one, and a server follows none; name the place to which it "
             "leads, or put what is there in the link's place"
         )
+
+    def _below(self, path: Path) -> str:
+        return str(path)[self._skip :]
 
     def _at(self, path: Path) -> "_Spot":
         if self.confinement is None:
             return _Spot(str(path))
-        below = str(path)[self._skip :]
+        below = self._below(path)
         names = [*self._above, *below.split("/")] if below else list(self._above)
         if not names:  # the folder where it starts
             return _Spot(".", os.open(self._start, _THROUGH), self, path)
@@ -206,7 +209,7 @@ class Beneath:
         if (status.st_dev, status.st_ino) in self.confinement.never:
             os.close(descriptor)
             raise ForbiddenError(
-                f"file://{path} lies in the lake's own folder, or is a view of the system, and no object of a lake"
+                f"{self._below(path)!r} lies in the lake's own folder, or is a view of the system, and no object of a lake"
             )
 
 
