@@ -1368,6 +1368,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "if False:",
         "security/test_neighbours.py::test_an_uploaded_listing_names_nothing_of_anothers_namespace",
     ),
+    Mutation(
+        "strangers",
+        "nothing is written into an import source",
+        "server/data_plane.py",
+        "if store.foreign:",
+        "if False:",
+        "security/test_paths.py::test_nothing_is_written_into_a_source",
+    ),
 ]
 
 

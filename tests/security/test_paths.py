@@ -260,6 +260,12 @@ def test_the_lake_is_no_source_however_wide_the_sources_are(tmp_path: Path) -> N
         assert Path(lake, "tables.sqlite").stat().st_size > 1
 
 
+def test_nothing_is_written_into_a_source(scene: Scene) -> None:
+    before = sorted(scene.given.rglob("*"))
+    refused(scene.forged(f"file://{scene.given}", "planted", "PUT"))
+    assert sorted(scene.given.rglob("*")) == before
+
+
 def test_the_urls_of_a_deleted_repository_end(scene: Scene) -> None:
     """A process believes for five seconds that a repository is there; this one is asked about it for the first time."""
     made = {"name": "team-gone", "storage_namespace": "local://team-gone"}

@@ -96,6 +96,8 @@ class DataPlane:
         if not isinstance(store, FolderObjects):
             return _error(404, "NoSuchBucket", f"{grant.namespace} is no folder")
         if signed == "PUT":
+            if store.foreign:
+                return _error(403, "AccessDenied", f"{grant.namespace} is an import source, which is only read")
             return await self._put(request, receive, store, grant)
         return await self._disk.run(self._get, request, store, grant)
 

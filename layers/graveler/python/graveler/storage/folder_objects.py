@@ -81,7 +81,7 @@ class FolderObjects:
         self._root = Path(root).absolute()
         self._namespace = namespace.rstrip("/") or "file://" + str(self._root).rstrip("/")
         self._signer = signer
-        self._foreign = foreign
+        self.foreign = foreign
         self._modes = modes
         self._hidden = self._root / HIDDEN
         self.files = Beneath(self._root, confinement)
@@ -92,7 +92,7 @@ class FolderObjects:
 
     def __reduce__(self) -> tuple[object, ...]:
         arguments = self._root, self._namespace, self._signer, self._modes
-        return partial(FolderObjects, foreign=self._foreign, confinement=self.files.confinement), arguments
+        return partial(FolderObjects, foreign=self.foreign, confinement=self.files.confinement), arguments
 
     def __repr__(self) -> str:
         return f"FolderObjects({str(self._root)!r}, {self._namespace!r})"
@@ -403,7 +403,7 @@ class FolderObjects:
                     yield from self._walk(folder / name, key, "", after, inside)
             elif key > after:
                 try:
-                    if not self._foreign:
+                    if not self.foreign:
                         check_object_key(key)
                     with self._explained("listing", key):
                         stored = _described(key, self._status(folder / name, key))
