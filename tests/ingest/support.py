@@ -91,8 +91,13 @@ class Shore:
     def ingester(self, schedule: Schedule | None = None, seen: Boundaries | None = None) -> Ingester:
         return Ingester(self.lake(schedule, seen), self.clock)
 
-    def add(self, rule: Rule = RULE) -> Rule:
-        return RuleStore(self.tables).add(self.lake(), NAME, rule)
+    def add(self, rule: Rule = RULE, *, ago: float = 86_400.0) -> Rule:
+        """Add a rule, as if it had been there for so many seconds: events of now are its own, beyond all doubt."""
+        then = Lake(self.tables, self.objects, clock=FakeClock(self.clock.time - ago), outside=self.outside)
+        return RuleStore(self.tables).add(then, NAME, rule)
+
+    def outside(self, address: str) -> tuple[Objects, str]:
+        return self.bucket.store, address.removeprefix(BUCKET + "/")
 
     def branch(self, ref: str = "main", prefix: str = "data/") -> dict[str, str]:
         """Path → checksum, of what the branch has."""

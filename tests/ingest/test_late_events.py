@@ -11,7 +11,7 @@ from graveler.errors import BusyError
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.reconcile import Reconciler
 from graveler.ingest.results import Outcome, Result
-from graveler.ingest.rules import CommitPolicy, Deletes, Rule
+from graveler.ingest.rules import CommitPolicy, Deletes, Rule, RuleStore
 from tests.ingest.support import RULE, Shore
 from tests.ingest.versions import KEYS, VersionedBucket
 from tests.lake.support import NAME, Schedule
@@ -102,6 +102,43 @@ def test_no_order_of_one_keys_events_and_no_cut_tells(versioned: bool, deletes: 
                         beach.take(*batch)
                         batch = []
                 assert beach.branch() == beach.versions.wanted(deletes), (steps, order, cut)
+
+
+@VERSIONED
+@DELETES
+@pytest.mark.parametrize("had", ["no rule", "a rule", "a rule that took less"])
+def test_what_was_seen_before_a_rule_was_made_is_not_undone(versioned: bool, deletes: Deletes, had: str) -> None:
+    """All histories of up to three changes, all sets of their events that came before the rule was made (by another one of its
+    name, or by none), and all orders of the others."""
+    histories = [steps for length in (1, 2, 3) for steps in product("pqdv" if versioned else "pqd", repeat=length)]
+    for steps in share(histories, 3, f"made {versioned} {deletes} {had}"):
+        made = told_of(steps, versioned)
+        if made is None:
+            continue
+        for early in product((False, True), repeat=len(steps)):
+            late = [at for at, is_early in enumerate(early) if not is_early]
+            for order in permutations(late):
+                rule = replace(RULE, deletes=deletes)
+                beach = Beach(versioned, replace(rule, suffixes=(".csv",)) if had == "a rule that took less" else rule)
+                if had == "no rule":
+                    RuleStore(beach.tables).remove(beach.repository().repository, rule.name)
+                for step in steps:
+                    happen(beach.versions, step)
+                events = beach.versions.events
+                beach.ingester().process([event for event, is_early in zip(events, early, strict=True) if is_early])
+                beach.clock.time += 3.0
+                if had == "a rule":
+                    RuleStore(beach.tables).remove(beach.repository().repository, rule.name)
+                RuleStore(beach.tables).put(beach.lake(), NAME, rule)
+                for at in order:
+                    beach.take(events[at])
+                wanted = beach.versions.wanted(deletes)
+                if had == "a rule" or not any(early):
+                    assert beach.branch() == wanted, (steps, early, order)
+                else:  # what was told when nobody took it may be missing; what was replaced is never there
+                    etag = beach.versions.etag("in/a")
+                    there = {} if etag is None else {"data/a": etag}
+                    assert beach.branch() in (wanted, there, {}) or (etag is None and deletes is Deletes.KEEP), steps
 
 
 def told_of(steps: Sequence[str], versioned: bool) -> VersionedBucket | None:

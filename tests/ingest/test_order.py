@@ -207,7 +207,7 @@ def test_a_branch_that_may_not_be_changed_is_named_and_other_rules_go_on(how: st
 def test_messages_get_the_worst_of_their_events() -> None:
     shore = Shore()
     shore.add()
-    line = b'{"address": "s3://landing/in/a", "kind": "created", "sequencer": "1", "size": 1, "etag": "e"}'
+    line = b'{"address": "s3://landing/in/a", "kind": "created", "sequencer": "1", "size": 1, "etag": "e", "time": 1700000000}'
     results, batch = shore.ingester().process_messages(
         [Message("1", "nonsense"), Message("2", line.decode()), Message("3", '{"Event": "s3:TestEvent"}')]
     )

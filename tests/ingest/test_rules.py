@@ -37,7 +37,7 @@ def test_rules_are_added_listed_and_removed() -> None:
         metadata={"rule": "{rule}"},
     )
     made = shore.add(rule)
-    assert made == replace(rule, id=made.id)
+    assert made == replace(rule, id=made.id, since=made.since)
     assert store.of(known).rules == (made,)
     shore.add(replace(RULE, name="s", source="s3://landing/other/", destination="o/"))
     assert named(shore) == ["r", "s"]

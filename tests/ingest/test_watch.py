@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 from signal import SIGINT
 from subprocess import PIPE, Popen
@@ -12,6 +13,7 @@ import pytest
 from graveler.errors import UnavailableError
 from graveler.ingest.events import EventKind, ObjectEvent
 from graveler.ingest.watch import FolderWatch
+from graveler.storage.folder_objects import FolderObjects
 from tests.cli.support import done, run
 from tests.support.patience import PATIENCE
 
@@ -77,6 +79,25 @@ def test_folders_that_are_skipped_and_links_in_circles(tmp_path: Path) -> None:
     watch = FolderWatch(tmp_path, Ticks(tmp_path), lambda path: path.name == "lake")
     watch.look()
     assert told(watch.look(), tmp_path) == [("in/b", "created")]
+
+
+def test_links_that_lead_to_no_file_are_passed_over_and_those_to_folders_are_followed(tmp_path: Path) -> None:
+    drop, elsewhere = tmp_path / "drop", tmp_path / "elsewhere"
+    drop.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "a").write_text("1")
+    for name, target in (("self", "self"), ("one", "other"), ("other", "one"), ("up", "."), ("gone", "nowhere")):
+        (drop / name).symlink_to(target)
+    (drop / "link").symlink_to(elsewhere)
+    (drop / "link2").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(drop)
+    watch = FolderWatch(drop, time.time_ns)
+    watch.look()
+    assert told(watch.look(), drop) == [("link/a", "created"), ("link2/a", "created")]
+    listed = FolderObjects(drop, foreign=True).list()
+    assert [stored.key for stored in listed] == ["link/a", "link2/a"], "reconciling sees the same"
+    (elsewhere / "a").unlink()
+    assert told(watch.look(), drop) == [("link/a", "deleted"), ("link2/a", "deleted")]
 
 
 def test_a_folder_that_vanishes_deletes_nothing(tmp_path: Path) -> None:

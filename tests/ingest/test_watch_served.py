@@ -24,6 +24,7 @@ tell_again(
             "test_what_goes_is_told_and_comes_after_what_came",
             "test_a_watch_that_begins_anew_tells_the_same_events",
             "test_folders_that_are_skipped_and_links_in_circles",
+            "test_links_that_lead_to_no_file_are_passed_over_and_those_to_folders_are_followed",
             "test_a_folder_that_vanishes_deletes_nothing",
             "test_the_lake_itself_is_no_source",
         ),

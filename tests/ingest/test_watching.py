@@ -226,6 +226,45 @@ def test_whatever_happens_meanwhile_the_branch_has_what_the_folder_has_in_the_en
     assert place.watcher.failing == 0
 
 
+@pytest.mark.parametrize("whole", [True, False], ids=["the folder", "what is linked"])
+def test_a_folder_that_is_away_for_a_while_ends_no_watch_and_deletes_nothing(tmp_path: Path, *, whole: bool) -> None:
+    place = Place(tmp_path)
+    (place.drop / "a").write_text("1")
+    place.rounds(3)
+    held = place.held()
+    place.drop.rename(tmp_path / "away")
+    if not whole:
+        place.drop.symlink_to("drop")  # which leads nowhere
+    told = [one for made in place.rounds(20, 30.0) for one in made.failed]
+    assert [(one.address, one.outcome) for one in told] == [(f"file://{place.drop}/", "retry")], "told once"
+    assert place.watcher.failing == 1
+    assert place.branch() == held
+    if not whole:
+        place.drop.unlink()
+    (tmp_path / "away").rename(place.drop)
+    (place.drop / "b").write_text("2")
+    place.rounds(3, LONGEST)
+    assert place.branch() == place.held() != held
+    assert place.watcher.failing == 0
+
+
+def test_reconciling_a_folder_that_is_gone_deletes_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    (place.drop / "a").write_text("1")
+    place.rounds(3)
+    held = place.held()
+    ((repository, rule),) = place.rules()
+    place.drop.rename(tmp_path / "away")
+    for dry_run in (True, False):
+        with pytest.raises(UnavailableError, match="is gone; nothing was taken for deleted"):
+            place.ingest.reconcile(repository, rule, dry_run=dry_run)
+    assert place.branch() == place.branch("main") == held
+    place.drop.mkdir()
+    assert place.ingest.reconcile(repository, rule, dry_run=False).deleted == ("in/a",)
+    place.drop.rmdir()
+    assert place.ingest.reconcile(repository, rule, dry_run=False).objects == 0, "nothing is there, nothing was"
+
+
 def test_a_file_that_reconciling_has_linked_is_no_overwritten_one_when_its_event_comes(tmp_path: Path) -> None:
     rule = Rule("drop", "", "main", "in/", commit=CommitPolicy(objects=1), overwrites=Overwrites.REFUSE)
     place = Place(tmp_path, rule)

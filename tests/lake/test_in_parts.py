@@ -1,5 +1,6 @@
 """Verbs in parts: whatever the cuts, whoever works on them, however often, the commit has the tree of one call."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -26,11 +27,14 @@ from graveler.lake.in_parts.commits import HANDOVER, sample
 from graveler.lake.in_parts.files import OPERATIONS
 from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.in_parts.work import Sizes
+from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, MergeStrategies, MergeStrategy
 from graveler.staging.tokens import new_token
+from graveler.storage.memory_objects import MemoryObjects
+from graveler.storage.objects import Objects
 from graveler.tree.parts import Load, apply_points, total_load
-from tests.lake.support import DieAt, World, changes, died, messages, paths, put, texts
+from tests.lake.support import NAME, DieAt, World, changes, died, messages, paths, put, texts
 
 SMALL = Sizes(records=10, parts=8)
 """So that a hundred small records make several parts."""
@@ -181,6 +185,35 @@ def test_an_import_in_parts_is_the_import_of_one_call(tmp_path: Path) -> None:
     assert (commit.metarange_id, commit.message) == (alone.metarange_id, "take over")
     nothing = rounds(world, ImportAsk("main", (), "nothing"), "other")
     assert nothing.metarange_id == commit.metarange_id
+
+
+def test_a_part_of_an_import_opens_its_own_source_only() -> None:
+    world, opened_at = World(), Counter[str]()
+    landed = MemoryObjects("s3://landing", world.clock.now, foreign=True)
+    names = [f"{number:02}" for number in range(12)]
+    for name in names:
+        landed.put(f"{name}/a", name.encode())
+
+    def outside(address: str) -> tuple[Objects, str]:
+        opened_at[address.split("/")[3]] += 1
+        return landed, address.removeprefix("s3://landing/")
+
+    lake = Lake(world.tables, world.objects, clock=world.clock, outside=outside)
+    sources = tuple(
+        ImportAddress(AddressType.OBJECT, f"s3://landing/{name}/a", f"{name}0")
+        if int(name) % 3
+        else ImportAddress(AddressType.COMMON_PREFIX, f"s3://landing/{name}/", f"{name}0")
+        for name in reversed(names)
+    )
+    steps = lake.repository(NAME).in_parts("op", ImportAsk("main", sources), began=world.clock.now())
+    assert steps.plan().parts == len(sources)
+    for number, name in enumerate(names):
+        opened_at.clear()
+        steps.run_part(number)
+        assert opened_at == {name: 1}
+    commit = steps.publish()
+    assert commit is not None
+    assert paths(world.main) == [f"{name}0" if int(name) % 3 else f"{name}0/a" for name in names]
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

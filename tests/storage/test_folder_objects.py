@@ -433,6 +433,22 @@ def test_symbolic_links_are_followed_but_not_round_in_circles(store: FolderObjec
     assert store.get("a/link/k") == b"linked"
 
 
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_link_in_a_circle_leads_to_nothing(tmp_path: Path, *, foreign: bool) -> None:
+    store = FolderObjects(tmp_path / "top", foreign=foreign)
+    for key in ("a", "in/b"):
+        (tmp_path / "top" / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "top" / key).write_bytes(b"1")
+    for path, target in (("circle", "circle"), ("in/one", "other"), ("in/other", "one")):
+        (tmp_path / "top" / path).symlink_to(target)
+    assert [stored.key for stored in store.list()] == ["a", "in/b"]
+    for key in ("circle", "circle/a", "in/one"):
+        with pytest.raises(ObjectMissingError):
+            store.head(key)
+        with pytest.raises(ObjectMissingError):
+            store.get(key)
+
+
 def test_a_name_that_is_not_utf_8_is_told(store: FolderObjects, tmp_path: Path) -> None:
     store.put("k", b"")
     Path(os.fsdecode(os.fsencode(tmp_path / "top") + b"/latin-\xe4")).write_bytes(b"")

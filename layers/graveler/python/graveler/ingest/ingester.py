@@ -89,7 +89,7 @@ class Ingester:
         has :data:`CHUNK` keys there; of several rules of one branch each takes the room of half a key more. Then what commits
         cost, with one table read for each rule of which one is due. Both again where others were in the way. An object read for
         each event without ETag, an object request for each of a rule with ``verify``, for each version that was deleted, and for
-        each event from before the last reconciling of its rule.
+        each event from before the last reconciling of its rule, or from before that was made.
         """
         events = list(events)
         notes = Notes()
@@ -259,7 +259,9 @@ class Ingester:
                     if rule.id in again and rule.is_marker(tasks[0].event.key):
                         for task in tasks:  # it would have half of what it marks committed
                             note(task, Result(Outcome.RETRY, "an object that it marks could not be taken yet"))
-                    elif (plan := judge(repository, rule, tasks, last, before.reconciled, note)) is not None:
+                    elif (
+                        plan := judge(repository, rule, tasks, last, _unsure(repository, rule, before), note)
+                    ) is not None:
                         made.append(plan)
                 plans += [(rule, plan) for plan in made]
                 states[rule.id] = after = _with_more(rule, before, made, self._clock.now())
@@ -311,6 +313,12 @@ class _Opened(Struct):
     found: dict[RepositoryUID, OpenRepository]
     failed: dict[RepositoryUID, GravelerError]
     buckets: set[str]
+
+
+def _unsure(repository: OpenRepository, rule: Rule, state: Pending) -> float:
+    """The time (Unix seconds) up to which events do not say what the source holds: later ones of the same objects may have been
+    seen before the rule began to take them, or replaced by what reconciling found."""
+    return max(state.reconciled, rule.since + repository.skew if rule.since else 0)
 
 
 def _task(rule: Rule, at: int, event: ObjectEvent, now: float) -> Task:

@@ -7,8 +7,9 @@ last, however the events are ordered and cut into batches.
 
 *What was reconciled.* Reconciling looks at the source, not at events, so nobody knows the sequencer of what it found. Until some
 time after it (:attr:`graveler.ingest.pending.Pending.reconciled`), an event does not say what the source holds: it may be older
-than what was found, and its successor lost. So the source is asked, and what is there counts. docs/design/0008-late-events.md has
-the reasons.
+than what was found, and its successor lost. So the source is asked, and what is there counts. The same goes for what was
+told before the rule was made: newer events may have come when there was none, or another one of its name.
+docs/design/0008-late-events.md has the reasons.
 """
 
 from collections.abc import Callable, Sequence
@@ -183,6 +184,8 @@ class _Judgement:
             if not self._is_same(found):
                 return f"it vanished from the source: {event.address!r} is another object by now, whose own event comes"
             return ""
+        if self._has_kept_younger(found):
+            return f"a rule of before has kept a newer {event.address!r}"
         if found is not None and not self._is_older(found):
             return ""
         if not self._keeps:
@@ -208,6 +211,16 @@ class _Judgement:
         return (
             self._keeps and event.bucket != FILES and not self._is_same(found) and int(found.modified) < int(event.time)
         )
+
+    def _has_kept_younger(self, found: Found | None) -> bool:
+        """Has another rule kept a younger object of this address, before this one was made? If that may be, it costs two table
+        reads, and what of the tree has to be read."""
+        event, rule = self._event, self._rule
+        if not self._keeps or self._before is not None or event.time > rule.since:
+            return False
+        time = event.time if found is None else max(event.time, found.modified)
+        (there,) = self._repository.stat_many(rule.branch, [rule.path(event.key)])
+        return there is not None and there.address == event.address and int(time) < there.mtime
 
     def _was_counted(self, found: Found | None) -> bool:
         """Has reconciling counted this marker, or was it gone by then? By now other objects may be landing, which nobody has

@@ -27,7 +27,7 @@ from graveler.ingest.judging import is_newer_marker
 from graveler.ingest.ledger import BEFORE_ALL, Ledger, Seen, decode_seen
 from graveler.ingest.pending import Amount, Pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
-from graveler.ingest.source import Found, checksum, entry_of, everything, find
+from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.repository import OpenRepository
@@ -194,6 +194,7 @@ class _Run:
                 if there is None or not self._is_same(found, there):
                     yield _Difference(found.key, there)
             elif there is not None and (key := _key_of(rule, there)) is not None and rule.deletes is Deletes.APPLY:
+                expect_there(rule)
                 yield _Difference(key, there)
 
     def _is_same(self, found: Found, there: ObjectEntry) -> bool:

@@ -7,6 +7,7 @@ no two rules that overlap get in side by side. All such items are in one partiti
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from math import ceil
 from secrets import token_hex
 from string import Formatter
 from typing import Final
@@ -84,7 +85,8 @@ class Rule(msgspec.Struct, frozen=True):
     all) go to ``branch``, to ``destination`` and what of their key is below the source.
 
     ``message`` and the values of ``metadata`` are templates: see :data:`FIELDS`. With ``verify``, size and ETag are compared with
-    the store before an object is staged. ``id`` names this creation of the rule.
+    the store before an object is staged. ``id`` names this creation of the rule. ``since`` (Unix seconds) is when it began to
+    take what it takes: of what was told before, the newest event may have passed it by. 0: an earlier version has written it.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Rule(msgspec.Struct, frozen=True):
     metadata: Mapping[str, str] = {}
     verify: bool = False
     id: str = ""
+    since: int = 0
 
     @property
     def bucket(self) -> str:
@@ -193,7 +196,7 @@ class RuleStore:
         :class:`RefNotFoundError` for the branch; :class:`BusyError`.
         """
         known = _checked(lake, repository, rule)
-        made = msgspec.structs.replace(rule, id=token_hex(8))
+        made = msgspec.structs.replace(rule, id=token_hex(8), since=ceil(lake.clock.now()))
 
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
             for other in rules:
@@ -208,14 +211,18 @@ class RuleStore:
         takes from and writes to the same place: then what it has seen counts on; else it begins anew. Cost and errors as
         :meth:`add`, but for the name."""
         known = _checked(lake, repository, rule)
-        fresh = token_hex(8)
+        fresh, now = token_hex(8), ceil(lake.clock.now())
         made = rule
 
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
             nonlocal made
             before = next((one for one in rules if one.name == rule.name), None)
             others = tuple(one for one in rules if one.name != rule.name)
-            made = msgspec.structs.replace(rule, id=fresh if before is None or _moved(before, rule) else before.id)
+            made = msgspec.structs.replace(rule, id=fresh, since=now)
+            if before is not None and not _moved(before, rule):
+                made = msgspec.structs.replace(made, id=before.id)
+                if _takes_the_same(before, rule):
+                    made = msgspec.structs.replace(made, since=before.since)
             for other in others:
                 _refuse_overlap(made, other)
             return (*others, made)
@@ -321,6 +328,12 @@ def _checked(lake: Lake, repository: str, rule: Rule) -> Repository:
 def _moved(before: Rule, after: Rule) -> bool:
     places = [(rule.source, rule.branch, rule.destination) for rule in (before, after)]
     return places[0] != places[1]
+
+
+def _takes_the_same(before: Rule, after: Rule) -> bool:
+    """Of the same place."""
+    took = [(rule.suffixes, rule.deletes, rule.commit.marker) for rule in (before, after)]
+    return took[0] == took[1]
 
 
 def _no_such_rule(repository: Repository, name: str) -> NotFoundError:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from hashlib import md5
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from graveler.errors import NotFoundError
+from graveler.errors import NotFoundError, UnavailableError
 from graveler.ingest.events import FILES
 from graveler.ingest.rules import Rule
 from graveler.lake.repository import OpenRepository
@@ -62,6 +63,15 @@ def everything(repository: OpenRepository, rule: Rule, below: str = "") -> Itera
         key = above + stored.key
         if rule.takes(key) or rule.is_marker(key):
             yield _found(rule.source, key, stored)
+
+
+def expect_there(rule: Rule) -> None:
+    """:class:`UnavailableError` if the folder of a rule is gone: a disk that is not mounted has deleted nothing. A look at the
+    file system; none for other stores."""
+    if rule.bucket == FILES and not Path(f"/{rule.prefix}").is_dir():
+        raise UnavailableError(
+            f"folder {'/' + rule.prefix!r} is gone; nothing was taken for deleted. Make it, empty, if all of it is gone for good"
+        )
 
 
 def _found(address: str, key: str, stored: StoredObject) -> Found:

@@ -6,6 +6,7 @@ first missed. So a watch that begins anew sends the events of before again, whic
 watched is found by reconciling.
 """
 
+import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -42,6 +43,11 @@ class FolderWatch:
         self._compared: dict[str, _Look] = {}
         self._last: dict[str, _Look] = {}
 
+    @property
+    def address(self) -> str:
+        """The folder's."""
+        return f"{FILES}{self._folder}/"
+
     def look(self) -> list[ObjectEvent]:
         """What has come, changed or gone since the look before. Reads no file. :class:`UnavailableError`."""
         began = self._now_ns()
@@ -66,19 +72,28 @@ class FolderWatch:
         self._compared.update((path, state) for path, state in self._last.items() if path not in self._told)
 
     def _files(self) -> Iterator[tuple[str, _Look]]:
-        waiting = [self._folder]
+        """Links are followed, as when the folder is listed for reconciling, but not round in circles."""
+        waiting: list[tuple[Path, frozenset[tuple[int, int]]]] = [(self._folder, frozenset())]
         while waiting:
-            folder = waiting.pop()
+            folder, above = waiting.pop()
             try:
+                here = folder.stat()
+                inside = above | {(here.st_dev, here.st_ino)}
+                if inside == above:
+                    continue
                 for path in sorted(folder.iterdir()):
                     if path.is_dir():
-                        if not path.is_symlink() and not self._skips(path):
-                            waiting.append(path)
+                        if not self._skips(path):
+                            waiting.append((path, inside))
                         continue
                     try:
                         status = path.stat()
                     except FileNotFoundError:
                         continue  # it went while we looked
+                    except OSError as error:
+                        if error.errno == errno.ELOOP:
+                            continue  # a link in a circle leads to no file
+                        raise
                     if path.is_file():
                         look = _Look(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
                         yield str(path), look

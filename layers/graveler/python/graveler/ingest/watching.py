@@ -13,7 +13,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from graveler.errors import GravelerError
+from graveler.errors import GravelerError, UnavailableError
 from graveler.ingest.due import Made, NotMade
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.reconcile import Reconciled
@@ -122,20 +122,30 @@ class Watcher:
         self._events: Again[str, ObjectEvent] = Again(clock)
         self._sources: Again[_Named, _Named] = Again(clock)
         self._uncommitted: dict[_Named, str] = {}
+        self._blind = ""
+        """Why the folder cannot be looked at; empty if it can."""
 
     @property
     def failing(self) -> int:
-        """Objects, sources and commits that failed, and are tried again."""
-        return len(self._events) + len(self._sources) + len(self._uncommitted)
+        """Objects, sources, commits and looks that failed, and are tried again."""
+        return len(self._events) + len(self._sources) + len(self._uncommitted) + bool(self._blind)
 
     def round(self) -> Iterator[Round]:
         """Look once; take what has come and what is to be tried again, and commit what is due. A :class:`Round` for each
-        :data:`BATCH` events, for each source that is compared, and for the commits. :class:`UnavailableError` if the folder
-        cannot be looked at; all else that fails is tried again."""
-        events = [*self._events.due(), *self._folder.look()]
+        :data:`BATCH` events, for each source that is compared, and for the commits. What fails is tried again; a folder that
+        cannot be looked at, by the next round."""
+        events = self._events.due()
+        blind, self._blind = self._blind, ""
+        try:
+            events += self._folder.look()
+        except UnavailableError as error:
+            self._blind = str(error)
+            if self._blind != blind:
+                yield Round(failed=(Failed(self._folder.address, Outcome.RETRY.value, self._blind),))
         for at in range(0, len(events), BATCH):
             yield self._take(events[at : at + BATCH])
-        yield from self._compare()
+        if not self._blind:
+            yield from self._compare()
         yield self._commit()
 
     def _take(self, events: Sequence[ObjectEvent]) -> Round:

@@ -107,9 +107,14 @@ class Beneath:
             os.close(descriptor)
 
     def is_folder_entry(self, entry: "os.DirEntry[str]", folder: Path) -> bool:
-        """Is an entry of ``folder`` a folder?"""
+        """Is an entry of ``folder`` a folder, or a link to one? A link that goes in circles leads to none."""
         if self.confinement is None:
-            return entry.is_dir()
+            try:
+                return entry.is_dir()
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    return False
+                raise
         if entry.is_symlink():
             raise self.linked(folder / entry.name)
         return entry.is_dir(follow_symlinks=False)

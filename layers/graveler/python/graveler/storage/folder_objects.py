@@ -56,7 +56,7 @@ _LOCK_STRIPES = 64
 _LOCK_WAIT = 30.0
 _ATTEMPTS = 100
 _MAX_SETTLED = 10_000
-_ABSENT = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR))
+_ABSENT = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR, errno.ELOOP))
 
 
 class FolderObjects:

@@ -168,7 +168,7 @@ def create_rule(call: Call, repository: str, body: IngestRule) -> Response:
 
     def made_before() -> Response | None:
         there = store.get(opened.repository, rule.name)
-        return json_response(_document(there), 201) if msgspec.structs.replace(there, id="") == rule else None
+        return json_response(_document(there), 201) if msgspec.structs.replace(there, id="", since=0) == rule else None
 
     return once(call, lambda: json_response(_document(store.add(call.lake, repository, rule)), 201), made_before)
 

@@ -151,7 +151,7 @@ def list_(name: Repository, lake: LakeOption = None, as_json: AsJson = False) ->
     \b
     JSON: a line for each rule
       {name, source, repository, branch, destination, suffixes, deletes,
-      overwrites, commit, message, metadata, verify, id}.
+      overwrites, commit, message, metadata, verify, id, since}.
     """
     repository = parse_repository(name)
     screen = output()

@@ -65,22 +65,24 @@ def source_at(
     if source.address.startswith(_FILE):
         objects, _ = outside(f"{above.removesuffix('/')}/{name or _ANY}")  # refuses what this lake may not read
         files = objects.files if isinstance(objects, FolderObjects) else Beneath(Path("/"))
+    destination = destination_of(source)
     if is_object:
         records = _stored(source, codec, outside, progress) if files is None else _file(source, codec, files, progress)
-        return ImportSource(encode_key(source.destination), False, records, name=named)
-    destination = source.destination
-    inside = destination if not destination or destination.endswith("/") else destination + "/"
+        return ImportSource(destination, False, records, name=named)
+    inside = destination.decode()
     if files is not None:
         folder = above.removeprefix(_FILE) or "/"
-        return ImportSource(
-            utf8("destination", inside),
-            True,
-            FolderListing(Path(folder), inside, codec, progress, beginning=name, files=files),
-            name=named,
-        )
-    return ImportSource(
-        utf8("destination", inside), True, _listed(above, name, inside, codec, outside, progress), name=named
-    )
+        listing = FolderListing(Path(folder), inside, codec, progress, beginning=name, files=files)
+        return ImportSource(destination, True, listing, name=named)
+    return ImportSource(destination, True, _listed(above, name, inside, codec, outside, progress), name=named)
+
+
+def destination_of(source: ImportAddress) -> bytes:
+    """Where in the branch it goes, as :attr:`ImportSource.destination` has it. :class:`InvalidError` for what is no path."""
+    destination = source.destination
+    if source.type is AddressType.OBJECT:
+        return encode_key(destination)
+    return utf8("destination", destination if not destination or destination.endswith("/") else destination + "/")
 
 
 def _file(source: ImportAddress, codec: RecordCodec, files: Beneath, progress: Progress) -> Listing:

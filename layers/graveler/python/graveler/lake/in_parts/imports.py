@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from hashlib import sha256
 
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.changes import Imported
 from graveler.lake.importing.importer import Importer, ImportSource, Terms, sorted_sources
+from graveler.lake.importing.prefix_listing import ImportAddress, destination_of
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Results, Sizes
@@ -16,14 +18,16 @@ from graveler.tree.tree import Tree, Trees
 
 
 class ImportWork:
-    """One import of ``sources``, which tell their progress."""
+    """One import of what is at ``addresses``. ``source_at`` opens one of them, which tells its progress; that may cost a look at
+    a file system, so a part opens its own only."""
 
     def __init__(
         self,
         importer: Importer,
         lander: Lander,
         landing: Landing,
-        sources: Callable[[Progress], Sequence[ImportSource]],
+        addresses: Sequence[ImportAddress],
+        source_at: Callable[[ImportAddress, Progress], ImportSource],
         trees: Trees,
         until: Deadline,
         terms: Terms,
@@ -31,7 +35,8 @@ class ImportWork:
         self._lander = lander
         self._importer = importer
         self._landing = landing
-        self._sources = sources
+        self._addresses = addresses
+        self._source_at = source_at
         self._trees = trees
         self._until = until
         self._terms = terms
@@ -39,7 +44,7 @@ class ImportWork:
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`: a part for each source. How much a listing holds is not known before it is read."""
         del sizes, before
-        sources = sorted_sources(self._sources(no_progress))
+        sources = self._all_sources()
         self._lander.look(self._landing)  # refused before the listing
         return Plan(
             tuple(
@@ -53,7 +58,7 @@ class ImportWork:
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. The listing; its ranges written."""
         del plan
-        tree = self._importer.build(sorted_sources(self._sources(progress))[number])
+        tree = self._importer.build(self._source_at(self._in_order[number], progress))
         infos = [tree.info(at) for at in range(len(tree))]
         records, size = sum(info.count for info in infos), sum(info.size for info in infos)
         return PartResult(tree.lasts, tree.packed, (), records, size)
@@ -63,9 +68,17 @@ class ImportWork:
         run the commit has no ID."""
         del plan, sizes
         store = self._trees.empty().store
-        sources = sorted_sources(self._sources(no_progress))
+        sources = self._all_sources()
         built = [Tree(store, result.lasts, result.packed) for result in results()]
         return self._importer.land(self._landing, list(zip(sources, built, strict=True)), self._until, self._terms)
+
+    def _all_sources(self) -> list[ImportSource]:
+        return sorted_sources([self._source_at(address, no_progress) for address in self._addresses])
+
+    @cached_property
+    def _in_order(self) -> list[ImportAddress]:
+        """The addresses as :func:`sorted_sources` has what is there."""
+        return sorted(self._addresses, key=destination_of)
 
     def keeping(self) -> AbstractContextManager[None]:
         """See :class:`Work`. It is the branch's turn, in a round that is not the first one."""

@@ -1,6 +1,6 @@
 """From what is asked for to the work in parts that does it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from hashlib import sha256
 
 import msgspec
@@ -82,13 +82,11 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_whi
         landing = import_landing(
             ask.branch, ask.message, ask.committer, ask.metadata, request_id=request_id, force=ask.force
         )
-
-        def sources(progress: Progress) -> Sequence[ImportSource]:
-            return [tools.source_at(source, progress) for source in ask.sources]
-
         terms = Terms(ask.allow_empty, ask.dry_run)
         landing = replace(landing, only_while=only_while, ticket=ticket)
-        return ImportWork(tools.importer, tools.lander, landing, sources, tools.trees, until, terms)
+        return ImportWork(
+            tools.importer, tools.lander, landing, ask.sources, tools.source_at, tools.trees, until, terms
+        )
     if isinstance(ask, RewriteAsk):
         said = rewrite_landing(
             ask.branch,
