@@ -1,0 +1,196 @@
+"""Which actions on which resources a call of an AWS client needs, and with which condition keys.
+
+Sources: https://docs.aws.amazon.com/service-authorization/latest/reference/ (``list_amazons3.html``,
+``list_amazondynamodb.html``, ``list_amazonsqs.html``, ``list_awsstepfunctions.html``, ``list_awssecretsmanager.html``,
+``list_awskeymanagementservice.html``); for S3 https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html;
+for transactions https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from tests.infra.iam.conditions import UnknownError
+from tests.infra.iam.templates import ACCOUNT, REGION
+
+Parameters = Mapping[str, Any]
+Need = tuple[str, str, dict[str, str]]
+"""Action, resource, and the condition keys that only this call has."""
+
+
+def needs(service: str, operation: str, parameters: Parameters) -> Iterator[Need]:
+    """What a call needs; nothing, if anybody may do it. :class:`UnknownError` for an operation that is not known."""
+    found = _OPERATIONS.get((service, operation))
+    if found is None:
+        raise UnknownError(f"which rights {service}'s {operation} needs")
+    return found(parameters)
+
+
+Find = Callable[[Parameters], Iterator[Need]]
+
+
+def _bucket(parameters: Parameters) -> str:
+    return f"arn:aws:s3:::{parameters['Bucket']}"
+
+
+def _object(parameters: Parameters) -> str:
+    return f"{_bucket(parameters)}/{parameters['Key']}"
+
+
+def _unversioned(parameters: Parameters) -> None:
+    versioned = {"ACL", "ExpectedBucketOwner", "RequestPayer", "Tagging", "VersionId"} & set(parameters)
+    if versioned:
+        raise UnknownError(f"which rights S3 wants for {', '.join(sorted(versioned))}")
+
+
+def _on_object(*actions: str) -> Find:
+    def find(parameters: Parameters) -> Iterator[Need]:
+        _unversioned(parameters)
+        for action in actions:
+            yield f"s3:{action}", _object(parameters), {}
+
+    return find
+
+
+def _read_object(parameters: Parameters) -> Iterator[Need]:
+    """An object that is not there is a 404 only for who may list its bucket, and a 403 otherwise:
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html."""
+    _unversioned(parameters)
+    yield "s3:GetObject", _object(parameters), {}
+    yield "s3:ListBucket", _bucket(parameters), {}
+
+
+def _copy(parameters: Parameters) -> Iterator[Need]:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html."""
+    source = parameters["CopySource"]
+    if isinstance(source, str):
+        bucket, _, key = unquote(source).lstrip("/").partition("/")
+        source = {"Bucket": bucket, "Key": key}
+    yield from _read_object(source)
+    yield from _on_object("PutObject")(parameters)
+
+
+def _delete_objects(parameters: Parameters) -> Iterator[Need]:
+    for each in parameters["Delete"]["Objects"]:
+        yield from _on_object("DeleteObject")({"Bucket": parameters["Bucket"], **each})
+
+
+def _on_bucket(action: str) -> Find:
+    def find(parameters: Parameters) -> Iterator[Need]:
+        _unversioned(parameters)
+        yield f"s3:{action}", _bucket(parameters), {}
+
+    return find
+
+
+def _list(parameters: Parameters) -> Iterator[Need]:
+    yield "s3:ListBucket", _bucket(parameters), {"s3:prefix": parameters.get("Prefix", "")}
+
+
+def _table(name: str) -> str:
+    return name if name.startswith("arn:") else f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+
+
+def _on_table(action: str) -> Find:
+    def find(parameters: Parameters) -> Iterator[Need]:
+        index = f"/index/{parameters['IndexName']}" if "IndexName" in parameters else ""
+        yield f"dynamodb:{action}", _table(parameters["TableName"]) + index, {}
+
+    return find
+
+
+def _batch(action: str) -> Find:
+    def find(parameters: Parameters) -> Iterator[Need]:
+        for name in parameters["RequestItems"]:
+            yield f"dynamodb:{action}", _table(name), {}
+
+    return find
+
+
+_MEMBERS: Final = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+    "Get": "GetItem",
+}
+
+
+def _transaction(parameters: Parameters) -> Iterator[Need]:
+    for member in parameters["TransactItems"]:
+        ((kind, what),) = member.items()
+        yield f"dynamodb:{_MEMBERS[kind]}", _table(what["TableName"]), {}
+
+
+def _on_queue(action: str) -> Find:
+    def find(parameters: Parameters) -> Iterator[Need]:
+        account, name = parameters["QueueUrl"].split("/")[-2:]
+        yield f"sqs:{action}", f"arn:aws:sqs:{REGION}:{account}:{name}", {}
+
+    return find
+
+
+def _on_arn(action: str, parameter: str) -> Find:
+    def find(parameters: Parameters) -> Iterator[Need]:
+        arn = parameters.get(parameter, "")
+        if not arn.startswith("arn:"):
+            raise UnknownError(f"the ARN of {parameter} {arn!r} of {action}")
+        yield action, arn, {}
+
+    return find
+
+
+def _on_secret(action: str) -> Find:
+    def find(parameters: Parameters) -> Iterator[Need]:
+        told = parameters["SecretId"]  # the ARN in AWS, where an emulator's templates refer to the name
+        arn = told if told.startswith("arn:") else f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{told}"
+        yield f"secretsmanager:{action}", arn, {}
+
+    return find
+
+
+def _anybody(parameters: Parameters) -> Iterator[Need]:
+    """https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html."""
+    yield from ()
+
+
+_OPERATIONS: Final[dict[tuple[str, str], Find]] = {
+    ("s3", "GetObject"): _read_object,
+    ("s3", "HeadObject"): _read_object,
+    ("s3", "PutObject"): _on_object("PutObject"),
+    ("s3", "CopyObject"): _copy,
+    ("s3", "DeleteObject"): _on_object("DeleteObject"),
+    ("s3", "DeleteObjects"): _delete_objects,
+    ("s3", "CreateMultipartUpload"): _on_object("PutObject"),
+    ("s3", "UploadPart"): _on_object("PutObject"),
+    ("s3", "UploadPartCopy"): _copy,
+    ("s3", "CompleteMultipartUpload"): _on_object("PutObject"),
+    ("s3", "AbortMultipartUpload"): _on_object("AbortMultipartUpload"),
+    ("s3", "ListParts"): _on_object("ListMultipartUploadParts"),
+    ("s3", "ListMultipartUploads"): _on_bucket("ListBucketMultipartUploads"),
+    ("s3", "ListObjectsV2"): _list,
+    ("s3", "HeadBucket"): _on_bucket("ListBucket"),
+    **{
+        ("dynamodb", name): _on_table(name)
+        for name in ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan", "DescribeTable")
+    },
+    ("dynamodb", "BatchGetItem"): _batch("BatchGetItem"),
+    ("dynamodb", "BatchWriteItem"): _batch("BatchWriteItem"),
+    ("dynamodb", "TransactWriteItems"): _transaction,
+    ("dynamodb", "TransactGetItems"): _transaction,
+    ("sqs", "SendMessage"): _on_queue("SendMessage"),
+    ("sqs", "SendMessageBatch"): _on_queue("SendMessage"),
+    ("sqs", "ReceiveMessage"): _on_queue("ReceiveMessage"),
+    ("sqs", "DeleteMessage"): _on_queue("DeleteMessage"),
+    ("sqs", "DeleteMessageBatch"): _on_queue("DeleteMessage"),
+    ("sqs", "ChangeMessageVisibility"): _on_queue("ChangeMessageVisibility"),
+    ("sqs", "ChangeMessageVisibilityBatch"): _on_queue("ChangeMessageVisibility"),
+    ("sqs", "GetQueueAttributes"): _on_queue("GetQueueAttributes"),
+    ("stepfunctions", "StartExecution"): _on_arn("states:StartExecution", "stateMachineArn"),
+    ("secretsmanager", "GetSecretValue"): _on_secret("GetSecretValue"),
+    ("secretsmanager", "PutSecretValue"): _on_secret("PutSecretValue"),
+    ("kms", "Decrypt"): _on_arn("kms:Decrypt", "KeyId"),
+    ("kms", "Encrypt"): _on_arn("kms:Encrypt", "KeyId"),
+    ("kms", "GenerateDataKey"): _on_arn("kms:GenerateDataKey", "KeyId"),
+    ("sts", "GetCallerIdentity"): _anybody,
+}
