@@ -1,5 +1,6 @@
 """Every operation of the API has one route and one function, and there are no others."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,32 @@ def test_what_only_reads_cannot_write(default: dict[str, dict[str, Any]]) -> Non
             "dynamodb:Query",
             "s3:GetObject",
             "s3:ListBucket",
+            "kms:Decrypt",
         }
+
+
+def test_who_checks_tokens_may_unwrap_the_sealing_key_of_its_table_and_one_function_makes_it(
+    default: dict[str, dict[str, Any]],
+) -> None:
+    template = default["api"]
+    found = {}
+    for name, policy in resources(template, "AWS::IAM::Policy").items():
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+            if any(action.startswith("kms:") for action in actions):
+                (context,) = statement["Condition"]["StringEquals"].items()
+                assert context[0] == "kms:EncryptionContext:graveler:table"
+                assert "Tables" in json.dumps(context[1])
+                assert "SealingKey" in json.dumps(statement["Resource"])
+                found[name.removeprefix("Functions").partition("Policy")[0]] = set(actions)
+    opening = {verb: {"kms:Decrypt"} for verb in ("Read", "Write", "Commit", "Merge", "Diff")}
+    assert found == {**opening, "Setup": {"kms:Decrypt", "kms:GenerateDataKey"}}
+    for name, function in resources(template, "AWS::Lambda::Function").items():
+        assert ("GRAVELER_KMS_KEY" in function["Properties"]["Environment"]["Variables"]) is ("Maintain" not in name)
+    for stack in ("operations", "ingest"):
+        assert "kms:" not in json.dumps(resources(default[stack], "AWS::IAM::Policy"))
+    (key,) = resources(default["stateful"], "AWS::KMS::Key").values()
+    assert (key["DeletionPolicy"], key["Properties"]["EnableKeyRotation"]) == ("Retain", True)
 
 
 def test_who_removes_unfinished_uploads_finds_them(default: dict[str, dict[str, Any]]) -> None:

@@ -355,7 +355,7 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
     reached = [
         endpoint["Properties"]["ServiceName"] for endpoint in resources(network, "AWS::EC2::VPCEndpoint").values()
     ]
-    assert len(reached) == 3
+    assert len(reached) == 4
     assert sum("states" in json.dumps(name) for name in reached) == 1
     mounted = [
         f for f in resources(full["api"], "AWS::Lambda::Function").values() if f["Properties"].get("FileSystemConfigs")

@@ -192,8 +192,8 @@ def test_processes_that_begin_at_once_have_one_key_and_the_same_secrets(tmp_path
 def test_a_replaced_secret_leaves_nothing_in_the_file(tmp_path: Path) -> None:
     with SqliteTables(tmp_path / "tables.sqlite") as tables:
         secrets = plain(tables)
-        for number in range(100):
-            tables.put(Key("lake", b"%d" % number), {"text": "x" * number})
+        for number in range(100):  # neighbours that fill pages
+            tables.put(Key("lake", b"%d" % number), {"text": "x" * 50})
     with SqliteTables(tmp_path / "tables.sqlite") as tables:
         assert Keyring(tables, LakeKeyFile(tmp_path, PRIVATE)).ready() == 2
     left = b"".join(path.read_bytes() for path in tmp_path.glob("tables.sqlite*"))
