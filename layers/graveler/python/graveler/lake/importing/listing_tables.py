@@ -280,8 +280,11 @@ class ParquetTable:
             name: str = column.path_in_schema
             if name.partition(".")[0] not in only:
                 continue
-            dictionary = column.dictionary_page_offset
-            start = column.data_page_offset if dictionary is None else min(dictionary, column.data_page_offset)
+            # No page lies at 0: a column without rows has a dictionary alone, or nothing.
+            begins = [at for at in (column.dictionary_page_offset, column.data_page_offset) if at]
+            if not begins:
+                continue
+            start = min(begins)
             for page in pages(stream, start, start + column.total_compressed_size):
                 if page.unpacked > _LARGEST_PAGE:
                     raise ListingError(
