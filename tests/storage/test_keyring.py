@@ -225,6 +225,11 @@ def test_a_key_that_is_lost_or_anothers_is_told_and_never_replaced(tmp_path: Pat
     assert Keyring(tables, source).shared(TOKEN_SECRET).secret != made
 
 
+def test_a_lake_that_signed_nothing_has_nothing_to_rotate(tmp_path: Path) -> None:
+    rotation = Keyring(MemoryTables(), LakeKeyFile(tmp_path, PRIVATE)).rotate()
+    assert (rotation.secrets, rotation.lost) == (0, False)
+
+
 @pytest.mark.parametrize("text", [b"", b"short", b"\0" * 32, b64encode(b"x" * 31), b64encode(b"x" * 33), b"!" * 44])
 def test_a_file_without_a_key_is_refused(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "key").touch(0o600)
