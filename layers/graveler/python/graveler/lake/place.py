@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graveler.errors import AlreadyExistsError, UnavailableError
-from graveler.storage.keyring import NoKey
 
 if TYPE_CHECKING:
     from graveler.lake.lake import Lake
@@ -59,6 +58,8 @@ class AwsLake:
             from graveler.storage.key_file import KeyFile
 
             return KeyFile(self.sealing_key_file)
+        from graveler.storage.keyring import NoKey
+
         return NoKey(_NAME_ONE)
 
 
