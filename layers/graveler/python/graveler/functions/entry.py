@@ -37,6 +37,9 @@ _SMALL: Final = MAX_ANSWER // 6
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]|%(?![0-9A-Fa-f]{2})")
 _REPOSITORY: Final = re.compile(r"^/api/v1/repositories/([^/]+)")
+_UPLOAD: Final = re.compile(r"^/api/v1/repositories/[^/]+/branches/[^/]+/objects$")
+_REPLACED: Final = "\N{REPLACEMENT CHARACTER}"
+"""What stands in a text where bytes were not UTF-8."""
 
 
 class Function:
@@ -89,12 +92,19 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
 def answered(application: Callable[[Event], Event], event: Event) -> Event:
     """The application's answer, of a size that Lambda lets through: a page that is longer is asked for again with fewer results,
     of which a client may get less than it asked for. What cannot be shorter is a 400 that says so, instead of Lambda's own 502;
-    and a request that is too large a 413."""
+    and a request that is too large a 413. A text body that is not known to be what was sent is a 400."""
     if (received := _body_bytes(event)) > MAX_BODY:
         return _refused(
             413,
             f"the body has {received:,} bytes, and at most {MAX_BODY:,} come through a function; upload what is larger by a "
             "presigned URL, and ask for many things in several requests",
+            {"x-request-id": str(event.get("requestContext", {}).get("requestId", ""))},
+        )
+    if not _is_as_sent(event, received):
+        return _refused(
+            400,
+            "the body is not known to have arrived as it was sent: bodies of text and JSON types come through a function as "
+            "UTF-8 text, and other bytes are lost; upload by a presigned URL, or with the content type application/octet-stream",
             {"x-request-id": str(event.get("requestContext", {}).get("requestId", ""))},
         )
     answer = application(event)
@@ -121,6 +131,26 @@ def _body_bytes(event: Event) -> int:
     if event.get("isBase64Encoded"):
         return len(body) * 3 // 4 - body[-2:].count("=")
     return len(body) if body.isascii() else len(body.encode("utf-8", "surrogatepass"))
+
+
+def _is_as_sent(event: Event, received: int) -> bool:
+    """Whether a body of ``received`` bytes is what the client sent, as far as can be told. API Gateway decides by the content
+    type what is text, and decodes that: text/*, JSON, XML and JavaScript
+    (https://aws.amazon.com/blogs/compute/handling-binary-data-using-amazon-api-gateway-http-apis/).
+
+    Lengths tell of most bytes that were replaced. Not of all: the character for them has three bytes, as what it replaces can
+    have. So an object's bytes may not have it, nor may a body whose length is not known; JSON may, since a client that sends it
+    writes UTF-8."""
+    body = event.get("body") or ""
+    if event.get("isBase64Encoded") or not body:
+        return True
+    length = str(event.get("headers", {}).get("content-length", ""))
+    if length and length != str(received):
+        return False
+    if _REPLACED not in body:
+        return True
+    uploads = event["requestContext"]["http"]["method"] == "POST" and _UPLOAD.match(str(event.get("rawPath", "")))
+    return bool(length) and not uploads
 
 
 def _shorter(event: Event, answer: Event, size: int) -> Event | None:
