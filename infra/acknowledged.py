@@ -15,7 +15,11 @@ def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
 
 
 def acknowledge_wildcards(
-    policy: iam.Policy, statements: Sequence[iam.PolicyStatement], reason: str, *, shared: Sequence[s3.IBucket] = ()
+    policy: iam.Policy | iam.ManagedPolicy,
+    statements: Sequence[iam.PolicyStatement],
+    reason: str,
+    *,
+    shared: Sequence[s3.IBucket] = (),
 ) -> None:
     """Let pass that these statements of a policy name resources with a ``*``, each of those resources by itself: another one is a
     new finding. ``shared`` are buckets of another stack."""

@@ -11,6 +11,8 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
@@ -39,6 +41,9 @@ from infra.settings import Settings
 
 SWEEP_MINUTES: Final = 15
 _TRIES: Final = 5
+_RETRIES: Final = 2
+"""Of a clean-up."""
+
 _UPLOADS: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 _LISTED: Final = ("s3:ListBucketMultipartUploads",)
 """For whoever collects garbage, or removes what deleted repositories left: unfinished uploads are part of it."""
@@ -144,7 +149,10 @@ class ApiStack(Stack):
             "commit": Needs(started, [start(machine)]),
             "merge": Needs(started, [start(machine)]),
             # The clock makes it look for operations whose workers died, which begin again.
-            "maintain": Needs({**queued, **started}, [consume(self.operations), send(self.operations), start(machine)]),
+            "maintain": Needs(
+                {**queued, **started},
+                [consume(self.operations), send(self.operations, self.dead_letters), start(machine)],
+            ),
             "setup": Needs(
                 {"GRAVELER_FIRST_KEY_SECRET": first_key},
                 [
@@ -170,9 +178,17 @@ class ApiStack(Stack):
         )
 
     def _maintain(self) -> None:
-        """Long operations come through the queue; the clock starts the clean-up."""
+        """Long operations come through the queue; the clock starts the clean-up.
+
+        The rule's queue takes what EventBridge could not hand over. What the function then fails at, three times, Lambda sends to
+        the function's own destination: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html"""
         maintain = self.functions["maintain"]
         maintain.add_event_source(sources.SqsEventSource(self.operations, batch_size=1, max_concurrency=2))
+        maintain.configure_async_invoke(
+            on_failure=destinations.SqsDestination(self.dead_letters),
+            retry_attempts=_RETRIES,
+            max_event_age=Duration.hours(1),
+        )
         events.Rule(
             self,
             "Sweep",
@@ -180,7 +196,10 @@ class ApiStack(Stack):
             schedule=events.Schedule.rate(Duration.minutes(SWEEP_MINUTES)),
             targets=[
                 targets.LambdaFunction(
-                    maintain, dead_letter_queue=self.dead_letters, retry_attempts=2, max_event_age=Duration.hours(1)
+                    maintain,
+                    dead_letter_queue=self.dead_letters,
+                    retry_attempts=_RETRIES,
+                    max_event_age=Duration.hours(1),
                 )
             ],
         )
@@ -205,6 +224,18 @@ class ApiStack(Stack):
                 api.HttpRouteKey.with_(route.path, api.HttpMethod[route.method]), route.operation, behind[route.verb]
             )
         self._route(api.HttpRouteKey.DEFAULT, "CatchAll", behind[CATCH_ALL])
+        # The integration's own permission is for stage/method/path, which this route is not:
+        # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html
+        lambda_.CfnPermission(
+            self,
+            "CatchAllPermission",
+            action="lambda:InvokeFunction",
+            function_name=self.functions[CATCH_ALL].function_arn,
+            principal="apigateway.amazonaws.com",
+            source_arn=self.format_arn(
+                service="execute-api", resource=self.api.api_id, resource_name=f"*/{api.HttpRouteKey.DEFAULT.key}"
+            ),
+        )
         self.access_log = logs.LogGroup(
             self,
             "AccessLog",

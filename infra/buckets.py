@@ -17,9 +17,12 @@ def private_bucket(
     keep_deleted: Duration,
     expire: Mapping[str, Duration] | None = None,
     cors: Sequence[s3.CorsRule] | None = None,
+    emptied: bool = False,
 ) -> s3.Bucket:
     """A bucket that keeps what was deleted or replaced for a while, and no half uploads; what lies below the prefixes of
-    ``expire`` goes by itself after so long."""
+    ``expire`` goes by itself after so long. ``emptied``: before it is deleted with its stack, a function of the CDK's own deletes
+    all versions of all objects, since only an empty bucket can be deleted
+    (https://docs.aws.amazon.com/AmazonS3/latest/userguide/delete-bucket.html)."""
     bucket = s3.Bucket(
         scope,
         name,
@@ -41,6 +44,7 @@ def private_bucket(
         ],
         cors=None if cors is None else list(cors),
         removal_policy=removal,
+        auto_delete_objects=emptied,
     )
     acknowledge(
         bucket,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy, Size, Stack
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -17,6 +17,7 @@ from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
+from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
 from infra.settings import Settings
@@ -27,8 +28,8 @@ REQUEST_SECONDS: Final = 29
 
 LONG_SECONDS: Final = 900
 
-NAMESPACE: Final = "graveler"
-"""Of the figures that the functions write into their logs."""
+_LONGEST_READ: Final = 30
+"""Seconds that a function waits for a byte of S3, if it has the time."""
 
 READ_TABLE: Final = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query")
 WRITE_TABLE: Final = (
@@ -40,6 +41,7 @@ WRITE_TABLE: Final = (
 )
 READ_OBJECTS: Final = ("s3:GetObject",)
 WRITE_OBJECTS: Final = ("s3:GetObject", "s3:PutObject")
+_LIST: Final = "s3:ListBucket"
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Functions(Construct):
         self._table = table
         self._landing = landing
         self._network = network
+        self._foreign = ForeignBuckets(self, "Buckets")
         architecture = lambda_.Architecture.ARM_64 if settings.architecture == "arm64" else lambda_.Architecture.X86_64
         self._architecture = architecture
         self._layer = lambda_.LayerVersion(
@@ -136,7 +139,11 @@ class Functions(Construct):
             log_group=log_group,
             reserved_concurrent_executions=settings.reserved_concurrency or None,
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
-            environment={**needs.environment, **self._environment(verb, network), **self._sealing_environment(duty)},
+            environment={
+                **needs.environment,
+                **self._environment(verb, duty, network),
+                **self._sealing_environment(duty),
+            },
             vpc=None if network is None else network.vpc,
             vpc_subnets=None if network is None else ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
             security_groups=None if network is None else [network.functions_group],
@@ -145,6 +152,7 @@ class Functions(Construct):
             else lambda_.FileSystem.from_efs_access_point(network.access_point, MOUNT),
         )
         function.node.add_dependency(policy)  # whoever starts it finds it able
+        CfnOutput(Stack.of(self), f"{title}Function", value=function.function_name)
         if network is not None:
             function.node.add_dependency(network.file_system.mount_targets_available)
         acknowledge(
@@ -154,7 +162,7 @@ class Functions(Construct):
         )
         return function
 
-    def _environment(self, verb: str, network: NetworkStack | None) -> dict[str, str]:
+    def _environment(self, verb: str, duty: Duty, network: NetworkStack | None) -> dict[str, str]:
         settings = self._settings
         return {
             "GRAVELER_OBJECTS": f"s3://{self._bucket.bucket_name}",
@@ -163,11 +171,12 @@ class Functions(Construct):
             "GRAVELER_INGEST_BUCKETS": ",".join([self._landing.bucket_name, *settings.ingest_buckets]),
             "GRAVELER_PRESIGN_SECONDS": str(settings.presign_seconds),
             "GRAVELER_OPERATION_RECORDS": str(settings.request_records),
+            "GRAVELER_READ_SECONDS": str(read_seconds(duty.seconds)),
             "GRAVELER_CACHE": "/tmp/cache",
             "GRAVELER_CACHE_BYTES": str(_cache_bytes(settings)),
             **({} if network is None else {"GRAVELER_SHARED_CACHE": MOUNT}),
             "POWERTOOLS_SERVICE_NAME": verb,
-            "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+            "POWERTOOLS_METRICS_NAMESPACE": settings.name,
         }
 
     def _sealing_environment(self, duty: Duty) -> dict[str, str]:
@@ -181,9 +190,9 @@ class Functions(Construct):
             f"{title}Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             description=f"graveler: {duty.description}",
+            managed_policies=self._foreign_rights(duty),
         )
-        buckets = [self._bucket.bucket_arn, *(_bucket_arn(self, name) for name in self._settings.data_buckets)]
-        sources = [self._landing.bucket_arn, *(_bucket_arn(self, name) for name in self._settings.ingest_buckets)]
+        bucket, landing = self._bucket.bucket_arn, self._landing.bucket_arn
         statements = [
             iam.PolicyStatement(
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
@@ -192,9 +201,9 @@ class Functions(Construct):
         ]
         if duty.objects:
             statements += [
-                iam.PolicyStatement(actions=list(duty.objects), resources=[f"{arn}/*" for arn in buckets]),
-                iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{arn}/*" for arn in sources]),
-                iam.PolicyStatement(actions=["s3:ListBucket"], resources=[*buckets, *sources]),
+                iam.PolicyStatement(actions=list(duty.objects), resources=[f"{bucket}/*"]),
+                iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{landing}/*"]),
+                iam.PolicyStatement(actions=[_LIST], resources=[bucket, landing]),
             ]
         if duty.sealing and self._sealing_key is not None:
             statements.append(
@@ -206,7 +215,7 @@ class Functions(Construct):
             )
         statements += needs.statements
         if duty.buckets:
-            statements.append(iam.PolicyStatement(actions=list(duty.buckets), resources=buckets))
+            statements.append(iam.PolicyStatement(actions=list(duty.buckets), resources=[bucket]))
         if self._settings.tracing:
             statements.append(
                 iam.PolicyStatement(actions=["xray:PutTraceSegments", "xray:PutTelemetryRecords"], resources=["*"])
@@ -245,6 +254,14 @@ class Functions(Construct):
         )
         return role, policy
 
+    def _foreign_rights(self, duty: Duty) -> list[iam.IManagedPolicy]:
+        if not duty.objects:
+            return []
+        return self._foreign.policies(
+            Rights(self._settings.data_buckets, duty.objects, (_LIST, *duty.buckets)),
+            Rights(self._settings.ingest_buckets, READ_OBJECTS, (_LIST,)),
+        )
+
 
 _RETENTIONS: Final = {
     1: "ONE_DAY",
@@ -272,13 +289,15 @@ def retention(days: int) -> logs.RetentionDays:
     return logs.RetentionDays[_RETENTIONS[days]]
 
 
+def read_seconds(seconds: int) -> int:
+    """How long a function of so many seconds waits for a byte of S3: less than half its time, so that it asks once more, or tells
+    its client, before it is ended."""
+    return min(_LONGEST_READ, seconds // 3)
+
+
 def _cache_bytes(settings: Settings) -> int:
     """Three quarters of /tmp: the rest is for files that are being written."""
     return settings.scratch * 3 // 4 << 20
-
-
-def _bucket_arn(scope: Construct, name: str) -> str:
-    return f"arn:{Stack.of(scope).partition}:s3:::{name}"
 
 
 def start(machine: states.IStateMachine) -> iam.PolicyStatement:

@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
-from infra.functions import NAMESPACE, WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs, start
+from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs, start
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.settings import Settings
 
@@ -63,6 +63,7 @@ class IngestStack(Stack):
         machine: states.IStateMachine,
     ) -> None:
         super().__init__(scope, name, description="graveler: ingest of what lands in buckets")
+        self._settings = settings
         self.dead_letters = dead_letters(self, "DeadLetters")
         self.queue = work_queue(self, "Events", seconds=VISIBILITY_SECONDS, tries=TRIES, given_up=self.dead_letters)
         functions = Functions(
@@ -97,6 +98,8 @@ class IngestStack(Stack):
                 report_batch_item_failures=True,
             )
         )
+        # What the clock starts: by itself, Lambda would try it twice more, when the next minute has come.
+        self.function.configure_async_invoke(retry_attempts=0, max_event_age=Duration.minutes(CLOCK_MINUTES))
         self._rules([landing.bucket_name, *settings.ingest_buckets])
         CfnOutput(self, "IngestQueue", value=self.queue.queue_url)
         CfnOutput(self, "IngestDeadLetters", value=self.dead_letters.queue_url)
@@ -108,7 +111,7 @@ class IngestStack(Stack):
             name,
             log_group=self.function.log_group,
             filter_pattern=logs.FilterPattern.string_value("$.message", "=", message),
-            metric_namespace=NAMESPACE,
+            metric_namespace=self._settings.name,
             metric_name=name,
         )
 

@@ -1,5 +1,6 @@
 """What an on-call person looks at, and what wakes them."""
 
+from functools import partial
 from typing import Final
 
 from aws_cdk import Duration, Stack
@@ -14,7 +15,6 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.api import ApiStack
-from infra.functions import NAMESPACE
 from infra.ingest import IngestStack
 from infra.operations import OperationsStack
 from infra.settings import Settings
@@ -22,7 +22,12 @@ from infra.spark import SparkStack
 
 _PERIOD: Final = Duration.minutes(5)
 _SLOW_MS: Final = 10_000
+"""Of the function ``read``, which waits for nothing that takes long."""
+_ENDING_MS: Final = 25_000
+"""Of an answer: more than the 20 s for which a commit or merge waits for its operation, less than the 29 s that it has."""
 _OLDEST_SECONDS: Final = 1800
+_WORKERS: Final = ("maintain", "operate", "ingest")
+"""Functions whose work comes again when it fails, or is handed on at the end of their time: some failures are no trouble."""
 
 
 class ObservabilityStack(Stack):
@@ -54,10 +59,23 @@ class ObservabilityStack(Stack):
         self._topic = sns.Topic(self, "Alarms", enforce_ssl=True)
         if settings.alarm_email:
             self._topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))
+        self._let_alarms_publish()
         self._alarms = self._all_alarms(table)
         self._dashboard(settings, table)
         if settings.monthly_budget:
             self._budget(settings)
+
+    def _let_alarms_publish(self) -> None:
+        """A topic with a policy of its own lets nobody publish whom that does not name, CloudWatch neither:
+        https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html"""
+        self._topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["sns:Publish"],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                resources=[self._topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": self.account}},
+            )
+        )
 
     def _all_alarms(self, table: dynamodb.Table) -> list[cloudwatch.Alarm]:
         served = self._served
@@ -65,24 +83,27 @@ class ObservabilityStack(Stack):
         alarms = [
             self._alarm(
                 "ServerErrors",
-                api.metric_server_error(period=_PERIOD, statistic="Sum"),
-                5,
-                "answers with a 5xx in 5 minutes",
+                api.metric_server_error(period=_PERIOD, statistic="Average"),
+                0.01,
+                "share of the answers with a 5xx",
+                periods=3,
+                of_which=2,
             ),
             self._alarm(
                 "Latency",
                 api.metric_latency(period=_PERIOD, statistic="p99"),
-                _SLOW_MS,
+                _ENDING_MS,
                 "p99 of the answers' time in ms",
                 periods=3,
             ),
             self._alarm(
-                "TableThrottles",
-                table.metric("ThrottledRequests", period=_PERIOD, statistic="Sum"),
-                10,
-                "requests that the table refused in 5 minutes",
+                "ReadLatency",
+                self._functions["read"].metric_duration(period=_PERIOD, statistic="p99"),
+                _SLOW_MS,
+                "p99 of the time in ms in which read answers",
                 periods=3,
             ),
+            *self._throttles(table),
             self._alarm(
                 "OperationsWaiting",
                 served.operations.metric_approximate_age_of_oldest_message(period=_PERIOD, statistic="Maximum"),
@@ -121,18 +142,45 @@ class ObservabilityStack(Stack):
             )
         for verb, function in self._functions.items():
             title = verb.capitalize()
+            works = verb in _WORKERS
             alarms += [
                 self._alarm(
-                    f"{title}Errors", function.metric_errors(period=_PERIOD), 1, f"{verb} broke down or ran out of time"
+                    f"{title}Errors",
+                    function.metric_errors(period=_PERIOD, statistic="Average"),
+                    0.5 if works else 0.01,
+                    f"share of the runs of {verb} that broke down or ran out of time",
+                    periods=3,
+                    of_which=3 if works else 2,
                 ),
                 self._alarm(
                     f"{title}Throttles",
-                    function.metric_throttles(period=_PERIOD),
+                    _percent(function.metric_throttles(), function.metric_invocations(), least=5),
                     1,
-                    f"{verb} was not started, for want of concurrency",
+                    f"percent of the runs of {verb} were not started, for want of concurrency",
+                    periods=3,
                 ),
             ]
         return alarms
+
+    def _throttles(self, table: dynamodb.Table) -> list[cloudwatch.Alarm]:
+        """Reads and writes that the table refused, beside the units of those that it did not. (``ThrottledRequests`` has the
+        dimension ``Operation`` besides the table, without which there is nothing:
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html)"""
+        units = {"Read": table.metric_consumed_read_capacity_units, "Write": table.metric_consumed_write_capacity_units}
+        return [
+            self._alarm(
+                f"Table{kind}Throttles",
+                _percent(
+                    table.metric(f"{kind}ThrottleEvents", statistic="Sum"),
+                    consumed(statistic="Sum"),
+                    least=10,
+                ),
+                1,
+                f"percent of the table's {kind.lower()}s were refused, 10 or more in 5 minutes",
+                periods=3,
+            )
+            for kind, consumed in units.items()
+        ]
 
     def _ingest_alarms(self, ingest: IngestStack) -> list[cloudwatch.Alarm]:
         return [
@@ -170,7 +218,14 @@ class ObservabilityStack(Stack):
         ]
 
     def _alarm(
-        self, name: str, metric: cloudwatch.IMetric, threshold: float, description: str, *, periods: int = 1
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        threshold: float,
+        description: str,
+        *,
+        periods: int = 1,
+        of_which: int | None = None,
     ) -> cloudwatch.Alarm:
         alarm = cloudwatch.Alarm(
             self,
@@ -178,6 +233,7 @@ class ObservabilityStack(Stack):
             metric=metric,
             threshold=threshold,
             evaluation_periods=periods,
+            datapoints_to_alarm=of_which,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"graveler: {description}; docs/deploy.md says what to do",
@@ -186,7 +242,7 @@ class ObservabilityStack(Stack):
         return alarm
 
     def _dashboard(self, settings: Settings, table: dynamodb.Table) -> None:
-        api, functions = self._served.api, self._functions
+        api, functions, own = self._served.api, self._functions, partial(_own, settings.name)
         dashboard = cloudwatch.Dashboard(
             self, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(3)
         )
@@ -217,20 +273,20 @@ class ObservabilityStack(Stack):
             ),
         )
         dashboard.add_widgets(
-            _graph("Requests to S3", [_own("ObjectRequests", verb) for verb in functions]),
-            _graph("Requests to DynamoDB", [_own("TableRequests", verb) for verb in functions]),
-            _graph("Repeated requests", [_own("Retries", verb) for verb in functions]),
+            _graph("Requests to S3", [own("ObjectRequests", verb) for verb in functions]),
+            _graph("Requests to DynamoDB", [own("TableRequests", verb) for verb in functions]),
+            _graph("Repeated requests", [own("Retries", verb) for verb in functions]),
         )
         dashboard.add_widgets(
-            _graph("Trees: found in memory", [_own("MemoryHits", verb) for verb in functions]),
+            _graph("Trees: found in memory", [own("MemoryHits", verb) for verb in functions]),
             _graph(
                 "Trees: found in /tmp, or in the shared cache",
-                [_own(name, verb) for name in _near(settings) for verb in functions],
+                [own(name, verb) for name in _near(settings) for verb in functions],
             ),
-            _graph("Trees: read from S3", [_own("CacheMisses", verb) for verb in functions]),
+            _graph("Trees: read from S3", [own("CacheMisses", verb) for verb in functions]),
         )
         dashboard.add_widgets(
-            _graph("Caches: what they could not do", [_own("CacheFailures", verb) for verb in functions]),
+            _graph("Caches: what they could not do", [own("CacheFailures", verb) for verb in functions]),
             _graph(
                 "Long operations waiting", [self._served.operations.metric_approximate_number_of_messages_visible()]
             ),
@@ -292,10 +348,19 @@ def _graph(title: str, metrics: list[cloudwatch.Metric]) -> cloudwatch.GraphWidg
     return cloudwatch.GraphWidget(title=title, left=list(metrics), width=8, period=_PERIOD)
 
 
-def _own(name: str, verb: str) -> cloudwatch.Metric:
+def _percent(refused: cloudwatch.Metric, served: cloudwatch.Metric, *, least: int) -> cloudwatch.MathExpression:
+    """How much was refused, in percent of what came; 0 while that is fewer than ``least`` in a period."""
+    return cloudwatch.MathExpression(
+        expression=f"IF(refused >= {least}, 100 * refused / (refused + served), 0)",
+        using_metrics={"refused": refused, "served": served},
+        period=_PERIOD,
+    )
+
+
+def _own(namespace: str, name: str, verb: str) -> cloudwatch.Metric:
     """A figure that a function writes itself."""
     return cloudwatch.Metric(
-        namespace=NAMESPACE, metric_name=name, dimensions_map={"service": verb}, statistic="Sum", label=verb
+        namespace=namespace, metric_name=name, dimensions_map={"service": verb}, statistic="Sum", label=verb
     )
 
 

@@ -10,6 +10,7 @@ from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
+from infra.execution_log import execution_log, log_rights, trace_rights
 from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs
 from infra.network import NetworkStack
 from infra.settings import Settings
@@ -53,10 +54,11 @@ class OperationsStack(Stack):
         )
         rights = [
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn]),
-            *_traces(settings),
+            log_rights(),
+            *trace_rights(settings),
         ]
         steps = iam.Policy(self, "Steps", roles=[role], statements=rights)
-        acknowledge_wildcards(steps, rights, "Traces have no names to grant.")
+        acknowledge_wildcards(steps, rights, "Traces and deliveries of logs have no names to grant.")
         self.machine = states.StateMachine(
             self,
             "Machine",
@@ -66,14 +68,12 @@ class OperationsStack(Stack):
                 )
             ),
             role=role.without_policy_updates(),
+            logs=execution_log(self, "MachineLog", settings),
             tracing_enabled=settings.tracing,
             comment="graveler: long operations",
         )
         self.machine.node.add_dependency(steps)
         self._parts_apart(role)
-        acknowledge(
-            self.machine, "AwsSolutions-SF1", "Each execution's history is kept for 90 days, and holds no more."
-        )
         acknowledge(self.machine, "AwsSolutions-SF2", "By setting: tracing costs for each step.")
         CfnOutput(self, "OperationsMachine", value=self.machine.state_machine_arn)
 
@@ -91,19 +91,3 @@ class OperationsStack(Stack):
         ]
         policy = iam.Policy(self, "PartsApart", roles=[role], statements=rights)
         acknowledge_wildcards(policy, rights, "Executions have names of their own.")
-
-
-def _traces(settings: Settings) -> list[iam.PolicyStatement]:
-    if not settings.tracing:
-        return []
-    return [
-        iam.PolicyStatement(
-            actions=[
-                "xray:PutTraceSegments",
-                "xray:PutTelemetryRecords",
-                "xray:GetSamplingRules",
-                "xray:GetSamplingTargets",
-            ],
-            resources=["*"],
-        )
-    ]

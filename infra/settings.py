@@ -114,6 +114,12 @@ class Settings:
             if not low <= getattr(self, name) <= high:
                 raise SettingsError(f"{name} {getattr(self, name)} must be {low} to {high}")
         self._check_executors()
+        chars = sum(len(name) + 1 for name in (*self.data_buckets, *self.ingest_buckets))
+        if chars > _BUCKET_CHARS:
+            raise SettingsError(
+                f"data_buckets and ingest_buckets have {chars:,} characters together; {_BUCKET_CHARS:,} fit into what a "
+                "function may be told"
+            )
         for key in self.kms_keys:
             if not re.fullmatch(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+", key):
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
@@ -144,6 +150,10 @@ class Settings:
 _EXECUTOR_MEMORY: Final = {1: (1, 7), 2: (1, 14), 4: (1, 27), 8: (1, 54), 16: (1, 109)}
 """GB of heap by virtual processors. Workers have at most 8, 16, 30, 60 and 120 GB, and a tenth is Spark's overhead:
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html"""
+
+_BUCKET_CHARS: Final = 2_400
+"""Of the 4 KB that all environment variables of a function may have together:
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 LOG_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
 """Retentions that CloudWatch knows."""

@@ -17,6 +17,8 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.buckets import private_bucket
+from infra.execution_log import execution_log, log_rights, trace_rights
+from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.functions import READ_OBJECTS, WRITE_OBJECTS, WRITE_TABLE
 from infra.job_flow import flow
 from infra.settings import Settings
@@ -58,6 +60,7 @@ class SparkStack(Stack):
             removal=RemovalPolicy.DESTROY,
             keep_deleted=Duration.days(7),
             expire={f"{LOGS}/": Duration.days(settings.log_days)},
+            emptied=True,
         )
         self.application = self._application()
         self.job_role = self._job_role(bucket, table, landing)
@@ -91,6 +94,10 @@ class SparkStack(Stack):
             self,
             "JobRole",
             description="graveler: Spark jobs",
+            managed_policies=ForeignBuckets(self, "Buckets").policies(
+                Rights(settings.data_buckets, (*WRITE_OBJECTS, *_DELETE), _LIST),
+                Rights(settings.ingest_buckets, READ_OBJECTS, _LIST),
+            ),
             assumed_by=iam.ServicePrincipal(
                 "emr-serverless.amazonaws.com",
                 conditions={
@@ -99,15 +106,13 @@ class SparkStack(Stack):
                 },
             ),
         )
-        own = [bucket.bucket_arn, *(self._bucket_arn(name) for name in settings.data_buckets)]
-        read = [landing.bucket_arn, *(self._bucket_arn(name) for name in settings.ingest_buckets)]
-        artifacts = self.artifacts.bucket_arn
+        own, read, artifacts = bucket.bucket_arn, landing.bucket_arn, self.artifacts.bucket_arn
         rights = [
             iam.PolicyStatement(actions=list(WRITE_TABLE), resources=[table.table_arn]),
-            iam.PolicyStatement(actions=[*WRITE_OBJECTS, *_DELETE], resources=[f"{arn}/*" for arn in own]),
-            iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{arn}/*" for arn in [*read, artifacts]]),
+            iam.PolicyStatement(actions=[*WRITE_OBJECTS, *_DELETE], resources=[f"{own}/*"]),
+            iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{read}/*", f"{artifacts}/*"]),
             iam.PolicyStatement(actions=["s3:PutObject"], resources=[f"{artifacts}/{LOGS}/*"]),
-            iam.PolicyStatement(actions=list(_LIST), resources=[*own, *read, artifacts]),
+            iam.PolicyStatement(actions=list(_LIST), resources=[own, read, artifacts]),
         ]
         if settings.kms_keys:
             rights.append(iam.PolicyStatement(actions=list(_USE_KEY), resources=list(settings.kms_keys)))
@@ -145,11 +150,13 @@ class SparkStack(Stack):
                     )
                 ],
             ),
+            log_rights(),
+            *trace_rights(settings),
         ]
         if settings.api_connection:
             statements += self._calls(endpoint)
         policy = iam.Policy(self, "FlowPolicy", roles=[role], statements=statements)
-        acknowledge_wildcards(policy, statements, "Runs of jobs, and secrets of connections, have names of their own.")
+        acknowledge_wildcards(policy, statements, "Runs and secrets have names of their own, traces have none.")
         machine = states.StateMachine(
             self,
             "Flow",
@@ -157,11 +164,11 @@ class SparkStack(Stack):
                 self.to_json_string(self._definition(bucket, table, endpoint))
             ),
             role=role.without_policy_updates(),
+            logs=execution_log(self, "FlowLog", settings),
             tracing_enabled=settings.tracing,
             comment="graveler: a Spark job, and calls of the API when it is done",
         )
         machine.node.add_dependency(policy)
-        acknowledge(machine, "AwsSolutions-SF1", "Each execution's history is kept for 90 days, and holds no more.")
         acknowledge(machine, "AwsSolutions-SF2", "By setting: tracing costs for each step.")
         self._schedule(machine)
         return machine
@@ -228,6 +235,3 @@ class SparkStack(Stack):
                     )
                 ],
             )
-
-    def _bucket_arn(self, name: str) -> str:
-        return f"arn:{self.partition}:s3:::{name}"

@@ -24,9 +24,10 @@ class StatefulStack(Stack):
     ``landing`` is ingested, and entries of commits link to it."""
 
     def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
-        super().__init__(scope, name, description="graveler: objects and tables")
-        self._settings = settings
         keep = settings.removal == "retain"
+        # Nobody deletes the stack by a slip: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html
+        super().__init__(scope, name, description="graveler: objects and tables", termination_protection=keep)
+        self._settings = settings
         self.bucket = self._bucket("Objects")
         self.landing = self._bucket("Landing")
         resource = self.landing.node.default_child

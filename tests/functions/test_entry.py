@@ -13,6 +13,7 @@ from graveler.functions.entry import MAX_ANSWER, api_handler, raw_path
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Tier, Traffic
 from graveler.model import ObjectEntry
+from graveler.storage.s3_objects import S3Objects
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.infra.test_deploy_docs import FIGURES
@@ -206,6 +207,27 @@ def test_a_configuration_says_what_is_missing() -> None:
     ):
         with pytest.raises(InvalidError, match=said):
             read_configuration({**given, name: value})
+
+
+def test_figures_have_the_namespace_of_their_deployment(
+    write: Handler, authorization: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for namespace, expected in (("another-lake", "another-lake"), ("", "graveler")):
+        monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", namespace)
+        capsys.readouterr()
+        assert api_handler("read")(event("GET", "/api/v1/healthcheck"), None)["statusCode"] == 204
+        (line,) = figures(capsys.readouterr().out)
+        assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == expected
+
+
+def test_a_function_waits_for_s3_as_long_as_its_deployment_says(
+    deployment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAVELER_READ_SECONDS", "7")
+    lake = open_deployed_lake(read_configuration(os.environ), Traffic())
+    store = lake.create_repository("timed", "s3://lake/timed").namespace
+    assert isinstance(store, S3Objects)
+    assert store._client().meta.config.read_timeout == 7  # type: ignore[attr-defined]
 
 
 def test_counts_begin_anew_when_they_are_taken() -> None:

@@ -16,7 +16,7 @@ from lakefs.client import Client
 
 from tests.infra.emulator import Emulator, launch, terminate
 from tests.infra.sharing import held, made_once, shared_folder
-from tests.infra.tools import require_tools, synthesise, templates
+from tests.infra.tools import require_tools, resources, synthesise, templates
 
 KMS_KEY: Final = "arn:aws-nowhere:kms:nowhere::key/0b1f7a3e-6f7c-4a1d-9a63-0c4f5d1e2b3a"
 SPARK_JOBS: Final[dict[str, dict[str, Any]]] = {
@@ -89,6 +89,26 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(shared_folder(tmp_path_factory), "full", make)
 
 
+LONG_NAMES: Final = tuple(f"data-{number:02}-{'x' * 55}" for number in range(37))
+"""As many buckets with names of 63 characters as a function may be told."""
+
+
+@pytest.fixture(scope="session")
+def crowded_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With more buckets than one policy holds, and all that makes policies and environments longer."""
+
+    def make(into: Path) -> None:
+        _synthesised(into, shared_cache=True, tracing=True, spark=True, data_buckets=LONG_NAMES, name="c" * 20)
+
+    return made_once(shared_folder(tmp_path_factory), "crowded", make)
+
+
+@pytest.fixture(scope="session")
+def crowded(crowded_assembly: Path) -> dict[str, dict[str, Any]]:
+    """Templates with the longest policies."""
+    return templates(crowded_assembly)
+
+
 @pytest.fixture(scope="session")
 def default(default_assembly: Path) -> dict[str, dict[str, Any]]:
     """Templates of the default deployment."""
@@ -117,16 +137,15 @@ def names() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """A deployment for all tests. A budget is what the emulator does not know."""
+    """A deployment for all tests. Budgets, and expressions in alarms, are what the emulator does not know."""
     require_tools()
     folder = shared_folder(tmp_path_factory)
 
     def start() -> dict[str, Any]:
         machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-        assembly = made_once(
-            folder,
-            "assembly",
-            lambda into: _synthesised(
+
+        def make(into: Path) -> None:
+            _synthesised(
                 into,
                 architecture=machine,
                 monthly_budget=0,
@@ -135,8 +154,10 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 request_records=60,
                 part_records=40,
                 parts_at_once=3,
-            ),
-        )
+            )
+            _without_expressions(into / "graveler-observability.template.json")
+
+        assembly = made_once(folder, "assembly", make)
         emulator, process = launch(folder / "emulator")
         try:
             outputs = emulator.deploy(assembly)
@@ -178,8 +199,21 @@ def _synthesised(into: Path, **settings: Any) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+def _without_expressions(file: Path) -> None:
+    """Have alarms watch the first metric of their expression."""
+    template = json.loads(file.read_text())
+    for alarm in resources(template, "AWS::CloudWatch::Alarm").values():
+        properties = alarm["Properties"]
+        if "Metrics" in properties:
+            watched = next(each["MetricStat"] for each in properties.pop("Metrics") if "MetricStat" in each)
+            properties |= {**watched["Metric"], "Period": watched["Period"], "Statistic": watched["Stat"]}
+    file.write_text(json.dumps(template))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever asks for an assembly or a deployment needs the tools, wherever the test stands."""
     for item in items:
-        if {"default_assembly", "full_assembly", "deployed"} & set(getattr(item, "fixturenames", ())):
+        if {"default_assembly", "full_assembly", "crowded_assembly", "deployed"} & set(
+            getattr(item, "fixturenames", ())
+        ):
             item.add_marker(pytest.mark.ci)

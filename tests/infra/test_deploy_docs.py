@@ -59,9 +59,11 @@ def test_the_costs_are_those_that_were_counted_at_the_prices_that_are_there() ->
 
 
 def test_what_watching_costs_is_said(default: dict[str, dict[str, Any]]) -> None:
-    alarms = len(resources(default["observability"], "AWS::CloudWatch::Alarm"))
+    alarms = [found["Properties"] for found in resources(default["observability"], "AWS::CloudWatch::Alarm").values()]
+    # Each metric of an expression is paid for as an alarm is.
+    watched = sum(len(alarm.get("Metrics", ["", ""])) - 1 for alarm in alarms)
     said = " ".join(TEXT.split())
-    assert f"{alarms} alarms {alarms * prices.ALARM_MONTH:.2f}" in said
+    assert f"{len(alarms)} alarms on {watched} metrics {watched * prices.ALARM_MONTH:.2f}" in said
     assert f"the dashboard {prices.DASHBOARD_MONTH:.2f}" in said
     for figures in (FIGURES, FIGURES + 1):
         assert f"{figures * prices.METRIC_MONTH:.2f}" in said

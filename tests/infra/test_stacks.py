@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.infra.conftest import KMS_KEY
-from tests.infra.tools import PYTHON, environment, resources, synthesise, templates
+from tests.infra.tools import PYTHON, environment, policies, resources, synthesise, templates
 
 pytestmark = pytest.mark.ci
 
@@ -54,12 +54,12 @@ def test_cfn_lint_finds_nothing(default_assembly: Path, full_assembly: Path) -> 
 def test_no_action_and_no_data_is_granted_by_a_wildcard(default: Templates, full: Templates) -> None:
     for deployed in (default, full):
         for template in deployed.values():
-            for policy in resources(template, "AWS::IAM::Policy").values():
+            for policy in policies(template):
                 for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
                     actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
                     assert not any("*" in action for action in actions)
                     if statement["Resource"] == "*":
-                        assert all(action.startswith(("ec2:", "xray:")) for action in actions), actions
+                        assert all(action.startswith(("ec2:", "xray:", "logs:")) for action in actions), actions
 
 
 def test_each_function_has_a_role_of_its_own(default: Templates) -> None:
@@ -240,7 +240,7 @@ def test_spark_is_there_for_who_asks_and_stops_by_itself(default: Templates, ful
 def test_a_job_may_do_what_jobs_do_and_write_nothing_that_is_ingested(full: Templates) -> None:
     spark = full["spark"]
     (policy,) = (p for name, p in resources(spark, "AWS::IAM::Policy").items() if name.startswith("JobPolicy"))
-    for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+    for statement in (s for each in policies(spark) for s in each["Properties"]["PolicyDocument"]["Statement"]):
         text = json.dumps(statement["Resource"])
         if "third-bucket" in text or "Landing" in text:
             actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
@@ -325,7 +325,7 @@ def test_ingest_and_its_stack_mean_the_same() -> None:
 
 def test_who_ingests_does_not_write_where_it_ingests_from(full: Templates) -> None:
     for stack in FUNCTIONS:
-        for policy in resources(full[stack], "AWS::IAM::Policy").values():
+        for policy in policies(full[stack]):
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
                 if "third-bucket" in json.dumps(statement) or "Landing" in json.dumps(statement):
                     assert statement["Action"] in ("s3:GetObject", "s3:ListBucket"), statement

@@ -56,3 +56,8 @@ def templates(assembly: Path) -> dict[str, dict[str, Any]]:
 def resources(template: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:
     """The resources of a type, by their logical IDs."""
     return {name: each for name, each in template["Resources"].items() if each["Type"] == kind}
+
+
+def policies(template: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All policies of identities, in roles or attached to them."""
+    return [*resources(template, "AWS::IAM::Policy").values(), *resources(template, "AWS::IAM::ManagedPolicy").values()]

@@ -24,6 +24,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     trees are kept in the folder ``cache``, up to ``cache_bytes``, and behind it in ``shared_cache``, if there is a file system
     that functions share.
 
+    ``read_seconds`` is how long S3 is waited for: for the next byte of an answer, less than the function's own time.
+
     ``operations_queue`` is the URL of the queue that long operations go to, ``operations_machine`` the ARN of the state machine
     for those that are cut into parts, such as read ``part_records`` each: verbs that read more than ``operation_records``.
     Without both, all is done in the request. ``ingest_queue`` is the URL of the queue whose messages are ingested,
@@ -36,6 +38,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     data_buckets: tuple[str, ...] = ()
     ingest_buckets: tuple[str, ...] = ()
     presign_seconds: int = DEFAULT_PRESIGN_SECONDS
+    read_seconds: int = 9
     cache: Path = Path("/tmp/cache")
     cache_bytes: int = _DEFAULT_CACHE_BYTES
     shared_cache: Path | None = None
@@ -108,6 +111,7 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         data_buckets=names("DATA_BUCKETS"),
         ingest_buckets=names("INGEST_BUCKETS"),
         presign_seconds=number("PRESIGN_SECONDS", DEFAULT_PRESIGN_SECONDS),
+        read_seconds=number("READ_SECONDS", 9),
         cache=Path(environ.get(f"{_PREFIX}CACHE") or "/tmp/cache"),
         cache_bytes=number("CACHE_BYTES", _DEFAULT_CACHE_BYTES),
         shared_cache=Path(shared) if (shared := environ.get(f"{_PREFIX}SHARED_CACHE")) else None,

@@ -18,6 +18,7 @@ from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake
 from graveler.storage.cache import Cache, CachedFile, FileCache, Tiers
 from graveler.storage.kms import KmsKey
+from graveler.storage.s3_objects import S3Settings
 
 _SCRATCH: Final = Path("/tmp")
 _NOTES_SHARE: Final = 8
@@ -60,6 +61,7 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
     return open_lake(
         configuration.objects,
         configuration.tables,
+        s3=S3Settings(read_timeout=configuration.read_seconds),
         cache=Counted(cache, missed=note[Tier.STORE]),
         notes=files(configuration.cache / "notes", notes_bytes, math.inf),
         found_open=note[Tier.MEMORY],

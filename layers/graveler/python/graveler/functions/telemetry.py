@@ -5,6 +5,7 @@ Insights can ask for: as dimensions each of their values would be paid for as a 
 """
 
 import logging
+import os
 import sys
 from typing import Any, Final
 
@@ -23,7 +24,9 @@ class Telemetry:
     def __init__(self, verb: str, *, shares: bool = False) -> None:
         self._shares = shares
         self.logger = Logger(service=verb)
-        self._metrics = Metrics(namespace=_ROOT, service=verb)
+        # Of the deployment: several of them in one account tell their figures apart.
+        namespace = os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or _ROOT
+        self._metrics = Metrics(namespace=namespace, service=verb)
         self._cold = True
         library = logging.getLogger(_ROOT)
         library.handlers = [self.logger.registered_handler]

@@ -1,0 +1,74 @@
+"""Rights to buckets that somebody else made, of which a deployment may have many.
+
+All policies in a role together may have 10,240 characters, which some 35 buckets would fill. A managed policy may have 6,144, and
+10 of them may be attached: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.acknowledged import acknowledge_wildcards
+
+_POLICY_CHARS: Final = 6_144 - 700
+"""Of the ARNs in a managed policy: the rest are its actions."""
+_ARN_CHARS: Final = len('"arn:aws-us-gov:s3:::/*",')
+"""Of an ARN besides the bucket's name, in any partition."""
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What may be done with ``buckets``: ``objects`` are actions on their objects, ``whole`` those on a bucket itself."""
+
+    buckets: tuple[str, ...]
+    objects: tuple[str, ...]
+    whole: tuple[str, ...]
+
+
+class ForeignBuckets(Construct):
+    """Managed policies of one stack. Who has the same rights as another has the same policies."""
+
+    def __init__(self, scope: Construct, name: str) -> None:
+        super().__init__(scope, name)
+        self._made: dict[Rights, list[iam.ManagedPolicy]] = {}
+
+    def policies(self, *rights: Rights) -> list[iam.IManagedPolicy]:
+        """Policies that give ``rights``; none for no buckets."""
+        return [policy for each in rights for policy in self._of(each)]
+
+    def _of(self, rights: Rights) -> list[iam.ManagedPolicy]:
+        if rights not in self._made:
+            self._made[rights] = [self._policy(rights, chunk) for chunk in _chunks(rights.buckets)]
+        return self._made[rights]
+
+    def _policy(self, rights: Rights, buckets: Sequence[str]) -> iam.ManagedPolicy:
+        arns = [f"arn:{Stack.of(self).partition}:s3:::{bucket}" for bucket in buckets]
+        statements = [
+            iam.PolicyStatement(actions=list(rights.objects), resources=[f"{arn}/*" for arn in arns]),
+            iam.PolicyStatement(actions=list(rights.whole), resources=arns),
+        ]
+        number = len(self.node.children) + 1
+        policy = iam.ManagedPolicy(
+            self, f"Policy{number}", description="graveler: buckets of the settings", statements=statements
+        )
+        acknowledge_wildcards(policy, statements, "Keys are chosen by whoever writes to these buckets.")
+        return policy
+
+
+def _chunks(buckets: Sequence[str]) -> Iterator[list[str]]:
+    """The names in groups, each of which fits in a policy that names them twice."""
+    chunk: list[str] = []
+    chars = 0
+    for bucket in buckets:
+        added = 2 * (_ARN_CHARS + len(bucket))
+        if chunk and chars + added > _POLICY_CHARS:
+            yield chunk
+            chunk, chars = [], 0
+        chunk.append(bucket)
+        chars += added
+    if chunk:
+        yield chunk
