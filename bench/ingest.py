@@ -12,13 +12,15 @@ from shutil import rmtree
 from statistics import median
 from tempfile import mkdtemp
 
+from tests.lake.support import FakeClock
+
 from bench.ingest_events import measure_events
 from graveler.ingest.events import EventKind, ObjectEvent
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.ingest.windows import Window
 from graveler.lake.clock import SystemClock
-from graveler.lake.folder import create_folder_lake
+from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.importer import ImportSource
 from graveler.model import ObjectEntry
 from graveler.tree.record import RecordCodec
@@ -74,7 +76,8 @@ def measure(folder: Path, objects: int, hours: int, landing: int) -> None:
     repository.import_sources("main", [ImportSource(b"", True, listing)], "before")
     policy = CommitPolicy(window=Window(HOUR, "YYYY/MM/DD/hh:mm/"))
     rule = Rule("hourly", "s3://landing/input/", "main", "input/", message="Hour {window}", commit=policy)
-    RuleStore(lake.tables).add(lake, "bench", rule)
+    long_ago = open_folder_lake(folder, clock=FakeClock(1.0))  # no event is older than the rule
+    RuleStore(lake.tables).add(long_ago, "bench", rule)
     clock = Hours()
     ingester = Ingester(lake, clock)
     ranges = folder / "objects/bench/_graveler/ranges"

@@ -16,6 +16,7 @@ from typing import Final
 from unittest.mock import patch
 
 from msgspec.structs import replace
+from tests.lake.support import FakeClock
 from tests.storage.adapters import CREDENTIALS
 from tests.support.instruments import CountingTables
 from tests.support.servers import REGION, dynamodb_local
@@ -77,13 +78,16 @@ def _lake(tables: Tables, rules: int, policy: CommitPolicy) -> tuple[Tables, Lak
     counted = CountingTables(tables)
     stores: dict[str, MemoryObjects] = {}
     lake = Lake(counted, lambda namespace: stores.setdefault(namespace, MemoryObjects(namespace)))
+    long_ago = Lake(
+        counted, lambda namespace: stores[namespace], clock=FakeClock(1.0)
+    )  # no event is older than the rules
     store = RuleStore(counted)
     for number in range(rules):
         repository = f"bench-{number // _TOGETHER}"
         if number % _TOGETHER == 0:
             lake.create_repository(repository, f"mem://{repository}")
         rule = Rule(f"r{number}", f"s3://landing/{number}/", "main", f"{number}/", commit=policy)
-        store.add(lake, repository, rule)
+        store.add(long_ago, repository, rule)
     Ingester(lake, SystemClock()).commit_due()
     return tables, lake, counted
 

@@ -978,6 +978,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
+        "a window of a batch is not committed before all of it is staged",
+        "ingest/ingester.py",
+        "early.difference_update(part.rule.id for part in parts)",
+        "pass",
+        "ingest/test_windows.py::test_a_window_of_a_batch_is_one_commit_however_many_transactions_stage_it",
+    ),
+    Mutation(
+        "ingest",
         "of what was told before a rule was made the source is asked",
         "ingest/ingester.py",
         "rule.since + repository.skew if rule.since else 0",

@@ -43,6 +43,8 @@ _ROUNDS: Final = 20
 """How often a verb that changes nothing is asked, for the time that it takes."""
 _BATCH: Final = 480
 """Events that the function of ingest gets at once: ``infra.ingest.BATCH``."""
+_YOUNG: Final = "2100-01-31T14:05:06Z"
+"""A time of events that are younger than any rule, as those of a rule that has been there for a while: no bucket is asked."""
 _QUEUE_BATCH: Final = 10
 """Messages that Lambda takes from a queue, or deletes, in one request."""
 
@@ -188,7 +190,7 @@ def _of_ingest(served: Served, meter: Meter, repository: OpenRepository) -> Used
             etag = store.put(_path(number), b"x").etag
             landed = {"key": _path(number), "size": 1, "etag": etag, "sequencer": f"{number:016X}"}
             detail = {"bucket": {"name": bucket}, "object": landed}
-            body = {"detail-type": "Object Created", "time": "2026-01-31T14:05:06Z", "detail": detail}
+            body = {"detail-type": "Object Created", "time": _YOUNG, "detail": detail}
             records.append({"messageId": str(number), "body": msgspec.json.encode(body).decode()})
         return {"Records": records}
 

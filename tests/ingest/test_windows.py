@@ -1,5 +1,6 @@
 """Clock windows, counted one by one: when the changes of each are committed, whatever comes beside them and in which order."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import permutations
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from graveler.ingest.events import ObjectEvent
-from graveler.ingest.ingester import WINDOWS_APART, Ingester
+from graveler.ingest.ingester import CHUNK, WINDOWS_APART, Ingester
 from graveler.ingest.pending import (
     MAX_WINDOWS,
     NO_WINDOW,
@@ -221,6 +222,27 @@ def test_what_is_dated_too_far_ahead_is_named_and_counts_to_the_present_window()
     assert found.ahead is not None
     assert (found.ahead.window, found.ahead.at, found.ahead.key.endswith("/b")) == (far, float(BEGIN), True)
     assert sorted(found.amount.windows) == [BEGIN, near]
+
+
+@pytest.mark.parametrize("windows", [1, 2, 3])
+@pytest.mark.parametrize("objects", [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1, 480])
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "with another rule"])
+def test_a_window_of_a_batch_is_one_commit_however_many_transactions_stage_it(
+    objects: int, windows: int, others: int
+) -> None:
+    shore = Shore()
+    policy = CommitPolicy(window=Window(3600))
+    shore.add(replace(RULE, commit=policy, message="{window} {objects}"))
+    if others:
+        shore.add(Rule("other", "s3://landing/other/", "main", "other/"))
+    now, events = shore.clock.now(), []
+    for number in range(objects):
+        events.append(replace(shore.bucket.put(f"in/{number}"), time=now - 3600.0 * (2 + number % windows)))
+        events += [shore.bucket.put(f"other/{number}")] * others
+    batch = shore.ingester().process(events)
+    counted = Counter(spelled(Window(3600).at(event.time)) for event in events if event.key.startswith("in/"))
+    assert shore.log() == [f"{window} {count}" for window, count in sorted(counted.items())]
+    assert len(batch.commits) == len(counted)
 
 
 def test_a_backfill_is_few_commits_and_loses_nothing() -> None:

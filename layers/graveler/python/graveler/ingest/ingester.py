@@ -279,6 +279,7 @@ class Ingester:
         while True:
             repository.stage_beside(work.branch, keys, decide)
             if not due:
+                early.difference_update(part.rule.id for part in parts)  # from here on, it is this step's own
                 notes.take(found)
                 left.update(again)
                 return states
