@@ -978,6 +978,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
+        "a clock that is set back hides no change of a file",
+        "ingest/judging.py",
+        "return bool(reconciled) and event.bucket == FILES and not rule.is_marker(event.key)",
+        "return False",
+        "ingest/test_watching.py::test_a_clock_that_is_set_back_hides_no_change_of_a_file",
+    ),
+    Mutation(
+        "ingest",
         "a window of a batch is not committed before all of it is staged",
         "ingest/ingester.py",
         "early.difference_update(part.rule.id for part in parts)",

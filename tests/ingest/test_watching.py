@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from hashlib import md5
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from random import Random
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from graveler.cli.ingesting import OwnIngest
 from graveler.errors import UnavailableError
-from graveler.ingest.events import ObjectEvent
+from graveler.ingest.events import FILES, EventKind, ObjectEvent
 from graveler.ingest.reconcile import Reconciled
 from graveler.ingest.results import Batch
 from graveler.ingest.rules import PARTITION, CommitPolicy, Overwrites, Rule, RuleStore
@@ -224,6 +224,26 @@ def test_whatever_happens_meanwhile_the_branch_has_what_the_folder_has_in_the_en
     place.rounds(3, LONGEST)
     assert place.branch() == place.held()
     assert place.watcher.failing == 0
+
+
+@pytest.mark.parametrize("times", list(permutations(range(4))), ids=str)
+def test_a_clock_that_is_set_back_hides_no_change_of_a_file(times: tuple[int, ...], tmp_path: Path) -> None:
+    """The sequencers of a file's events are times. Each of its changes reaches the branch, in whatever order these are."""
+    place = Place(tmp_path)
+    path = place.drop / "a"
+    for number, moment in enumerate(times):
+        if number == 2:
+            path.unlink()
+            kind = EventKind.DELETED
+        else:
+            path.write_text(f"{number}")
+            kind = EventKind.CREATED
+        told = ObjectEvent(
+            FILES, str(path)[1:], kind, f"{moment + 1:016x}".rstrip("0"), 1, "", path.parent.stat().st_mtime
+        )
+        for _ in range(2):
+            assert all(result.outcome.is_done for result in place.ingest.process([told]).results)
+            assert place.branch("main") == place.held(), number
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["the folder", "what is linked"])

@@ -87,7 +87,9 @@ def judge(
         if not created and rule.deletes is Deletes.KEEP:
             note(task, Result(Outcome.SKIPPED, f"rule {rule.name!r} keeps what is deleted at the source"))
             continue
-        if seen is not None and event.sequencer <= seen.sequencer:
+        if seen is not None and event.sequencer < seen.sequencer and _may_be_newer(rule, event, reconciled):
+            task = replace(task, event=replace(event, sequencer=seen.sequencer))
+        elif seen is not None and event.sequencer <= seen.sequencer:
             why = "seen before" if event.sequencer == seen.sequencer else "a newer event of this object was seen"
             note(task, Result(Outcome.STALE, why))
             if created and event.time > reconciled and _is_uncounted(rule, event, before):
@@ -104,7 +106,7 @@ def judge(
         if last is not None:
             note(last, Result(Outcome.STALE, "a newer event of this object came with it"))
         marks = marks or (created and rule.is_marker(event.key))
-        last, seen = task, Seen(event.sequencer, created, event.etag if created else "")
+        last, seen = task, Seen(task.event.sequencer, created, event.etag if created else "")
     if last is None or seen is None:
         if missed and before is not None:  # a marker that came before its delete, and whose event comes behind
             return Plan(tasks[0], before, replace(before, marked=missed), False, None, True)
@@ -252,6 +254,12 @@ class _Judgement:
         event = self._event
         etag = event.etag or checksum(self._repository, event.address)
         return ObjectEntry(self._rule.path(event.key), event.address, event.size, etag, int(event.time))
+
+
+def _may_be_newer(rule: Rule, event: ObjectEvent, reconciled: float) -> bool:
+    """May an event come after one with a greater sequencer? Those of files are times, and a clock may be set back. The folder is
+    asked anyway."""
+    return bool(reconciled) and event.bucket == FILES and not rule.is_marker(event.key)
 
 
 def _is_uncounted(rule: Rule, event: ObjectEvent, before: Seen | None) -> bool:
