@@ -225,7 +225,8 @@ class ApiStack(Stack):
             )
         self._route(api.HttpRouteKey.DEFAULT, "CatchAll", behind[CATCH_ALL])
         # The integration's own permission is for stage/method/path, which this route is not:
-        # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html
+        # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html, and
+        # https://github.com/aws/serverless-application-model/issues/1860
         lambda_.CfnPermission(
             self,
             "CatchAllPermission",

@@ -83,11 +83,9 @@ class ObservabilityStack(Stack):
         alarms = [
             self._alarm(
                 "ServerErrors",
-                api.metric_server_error(period=_PERIOD, statistic="Average"),
-                0.01,
-                "share of the answers with a 5xx",
-                periods=3,
-                of_which=2,
+                _percent(api.metric_server_error(statistic="Sum"), api.metric_count(statistic="SampleCount"), least=5),
+                1,
+                "percent of the answers have a 5xx, 5 or more in 5 minutes",
             ),
             self._alarm(
                 "Latency",
@@ -146,15 +144,14 @@ class ObservabilityStack(Stack):
             alarms += [
                 self._alarm(
                     f"{title}Errors",
-                    function.metric_errors(period=_PERIOD, statistic="Average"),
-                    0.5 if works else 0.01,
-                    f"share of the runs of {verb} that broke down or ran out of time",
-                    periods=3,
-                    of_which=3 if works else 2,
+                    _percent(function.metric_errors(), function.metric_invocations(), least=1 if works else 2),
+                    50 if works else 1,
+                    f"percent of the runs of {verb} broke down or ran out of time",
+                    periods=3 if works else 1,
                 ),
                 self._alarm(
                     f"{title}Throttles",
-                    _percent(function.metric_throttles(), function.metric_invocations(), least=5),
+                    _percent(function.metric_throttles(), function.metric_invocations(), least=5, apart=True),
                     1,
                     f"percent of the runs of {verb} were not started, for want of concurrency",
                     periods=3,
@@ -174,6 +171,7 @@ class ObservabilityStack(Stack):
                     table.metric(f"{kind}ThrottleEvents", statistic="Sum"),
                     consumed(statistic="Sum"),
                     least=10,
+                    apart=True,
                 ),
                 1,
                 f"percent of the table's {kind.lower()}s were refused, 10 or more in 5 minutes",
@@ -225,7 +223,6 @@ class ObservabilityStack(Stack):
         description: str,
         *,
         periods: int = 1,
-        of_which: int | None = None,
     ) -> cloudwatch.Alarm:
         alarm = cloudwatch.Alarm(
             self,
@@ -233,7 +230,6 @@ class ObservabilityStack(Stack):
             metric=metric,
             threshold=threshold,
             evaluation_periods=periods,
-            datapoints_to_alarm=of_which,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"graveler: {description}; docs/deploy.md says what to do",
@@ -348,11 +344,15 @@ def _graph(title: str, metrics: list[cloudwatch.Metric]) -> cloudwatch.GraphWidg
     return cloudwatch.GraphWidget(title=title, left=list(metrics), width=8, period=_PERIOD)
 
 
-def _percent(refused: cloudwatch.Metric, served: cloudwatch.Metric, *, least: int) -> cloudwatch.MathExpression:
-    """How much was refused, in percent of what came; 0 while that is fewer than ``least`` in a period."""
+def _percent(
+    counted: cloudwatch.Metric, total: cloudwatch.Metric, *, least: int, apart: bool = False
+) -> cloudwatch.MathExpression:
+    """How much of ``total`` is ``counted``, in percent; 0 while that is fewer than ``least`` in a period. ``apart``: what is
+    counted is not in the total, as what Lambda and DynamoDB refuse is in no other figure."""
+    whole = "(counted + total)" if apart else "total"
     return cloudwatch.MathExpression(
-        expression=f"IF(refused >= {least}, 100 * refused / (refused + served), 0)",
-        using_metrics={"refused": refused, "served": served},
+        expression=f"IF(counted >= {least}, 100 * counted / {whole}, 0)",
+        using_metrics={"counted": counted, "total": total},
         period=_PERIOD,
     )
 

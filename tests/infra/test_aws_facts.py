@@ -153,13 +153,14 @@ def test_alarms_of_requests_are_rates(variant: Templates) -> None:
     for name, found in resources(variant["observability"], "AWS::CloudWatch::Alarm").items():
         alarm = found["Properties"]
         assert alarm["TreatMissingData"] == "notBreaching", name
-        if re.match(r"\w*Errors", name):
-            # Each request and each run is a point, 0 or 1: their average is a rate.
-            assert (alarm["Statistic"], alarm["Threshold"] < 1) == ("Average", True), name
-        elif re.match(r"\w*Throttles", name):
+        if re.match(r"\w*(Errors|Throttles)", name):
             (expression,) = (each["Expression"] for each in alarm["Metrics"] if "Expression" in each)
-            assert re.fullmatch(r"IF\(refused >= \d+, 100 \* refused / \(refused \+ served\), 0\)", expression)
-            assert {each["MetricStat"]["Stat"] for each in alarm["Metrics"] if "MetricStat" in each} == {"Sum"}
+            # What is refused is not among what was served.
+            whole = r"\(counted \+ total\)" if "Throttles" in name else "total"
+            assert re.fullmatch(rf"IF\(counted >= \d+, 100 \* counted / {whole}, 0\)", expression), name
+            counted = {each["Id"]: each["MetricStat"]["Stat"] for each in alarm["Metrics"] if "MetricStat" in each}
+            # Of an API's requests the number of samples is their count.
+            assert counted == {"counted": "Sum", "total": "SampleCount" if name.startswith("Server") else "Sum"}, name
 
 
 def test_alarms_are_silent_while_a_commit_waits_for_its_operation(default: Templates) -> None:
