@@ -44,7 +44,7 @@ _TRIES: Final = 5
 _RETRIES: Final = 2
 """Of a clean-up."""
 
-_UPLOADS: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+_UPLOADS: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload")
 _LISTED: Final = ("s3:ListBucketMultipartUploads",)
 """For whoever collects garbage, or removes what deleted repositories left: unfinished uploads are part of it."""
 

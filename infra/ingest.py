@@ -81,7 +81,7 @@ class IngestStack(Stack):
                         "GRAVELER_INGEST_QUEUE": self.queue.queue_url,
                         "GRAVELER_INGEST_DEAD_LETTERS": self.dead_letters.queue_url,
                     },
-                    [consume(self.queue), send(self.dead_letters), start(machine)],
+                    [consume(self.queue, postpones=True), send(self.dead_letters), start(machine)],
                 )
             },
         )

@@ -35,9 +35,9 @@ def send(*queues: sqs.IQueue) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[queue.queue_arn for queue in queues])
 
 
-def consume(queue: sqs.IQueue) -> iam.PolicyStatement:
-    """The right to work on what comes."""
+def consume(queue: sqs.IQueue, *, postpones: bool = False) -> iam.PolicyStatement:
+    """The right to work on what comes; ``postpones``: and to say when a message that failed comes again."""
+    actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
     return iam.PolicyStatement(
-        actions=["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"],
-        resources=[queue.queue_arn],
+        actions=[*actions, "sqs:ChangeMessageVisibility"] if postpones else actions, resources=[queue.queue_arn]
     )

@@ -31,7 +31,7 @@ LOGS: Final = "logs"
 _GB_PER_CPU: Final = 8
 _DISK_PER_CPU: Final = 50
 
-_DELETE: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+_DELETE: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload")
 _USE_KEY: Final = ("kms:Decrypt", "kms:GenerateDataKey")
 """What S3 asks of a key for who reads, and for who writes (parts of an upload are read again):
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"""
