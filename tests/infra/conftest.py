@@ -15,6 +15,8 @@ import pytest
 from lakefs.client import Client
 
 from tests.infra.emulator import Emulator, launch, terminate
+from tests.infra.iam.recorder import Recorded, recording
+from tests.infra.iam.templates import Stacks
 from tests.infra.sharing import held, made_once, shared_folder
 from tests.infra.tools import require_tools, resources, synthesise, templates
 
@@ -47,6 +49,12 @@ class Deployed(msgspec.Struct, frozen=True):
     outputs: dict[str, str]
     key_id: str
     secret: str
+    assembly: str
+    """Folder of the templates."""
+    names: dict[str, dict[str, str]]
+    """Of resources, by stack and logical ID."""
+    calls: str
+    """Folder in which each function notes its calls."""
 
     @property
     def url(self) -> str:
@@ -158,22 +166,43 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             _without_expressions(into / "graveler-observability.template.json")
 
         assembly = made_once(folder, "assembly", make)
-        emulator, process = launch(folder / "emulator")
+        calls = folder / "calls"
+        emulator, process = launch(folder / "emulator", **recording(calls))
         try:
             outputs = emulator.deploy(assembly)
             key = first_key(emulator, outputs)
+            names = emulator.names(templates(assembly))
         except BaseException:
             terminate(process)
             raise
         return {
             "process": process,
             "deployed": msgspec.to_builtins(
-                Deployed(emulator, outputs, key["access_key_id"], key["secret_access_key"])
+                Deployed(
+                    emulator, outputs, key["access_key_id"], key["secret_access_key"], str(assembly), names, str(calls)
+                )
             ),
         }
 
     with held(folder, "deployed", start, lambda told: terminate(told["process"])) as told:
         yield msgspec.convert(told["deployed"], Deployed)
+
+
+@pytest.fixture(scope="session")
+def recorded(deployed: Deployed) -> Iterator[Recorded]:
+    """The calls of the deployment's functions. What they call after the last test has to be allowed as well."""
+    stacks = Stacks(templates(Path(deployed.assembly)), lambda stack, logical: deployed.names[stack][logical])
+    found = Recorded(Path(deployed.calls), stacks, deployed.emulator.role_of)
+    yield found
+    assert not found.judge()
+
+
+@pytest.fixture(autouse=True)
+def allowed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each call that a function made meanwhile is one that the policies allow, whichever test it was made for."""
+    found = request.getfixturevalue("recorded") if "deployed" in request.fixturenames else None
+    yield
+    assert found is None or not found.judge()
 
 
 def first_key(emulator: Emulator, outputs: dict[str, str]) -> dict[str, str]:

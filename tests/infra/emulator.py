@@ -5,11 +5,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
+import boto3
 import msgspec
 import urllib3
 
@@ -35,6 +37,24 @@ class Emulator(msgspec.Struct, frozen=True):
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
+
+    def names(self, stacks: Iterable[str]) -> dict[str, dict[str, str]]:
+        """How the resources of these stacks are called, by stack and logical ID."""
+        with patch.dict(os.environ, self.environment), closing(boto3.client("cloudformation")) as formation:
+            return {
+                stack: {
+                    resource["LogicalResourceId"]: resource.get("PhysicalResourceId", "")
+                    for page in formation.get_paginator("list_stack_resources").paginate(StackName=f"graveler-{stack}")
+                    for resource in page["StackResourceSummaries"]
+                }
+                for stack in stacks
+            }
+
+    def role_of(self, function: str) -> str:
+        """The ARN of a function's role."""
+        with patch.dict(os.environ, self.environment), closing(boto3.client("lambda")) as functions:
+            role: str = functions.get_function_configuration(FunctionName=function)["Role"]
+        return role
 
     def deploy(self, assembly: Path) -> dict[str, str]:
         """Bootstrap, then ``cdk deploy --all`` of an assembly, as its user does. The outputs of all stacks."""
@@ -66,9 +86,9 @@ def emulating(folder: Path) -> Iterator[Emulator]:
         terminate(process)
 
 
-def launch(folder: Path) -> tuple[Emulator, int]:
+def launch(folder: Path, **more: str) -> tuple[Emulator, int]:
     """An emulator on a port of its own, which keeps its files in ``folder``, and its process, which is nobody's child: whoever is
-    the last one to use it may :func:`terminate` it."""
+    the last one to use it may :func:`terminate` it. Its environment, which is also that of functions, has ``more`` in it."""
     require_tools()
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
@@ -80,6 +100,7 @@ def launch(folder: Path) -> tuple[Emulator, int]:
         "STATE_DIR": str(folder / "state"),
         "MINISTACK_REGION": "us-east-1",
         "SFN_WAIT_SCALE": "0.01",  # state machines wait a hundredth of their time before they try again
+        **more,
     }
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log"

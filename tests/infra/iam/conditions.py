@@ -33,7 +33,6 @@ KNOWN_KEYS: Final = frozenset(
         "dynamodb:leadingkeys",
         "elasticfilesystem:accesspointarn",
         "iam:passedtoservice",
-        "kms:encryptioncontext:aws:s3:arn",
         "kms:calleraccount",
         "kms:viaservice",
         "s3:prefix",
@@ -111,8 +110,12 @@ def _compiled(expression: str) -> re.Pattern[str]:
     return re.compile(expression, re.DOTALL)
 
 
+ENCRYPTION_CONTEXT: Final = "kms:encryptioncontext:"
+"""Before the names of pairs of an encryption context, all of which a request to KMS tells."""
+
+
 def _of(context: Context, key: str) -> str | tuple[str, ...] | None:
-    if key.casefold() not in KNOWN_KEYS:
+    if key.casefold() not in KNOWN_KEYS and not key.casefold().startswith(ENCRYPTION_CONTEXT):
         raise UnknownError(f"condition key {key}")
     return context.get(key.casefold())
 

@@ -133,8 +133,10 @@ def _functions(stacks: Stacks) -> Iterator[Request]:
         role, why = told["Role"], f"function {stack}/{logical}"
         yield _assumed("lambda", role, why, stacks.arn(stack, logical))
         group = told.get("LoggingConfig", {}).get("LogGroup")
-        if group is None:
-            raise UnknownError(f"{why}: a log group of Lambda's own")
+        if group is None:  # Lambda makes one
+            group = f"/aws/lambda/{stacks.name(stack, logical)}"
+            own = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}"
+            yield as_role(role, "logs:CreateLogGroup", own, why)
         stream = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:2026/01/01/[$LATEST]0"
         yield as_role(role, "logs:CreateLogStream", stream, why)
         yield as_role(role, "logs:PutLogEvents", stream, why)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tests.infra.iam.conditions import UnknownError
+from tests.infra.iam.conditions import ENCRYPTION_CONTEXT, UnknownError
 from tests.infra.iam.templates import ACCOUNT, REGION
 
 Parameters = Mapping[str, Any]
@@ -149,6 +149,18 @@ def _on_secret(action: str) -> Find:
     return find
 
 
+def _on_key(action: str) -> Find:
+    find_key = _on_arn(f"kms:{action}", "KeyId")
+
+    def find(parameters: Parameters) -> Iterator[Need]:
+        told = parameters.get("EncryptionContext", {})
+        context = {f"{ENCRYPTION_CONTEXT}{name.casefold()}": value for name, value in told.items()}
+        for needed, arn, _ in find_key(parameters):
+            yield needed, arn, context
+
+    return find
+
+
 def _anybody(parameters: Parameters) -> Iterator[Need]:
     """https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html."""
     yield from ()
@@ -189,8 +201,6 @@ _OPERATIONS: Final[dict[tuple[str, str], Find]] = {
     ("stepfunctions", "StartExecution"): _on_arn("states:StartExecution", "stateMachineArn"),
     ("secretsmanager", "GetSecretValue"): _on_secret("GetSecretValue"),
     ("secretsmanager", "PutSecretValue"): _on_secret("PutSecretValue"),
-    ("kms", "Decrypt"): _on_arn("kms:Decrypt", "KeyId"),
-    ("kms", "Encrypt"): _on_arn("kms:Encrypt", "KeyId"),
-    ("kms", "GenerateDataKey"): _on_arn("kms:GenerateDataKey", "KeyId"),
+    **{("kms", name): _on_key(name) for name in ("Decrypt", "Encrypt", "GenerateDataKey")},
     ("sts", "GetCallerIdentity"): _anybody,
 }

@@ -57,8 +57,9 @@ class Recorded:
         self._role_of = role_of
         self._read: dict[Path, int] = {}
         self.used: set[Right] = set()
-        self.count = 0
+        """Rights that calls used so far."""
         self.functions: set[str] = set()
+        """Functions that made calls so far."""
 
     @property
     def policies(self) -> Policies:
@@ -74,7 +75,6 @@ class Recorded:
                 role = self._roles[call.function] = self._role_of(call.function)
             self.functions.add(call.function)
             for request in call.requests(role):
-                self.count += 1
                 decision = self._policies.decide(request)
                 self.used |= decision.used
                 if decision.refusal:

@@ -201,7 +201,7 @@ class Stacks:
         roles: dict[str, tuple[Statement, ...]] = {}
         resources: dict[str, tuple[Statement, ...]] = {}
         self._refuse_unread()
-        managed = {
+        managed = _aws_managed() | {
             self.arn(stack, logical): parse(told["PolicyDocument"], f"{stack}/{logical}")
             for stack, logical, told in self.each("AWS::IAM::ManagedPolicy")
         }
@@ -252,6 +252,15 @@ class Stacks:
         for stack, logical, told in self.each("AWS::Lambda::Permission"):
             arn = function_arn(told["FunctionName"])
             yield arn, parse(_permission(arn, told), f"{stack}/{logical}")
+
+
+def _aws_managed() -> dict[str, tuple[Statement, ...]]:
+    """AWS's own policies that roles have here:
+    https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSLambdaBasicExecutionRole.html."""
+    name = "service-role/AWSLambdaBasicExecutionRole"
+    actions = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"]
+    statement = {"Effect": "Allow", "Action": actions, "Resource": "*"}
+    return {f"arn:aws:iam::aws:policy/{name}": parse({"Version": VERSION, "Statement": [statement]}, name)}
 
 
 def function_arn(told: str) -> str:

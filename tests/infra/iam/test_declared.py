@@ -1,0 +1,274 @@
+"""What the templates ask services to do is allowed by the policies in them; and whatever is wrong with those is found."""
+
+import copy
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from infra.routes import CATCH_ALL, api_routes
+from tests.infra.iam.conditions import UnknownError
+from tests.infra.iam.declared import declared_calls
+from tests.infra.iam.policies import Policies, Right, Statement
+from tests.infra.iam.templates import Stacks
+from tests.infra.test_stacks import SNAPSHOT
+
+Templates = dict[str, dict[str, Any]]
+
+
+@pytest.fixture
+def snapshot() -> Templates:
+    """The reviewed templates, with the routes that they have when they are deployed."""
+    told: Templates = json.loads(SNAPSHOT.read_text())
+    of_api = told["api"]["Resources"]
+    (api,) = (name for name, each in of_api.items() if each["Type"] == "AWS::ApiGatewayV2::Api")
+    verbs = {route.verb for route in api_routes()}
+    integrations = {
+        verb: name
+        for name, each in of_api.items()
+        if each["Type"] == "AWS::ApiGatewayV2::Integration"
+        for verb in verbs
+        if f"Functions{verb.capitalize()}" in json.dumps(each)
+    }
+    keys = [(f"{route.method} {route.path}", route.verb) for route in api_routes()]
+    for number, (key, verb) in enumerate([*keys, ("$default", CATCH_ALL)]):
+        target = {"Fn::Join": ["", ["integrations/", {"Ref": integrations[verb]}]]}
+        of_api[f"Route{number}"] = {
+            "Type": "AWS::ApiGatewayV2::Route",
+            "Properties": {"ApiId": {"Ref": api}, "RouteKey": key, "Target": target},
+        }
+    return told
+
+
+def refusals(told: Templates) -> list[str]:
+    stacks = Stacks(told)
+    policies = stacks.policies()
+    return [said for call in declared_calls(stacks) if (said := policies.decide(call).refusal)]
+
+
+def test_services_may_do_what_the_templates_ask(snapshot: Templates) -> None:
+    assert refusals(snapshot) == []
+
+
+def test_services_may_do_it_in_every_variant(default: Templates, full: Templates) -> None:
+    assert refusals(default) == []
+    assert refusals(full) == []
+
+
+def test_each_right_that_a_call_uses_is_missed_when_it_is_gone(snapshot: Templates) -> None:
+    stacks = Stacks(snapshot)
+    policies = stacks.policies()
+    calls = list(declared_calls(stacks))
+    uses: dict[Right, list[int]] = {}
+    for number, call in enumerate(calls):
+        for right in policies.decide(call).used:
+            uses.setdefault(right, []).append(number)
+    assert len(uses) > 40
+    for right, numbers in uses.items():
+        fewer = without(policies, right)
+        others = set.intersection(*(set(policies.decide(calls[number]).used) for number in numbers)) - {right}
+        if not others:
+            assert any(fewer.decide(calls[number]).refusal for number in numbers), right
+
+
+def without(policies: Policies, right: Right) -> Policies:
+    """The policies with this right taken away."""
+
+    def fewer(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        return tuple(
+            replace(each, actions=tuple(action for action in each.actions if action != right.action))
+            if right in each.rights()
+            else each
+            for each in statements
+        )
+
+    return Policies(
+        {arn: fewer(statements) for arn, statements in policies.roles.items()},
+        {arn: fewer(statements) for arn, statements in policies.resources.items()},
+    )
+
+
+def of_kind(told: Templates, kind: str, having: str = "") -> dict[str, Any]:
+    """The properties of the first resource of a type that has a text in it."""
+    return next(
+        each["Properties"]
+        for template in told.values()
+        for each in template["Resources"].values()
+        if each["Type"] == kind and having in json.dumps(each)
+    )
+
+
+def statement(told: Templates, kind: str, action: str) -> dict[str, Any]:
+    """The first statement of such a policy that allows an action."""
+    return next(
+        each
+        for template in told.values()
+        for resource in template["Resources"].values()
+        if resource["Type"] == kind
+        for each in resource["Properties"]["PolicyDocument"]["Statement"]
+        if action in each["Action"] and each["Effect"] == "Allow"
+    )
+
+
+def no_action(told: Templates) -> None:
+    statement(told, "AWS::IAM::Policy", "sqs:DeleteMessage")["Action"].remove("sqs:DeleteMessage")
+
+
+def wrong_arn(told: Templates) -> None:
+    found = statement(told, "AWS::IAM::Policy", "lambda:InvokeFunction")
+    found["Resource"] = "arn:aws:lambda:us-east-1:000000000000:function:another"
+
+
+def wrong_source(told: Templates) -> None:
+    of_kind(told, "AWS::Lambda::Permission", "Sweep")["SourceArn"] = {"Fn::GetAtt": ["DeadLettersBBF8BAAB", "Arn"]}
+
+
+def no_principal(told: Templates) -> None:
+    del statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["Principal"]
+
+
+def wrong_principal(told: Templates) -> None:
+    found = statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
+    found["Principal"]["Service"] = "sns.amazonaws.com"
+
+
+def wrong_account(told: Templates) -> None:
+    found = statement(told, "AWS::SNS::TopicPolicy", "sns:Publish")
+    found["Condition"]["StringEquals"]["aws:SourceAccount"] = "111122223333"
+
+
+def untrusted(told: Templates) -> None:
+    found = of_kind(told, "AWS::IAM::Role", "lambda.amazonaws.com")["AssumeRolePolicyDocument"]["Statement"][0]
+    found["Principal"]["Service"] = "ec2.amazonaws.com"
+
+
+def denied(told: Templates) -> None:
+    found = of_kind(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["PolicyDocument"]["Statement"][0]
+    found["Condition"] = {"Bool": {"aws:SecureTransport": "true"}}
+
+
+def no_permission_of_the_rest(told: Templates) -> None:
+    permissions = told["api"]["Resources"]
+    for name in [name for name, each in permissions.items() if "/$default" in json.dumps(each)]:
+        if permissions[name]["Type"] == "AWS::Lambda::Permission":
+            del permissions[name]
+
+
+@pytest.mark.parametrize(
+    ("plant", "said"),
+    [
+        (no_action, "sqs:DeleteMessage"),
+        (wrong_arn, "lambda:InvokeFunction"),
+        (wrong_source, "rule api/Sweep"),
+        (no_principal, "events.amazonaws.com: sqs:SendMessage"),
+        (wrong_principal, "events.amazonaws.com: sqs:SendMessage"),
+        (wrong_account, "sns:Publish"),
+        (untrusted, "lambda.amazonaws.com: sts:AssumeRole"),
+        (denied, "denied by"),
+        (no_permission_of_the_rest, "route $default"),
+    ],
+)
+def test_a_planted_fault_is_found(snapshot: Templates, plant: Callable[[Templates], None], said: str) -> None:
+    before = copy.deepcopy(snapshot)
+    plant(snapshot)
+    assert snapshot != before
+    assert any(said in refusal for refusal in refusals(snapshot))
+
+
+def bounded(told: Templates) -> None:
+    of_kind(told, "AWS::IAM::Role")["PermissionsBoundary"] = "arn:aws:iam::000000000000:policy/b"
+
+
+def managed(told: Templates) -> None:
+    of_kind(told, "AWS::IAM::Role")["ManagedPolicyArns"] = ["arn:aws:iam::aws:policy/AdministratorAccess"]
+
+
+def unread(told: Templates) -> None:
+    of_kind(told, "AWS::DynamoDB::Table")["ResourcePolicy"] = {"PolicyDocument": {}}
+
+
+def element(told: Templates) -> None:
+    statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["NotPrincipal"] = "*"
+
+
+def operator(told: Templates) -> None:
+    statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")["Condition"] = {"IpAddress": {"aws:SourceIp": "::/0"}}
+
+
+def condition_key(told: Templates) -> None:
+    found = statement(told, "AWS::SQS::QueuePolicy", "sqs:SendMessage")
+    found["Condition"] = {"StringNotEquals": {"aws:SourceVpc": "vpc-1"}}
+
+
+def intrinsic(told: Templates) -> None:
+    statement(told, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {"Fn::If": ["Big", "*", "*"]}
+
+
+def attribute(told: Templates) -> None:
+    statement(told, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {
+        "Fn::GetAtt": ["FunctionsRead241DD847", "SnapStartResponse.ApplyOn"]
+    }
+
+
+def parameter(told: Templates) -> None:
+    statement(told, "AWS::IAM::Policy", "dynamodb:GetItem")["Resource"] = {"Ref": "TableName"}
+
+
+def target(told: Templates) -> None:
+    of_kind(told, "AWS::Events::Rule")["Targets"][0]["Arn"] = "arn:aws:kinesis:us-east-1:000000000000:stream/s"
+
+
+def task(told: Templates) -> None:
+    found = of_kind(told, "AWS::StepFunctions::StateMachine")
+    found["DefinitionString"] = json.loads(
+        json.dumps(found["DefinitionString"]).replace("lambda:invoke", "sns:publish")
+    )
+
+
+def notification(told: Templates) -> None:
+    of_kind(told, "AWS::S3::Bucket")["NotificationConfiguration"] = {"QueueConfigurations": []}
+
+
+def permission(told: Templates) -> None:
+    of_kind(told, "AWS::Lambda::Permission")["FunctionUrlAuthType"] = "NONE"
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        bounded,
+        managed,
+        unread,
+        element,
+        operator,
+        condition_key,
+        intrinsic,
+        attribute,
+        parameter,
+        target,
+        task,
+        notification,
+        permission,
+    ],
+)
+def test_what_is_not_known_fails(snapshot: Templates, plant: Callable[[Templates], None]) -> None:
+    before = copy.deepcopy(snapshot)
+    plant(snapshot)
+    assert snapshot != before
+    with pytest.raises(UnknownError):
+        refusals(snapshot)
+
+
+def test_routes_of_the_snapshot_are_those_that_are_deployed(snapshot: Templates, default: Templates) -> None:
+    def sources(told: Templates) -> set[str]:
+        found = {
+            str(call.context["aws:sourcearn"])
+            for call in declared_calls(Stacks(told))
+            if call.principal.name.startswith("apigateway.")
+        }
+        return {re.sub(":[^:]*$", "", source) + source.partition("/")[2] for source in found}
+
+    assert sources(snapshot) == sources(default)
