@@ -542,7 +542,9 @@ def test_a_driver_killed_at_any_moment_copies_each_commit_once(
     for number in range(kills):
         died.append(run(1 + number * moments // kills))
         place.commit(f"later{number}")
-    assert died.count(-signal.SIGKILL) == kills
+    # A run that had little left to do may end before its moment.
+    assert died[0] == -signal.SIGKILL
+    assert set(died) <= {-signal.SIGKILL, 0}
     while run(0) == 0:
         noted = graveler.spark.read(spark, "lakefs://repo/log/noted", lake=place.repository).collect()
         if len(noted) >= 2 * kills + 4:
