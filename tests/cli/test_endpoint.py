@@ -109,6 +109,7 @@ LOCAL: Final[Mapping[tuple[str, ...], str]] = {
     ("init",): "makes a lake, in a folder or on AWS",
     ("serve",): "is the server",
     ("demo",): "makes a lake of its own",
+    ("keys", "rotate-signing"): "makes what the server signs with",
 }
 """Commands that are about a lake of one's own, and why."""
 
