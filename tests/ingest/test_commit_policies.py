@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import InvalidError
+from graveler.ingest.pending import Amount
 from graveler.ingest.results import Batch
 from graveler.ingest.rules import CommitPolicy, Rule
 from graveler.ingest.windows import Window, spelled
@@ -172,3 +173,12 @@ def test_the_window_is_what_the_key_says_else_the_events_time(layout: str, below
 def test_windows_that_cannot_be_are_refused(window: Window) -> None:
     with pytest.raises(InvalidError, match="window"):
         window.check()
+
+
+@pytest.mark.parametrize("ahead", [1.0, 3600.0, 86_400.0])
+def test_a_process_whose_clock_is_ahead_delays_a_commit_until_the_next_object_at_most(ahead: float) -> None:
+    policy = CommitPolicy(seconds=60)
+    late = Amount().with_more(1, 0, 1_000.0 + ahead)
+    assert late.due_at(policy) == 1_060.0 + ahead
+    assert late.with_more(1, 0, 1_000.0).due_at(policy) == 1_060.0
+    assert Amount().with_more(1, 0, 1_000.0).with_more(1, 0, 1_030.0).due_at(policy) == 1_060.0

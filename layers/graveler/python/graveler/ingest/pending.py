@@ -83,7 +83,7 @@ class Amount(msgspec.Struct, frozen=True):
         return Amount(
             self.objects + objects,
             self.deleted + deleted,
-            self.since if self.changes else now,
+            min(self.since, now) if self.changes else now,  # whose clock was ahead delays nothing any more
             max(0, min(windows)) if windows else self.window,
             self.marked or marked,
             windows,
