@@ -110,3 +110,23 @@ def test_a_page_of_parquet_has_a_bound(tmp_path: Path, how: str, why: str) -> No
     said, grown = done.stdout.splitlines()
     assert why in said
     assert int(grown) < 100
+
+
+@pytest.mark.parametrize("length", [1 << 16, (1 << 16) + 1])
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_value_of_parquet_has_a_bound_however_it_is_written(
+    tmp_path: Path, fixed: bool, compression: str, length: int
+) -> None:
+    """The dictionary's second value is the longest one."""
+    file = tmp_path / "listing.parquet"
+    rows = 20
+    same = {name: pyarrow.repeat(value, rows) for name, value in (("bucket", "b"), ("size", 0), ("metadata", "{}"))}
+    etags = pyarrow.array([b"x" * length if fixed else b"x" * 1000, b"y" * length] * (rows // 2))
+    table = pyarrow.table({"key": [f"k{number:02}" for number in range(rows)], **same, "etag": etags})
+    if fixed:
+        table = table.set_column(table.num_columns - 1, "etag", etags.cast(pyarrow.binary(length)))
+    parquet.write_table(table, file, compression=compression)
+    told = f"has a value of {length:,} bytes in column 'etag'" if length > 1 << 16 else "is too long: "
+    with pytest.raises(InvalidError, match=told):
+        list(ObjectListing(file, "local://r")())

@@ -18,7 +18,7 @@ import msgspec
 
 from graveler.errors import PreconditionError
 from graveler.lake.importing.listing_files import ListingError, ListingFile
-from graveler.lake.importing.parquet_pages import pages
+from graveler.lake.importing.parquet_pages import longest_text, pages
 from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
 from graveler.storage.folders import temporary_files, unavailable
 
@@ -62,6 +62,9 @@ _SMALL_DICTIONARY: Final = 1 << 16
 _LONGEST_VALUE: Final = 1 << 16
 """Bytes. A dictionary below the first is no danger to a batch of rows, whatever lies in it; of a larger one, each value is at
 most as long as the second."""
+
+_HADOOP: Final = 8
+"""Bytes by which Hadoop's form of LZ4 begins, which old files have: two sizes."""
 
 _GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"
@@ -240,8 +243,7 @@ class ParquetTable:
             found = parquet.iter_batches(batch_size=_BATCH, row_groups=[part], columns=list(names))
             while (batch := next(found, None)) is not None:
                 columns = {
-                    names[name]: _values(self._file, column)
-                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                    names[name]: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)
                 }
                 yield Batch(range(number, number + batch.num_rows), columns)
                 number += batch.num_rows
@@ -249,20 +251,12 @@ class ParquetTable:
     @contextmanager
     def _opened(self, part: int = 0, only: Collection[str] = ()) -> Iterator[Any]:
         """The file as pyarrow has it, which has no types, to read these columns of a part. Their pages are looked at before
-        anything is unpacked, and columns with a large dictionary come as dictionaries."""
+        anybody unpacks them."""
         parquet, arrow = _pyarrow(self._file)
         with _seekable(self._file) as stream:
             try:
                 with parquet.ParquetFile(stream, buffer_size=_BLOCK) as opened:
-                    large = self._large_dictionaries(stream, opened.metadata, part, only)
-                    if not large:
-                        yield opened
-                        return
-                    metadata = opened.metadata
-                    stream.seek(0)
-                with parquet.ParquetFile(
-                    stream, metadata=metadata, read_dictionary=large, buffer_size=_BLOCK
-                ) as opened:
+                    self._check_pages(stream, opened, part, only)
                     yield opened
             except (arrow.ArrowException, ValueError, OverflowError) as error:
                 raise self._damaged(error) from None
@@ -271,15 +265,15 @@ class ParquetTable:
                     raise self._damaged(error) from None
                 raise unavailable(error, f"reading {str(self._file.path)!r}") from None
 
-    def _large_dictionaries(self, stream: IO[bytes], metadata: Any, part: int, only: Collection[str]) -> list[str]:
-        """Those of these columns whose values may be much larger than their pages. :class:`ListingError` for a page that claims
-        too much."""
-        large: list[str] = []
-        for number in range(metadata.num_columns if only else 0):
-            column = metadata.row_group(part).column(number)
+    def _check_pages(self, stream: IO[bytes], opened: Any, part: int, only: Collection[str]) -> None:
+        """:class:`ListingError` for a page that claims too much, and for a value so long that rows of it would not fit into
+        memory: in a dictionary it is stored once."""
+        for number in range(opened.metadata.num_columns if only else 0):
+            column = opened.metadata.row_group(part).column(number)
             name: str = column.path_in_schema
             if name.partition(".")[0] not in only:
                 continue
+            self._check_length(name, opened.schema.column(number).length)
             # No page lies at 0: a column without rows has a dictionary alone, or nothing.
             begins = [at for at in (column.dictionary_page_offset, column.data_page_offset) if at]
             if not begins:
@@ -292,10 +286,18 @@ class ParquetTable:
                         f"has a page of {page.unpacked:,} bytes in column {name!r}, and {_LARGEST_PAGE:,} are allowed; "
                         "write it with smaller pages",
                     )
-                if page.is_dictionary and page.unpacked > _SMALL_DICTIONARY and name in only:
-                    large.append(name)
+                if page.is_dictionary and page.unpacked > _SMALL_DICTIONARY and column.physical_type == "BYTE_ARRAY":
+                    stream.seek(page.begin)
+                    stored = stream.read(page.stored)
+                    self._check_length(name, longest_text(_unpacked(stored, column.compression, page.unpacked)))
         stream.seek(0)
-        return large
+
+    def _check_length(self, column: str, length: int) -> None:
+        if length > _LONGEST_VALUE:
+            raise ListingError(
+                self._file.path,
+                f"has a value of {length:,} bytes in column {column!r}, and {_LONGEST_VALUE:,} are allowed",
+            )
 
     def _damaged(self, error: Exception) -> ListingError:
         why = (str(error).splitlines() or [type(error).__name__])[0]
@@ -311,12 +313,11 @@ def _pyarrow(file: ListingFile) -> tuple[Any, Any]:
         ) from None
 
 
-def _values(file: ListingFile, column: Any) -> list[Any]:
+def _values(column: Any) -> list[Any]:
     """A pyarrow column as Python values."""
     arrow = import_module("pyarrow")
     kind = column.type
     if arrow.types.is_dictionary(kind):
-        _check_lengths(file, column.dictionary)
         column = column.dictionary_decode()
         kind = column.type
     if arrow.types.is_string(kind) or arrow.types.is_large_string(kind):
@@ -328,13 +329,19 @@ def _values(file: ListingFile, column: Any) -> list[Any]:
     return values
 
 
-def _check_lengths(file: ListingFile, dictionary: Any) -> None:
-    """:class:`ListingError` for a dictionary with a value so long that rows of it would not fit into memory."""
-    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
-    if dictionary.nbytes > _SMALL_DICTIONARY and not arrow.types.is_primitive(dictionary.type):
-        longest = compute.max(compute.binary_length(dictionary)).as_py() or 0
-        if longest > _LONGEST_VALUE:
-            raise ListingError(file.path, f"has a value of {longest:,} bytes, and {_LONGEST_VALUE:,} are allowed")
+def _unpacked(page: bytes, compression: str, size: int) -> bytes:
+    """A page as it was before its column's compression. ``ValueError`` for what is not compressed so."""
+    arrow: Any = import_module("pyarrow")
+    if compression == "UNCOMPRESSED":
+        return page
+    codec = arrow.Codec("lz4_raw" if compression == "LZ4" else compression.lower())
+    try:
+        unpacked: bytes = codec.decompress(page, decompressed_size=size, asbytes=True)
+    except (OSError, ValueError):
+        if compression != "LZ4":
+            raise
+        unpacked = codec.decompress(page[_HADOOP:], decompressed_size=size, asbytes=True)
+    return unpacked
 
 
 def meanings(file: ListingFile, header: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:

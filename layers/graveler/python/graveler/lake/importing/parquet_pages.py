@@ -6,6 +6,7 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 """
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import IO, Final, NamedTuple
 
 _MOST_HEADER: Final = 1 << 24
@@ -14,14 +15,17 @@ _MOST_HEADER: Final = 1 << 24
 _FIRST_READ: Final = 1 << 8
 _DEEPEST: Final = 16
 _DICTIONARY: Final = 2
+_LENGTH: Final = Struct("<I")
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 _FIXED: Final = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 
 
 class Page(NamedTuple):
-    """A page: whether it is a dictionary, and how many bytes it claims, unpacked and as stored."""
+    """A page: whether it is a dictionary, where it begins behind its header, and how many bytes it claims, unpacked and as
+    stored."""
 
     is_dictionary: bool
+    begin: int
     unpacked: int
     stored: int
 
@@ -30,13 +34,23 @@ def pages(stream: IO[bytes], start: int, end: int) -> Iterator[Page]:
     """The pages of a column chunk that lies from ``start`` to ``end``, as their headers describe them. Each costs a read of some
     hundred bytes. ``ValueError`` for what is no page, :class:`OSError`."""
     while start < end:
-        size, page = _header(stream, start)
+        page = _header(stream, start)
         yield page
-        start += size + page.stored
+        start = page.begin + page.stored
 
 
-def _header(stream: IO[bytes], at: int) -> tuple[int, Page]:
-    """The header at a place: its length, and what it says."""
+def longest_text(dictionary: bytes) -> int:
+    """The length of the longest value in a dictionary's page of texts, unpacked: each has its length before it."""
+    longest = at = 0
+    while at + _LENGTH.size <= len(dictionary):
+        (length,) = _LENGTH.unpack_from(dictionary, at)
+        longest = max(longest, length)
+        at += _LENGTH.size + length
+    return longest
+
+
+def _header(stream: IO[bytes], at: int) -> Page:
+    """What the header at a place says."""
     want = _FIRST_READ
     while True:
         stream.seek(at)
@@ -49,10 +63,10 @@ def _header(stream: IO[bytes], at: int) -> tuple[int, Page]:
                 raise ValueError(f"the page at {at} has a header that does not end") from None
             want *= 16
             continue
-        page = Page(fields.get(1) == _DICTIONARY, fields.get(2, -1), fields.get(3, -1))
+        page = Page(fields.get(1) == _DICTIONARY, at + thrift.at, fields.get(2, -1), fields.get(3, -1))
         if page.unpacked < 0 or page.stored < 0:
             raise ValueError(f"the page at {at} does not say how long it is")
-        return thrift.at, page
+        return page
 
 
 class _Compact:
