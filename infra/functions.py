@@ -171,6 +171,7 @@ class Functions(Construct):
             "GRAVELER_INGEST_BUCKETS": ",".join([self._landing.bucket_name, *settings.ingest_buckets]),
             "GRAVELER_PRESIGN_SECONDS": str(settings.presign_seconds),
             "GRAVELER_OPERATION_RECORDS": str(settings.request_records),
+            "GRAVELER_STAGING_SHARDS": str(settings.staging_shards),
             "GRAVELER_READ_SECONDS": str(read_seconds(duty.seconds)),
             "GRAVELER_CACHE": "/tmp/cache",
             "GRAVELER_CACHE_BYTES": str(_cache_bytes(settings)),

@@ -11,6 +11,11 @@ PREFIX: Final = "graveler"
 ARCHITECTURES: Final = ("arm64", "x86_64")
 REMOVALS: Final = ("retain", "destroy")
 
+NEW_TABLE_READS: Final = 12_000
+NEW_TABLE_WRITES: Final = 4_000
+"""Units a second that a new table on demand takes:
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html"""
+
 
 class SettingsError(ValueError):
     """A value cannot be used; says which, and what would do."""
@@ -47,6 +52,12 @@ class Settings:
     """How long a presigned URL lives; a role's credentials may end it earlier."""
     cors_origins: tuple[str, ...] = ()
     """Web pages that may call the API, such as ``https://example.org``."""
+    staging_shards: int = 8
+    """Partitions of the table over which the uncommitted changes of a branch are spread; each takes 1,000 writes a second."""
+    warm_reads: int = 0
+    """Read units a second that the table takes at once; 0 leaves what a new table has: 12,000."""
+    warm_writes: int = 0
+    """Write units a second; 0 leaves 4,000."""
     request_records: int = 1_000_000
     """How many records a commit or merge may read in its request; more make it a long operation."""
     part_records: int = 500_000
@@ -100,6 +111,7 @@ class Settings:
             _check_job(name, job, calls=bool(self.api_connection))
         for name, low, high in (
             ("presign_seconds", 60, 43_200),
+            ("staging_shards", 1, 64),
             ("request_records", 1, 100_000_000),
             ("part_records", 1, 10_000_000),
             ("parts_at_once", 1, 1_000),
@@ -113,6 +125,11 @@ class Settings:
         ):
             if not low <= getattr(self, name) <= high:
                 raise SettingsError(f"{name} {getattr(self, name)} must be {low} to {high}")
+        for name, new_table in (("warm_reads", NEW_TABLE_READS), ("warm_writes", NEW_TABLE_WRITES)):
+            if getattr(self, name) and not new_table <= getattr(self, name) <= 10_000_000:
+                raise SettingsError(
+                    f"{name} {getattr(self, name)} must be {new_table:,} to 10,000,000, or 0: a new table takes that many anyhow"
+                )
         self._check_executors()
         chars = sum(len(name) + 1 for name in (*self.data_buckets, *self.ingest_buckets))
         if chars > _BUCKET_CHARS:

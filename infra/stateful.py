@@ -49,6 +49,7 @@ class StatefulStack(Stack):
             time_to_live_attribute=TTL_ATTRIBUTE,
             deletion_protection=keep,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+            warm_throughput=_warm(settings),
         )
         self.first_key = self._first_key()
         self.sealing_key = kms.Key(
@@ -94,6 +95,16 @@ class StatefulStack(Stack):
             keep_deleted=Duration.days(RESTORE_DAYS),
             cors=_cors(self._settings),
         )
+
+
+def _warm(settings: Settings) -> dynamodb.WarmThroughput | None:
+    """What the table takes at once from its first second on. It can only be raised:
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html"""
+    if not settings.warm_reads and not settings.warm_writes:
+        return None
+    return dynamodb.WarmThroughput(
+        read_units_per_second=settings.warm_reads or None, write_units_per_second=settings.warm_writes or None
+    )
 
 
 def _cors(settings: Settings) -> list[s3.CorsRule] | None:

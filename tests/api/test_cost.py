@@ -10,7 +10,8 @@ from graveler.operations.parted import COMMIT
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
-from tests.api.support import EventClient, World, basic
+from tests.api.support import Answer, EventClient, World, basic
+from tests.lake.support import FakeClock
 from tests.support.instruments import CountingObjects, CountingTables
 from tests.support.keyrings import keyring
 
@@ -23,7 +24,7 @@ class Counted:
     def __init__(self) -> None:
         self.tables, self.objects = CountingTables(MemoryTables()), CountingObjects(MemoryObjects("local://repo"))
         lake = Lake(self.tables, lambda _: self.objects)
-        access = Access(self.tables, keyring(self.tables))
+        access = Access(self.tables, keyring(self.tables), FakeClock().now)  # who was seen a moment ago stays so
         keys = [basic(access.create_key(role.value, role)) for role in (Role.ADMIN, Role.READER)]
         self.call = EventClient(World(lake, access, Application(lake, access), *keys))
         opened = lake.create_repository("repo", "local://repo")
@@ -62,6 +63,48 @@ def test_requests_are_those_of_the_verb(
     counted.requests()
     assert counted.call(method, path, query, body).status in (200, 201)
     assert counted.requests() == (tables, 0)
+
+
+LINK = {"staging": {"physical_address": ""}, "checksum": "0" * 32, "size_bytes": 1}
+
+
+def link(call: EventClient, path: str, address: str) -> Answer:
+    body = LINK | {"staging": {"physical_address": address}}
+    return call("PUT", f"{REPO}/branches/main/staging/backing", {"path": path}, body)
+
+
+def new_address(call: EventClient, path: str) -> str:
+    return str(call("GET", f"{REPO}/branches/main/staging/backing", {"path": path}).json()["physical_address"])
+
+
+def test_a_stage_is_one_write_and_one_read() -> None:
+    counted = Counted()
+    call = counted.call
+    link(call, "w", new_address(call, "w"))  # finds that the token that it remembers was sealed by a commit
+    for path in ("x", "y"):
+        address = new_address(call, path)
+        counted.requests()
+        assert link(call, path, address).status == 200
+        assert counted.requests() == (2, 0)
+    assert call("DELETE", f"{REPO}/branches/main/objects", {"path": "x"}).status == 204
+    assert counted.requests() == (2, 0)
+    many = [LINK | {"path": path, "staging": {"physical_address": new_address(call, path)}} for path in ("v", "w")]
+    counted.requests()
+    assert call("POST", f"{REPO}/branches/main/staging/links", (), {"objects": many}).status == 200
+    assert counted.requests() == (3, 0)
+
+
+def test_a_repository_is_read_again_after_a_minute() -> None:
+    counted = Counted()
+    clock = FakeClock()
+    lake = counted.call.world.lake
+    lake.clock = clock
+    lake.repository("repo").delete("main", ["a"])
+    for later, requests in ((0.0, 2), (59.0, 2), (2.0, 3), (1.0, 2)):
+        clock.time += later
+        counted.requests()
+        assert counted.call("DELETE", f"{REPO}/branches/main/objects", {"path": "x"}).status == 204
+        assert counted.requests() == (requests, 0)
 
 
 def test_differences_are_judged_by_the_commits_that_they_are_of() -> None:

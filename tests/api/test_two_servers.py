@@ -4,6 +4,7 @@ import pytest
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
+from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
@@ -68,3 +69,48 @@ def test_a_write_that_is_refused_does_not_replace_an_acknowledged_one(
         assert other("PUT", f"{REPO}/settings/read_only", (), {"read_only": True}).status == 204
     assert one(method, OBJECTS.format("work"), {"path": "a"}, b"late" if method == "POST" else None).status == 403
     assert read(one, "work") == read(other, "work") == b"acknowledged"
+
+
+def stage(client: Client, how: str, path: str, address: str) -> int:
+    """The status of an answer to somebody who links an object, one or with another, or deletes it."""
+    said = {"staging": {"physical_address": address}, "checksum": "0" * 32, "size_bytes": 1}
+    if how == "link":
+        return client("PUT", f"{REPO}/branches/main/staging/backing", {"path": path}, said).status
+    if how == "links":
+        return client("POST", f"{REPO}/branches/main/staging/links", (), {"objects": [said | {"path": path}]}).status
+    return client("DELETE", OBJECTS.format("main"), {"path": path}).status
+
+
+def address(client: Client, path: str) -> str:
+    answer = client("GET", f"{REPO}/branches/main/staging/backing", {"path": path})
+    return str(answer.json()["physical_address"])
+
+
+@pytest.mark.parametrize("how", ["link", "links", "delete"])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_repository_that_is_gone_is_not_staged_in(two: tuple[Client, Client], how: str, again: bool) -> None:
+    one, other = two
+    assert stage(one, how, "first", address(one, "first")) in (200, 204)
+    before = one.world.lake.repository("repo")
+    assert other("DELETE", REPO).status == 204
+    if again:
+        other.world.lake.create_repository("repo", "local://again").upload("main", "x", b"1")
+        # The other server hands out an address; this one has not heard of the new repository.
+        assert stage(one, how, "x", address(other, "x")) in (200, 204)
+        staged = {change.path for change in other.world.lake.repository("repo").uncommitted("main").results}
+        assert staged == (set() if how == "delete" else {"x"})
+    else:
+        assert stage(one, how, "x", f"{before.repository.namespace}/data/x") == 404
+    old = before._refs.branch("main")
+    assert old is not None
+    assert before._staged.get([old.open], b"x") is None
+
+
+def test_import_sources_count_at_once(two: tuple[Client, Client]) -> None:
+    one, other = two
+    outside = "s3://outside/x"
+    for client in two:
+        client.world.application._settings = Settings(import_sources=ImportSources(["s3://outside/"]))
+    assert stage(one, "link", "x", outside) == 200
+    other.world.lake.repository("repo").set_import_sources(("s3://elsewhere/",))
+    assert stage(one, "link", "y", outside) == 403

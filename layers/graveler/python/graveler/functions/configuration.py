@@ -11,6 +11,8 @@ from msgspec import Struct
 from graveler.access.sources import ImportSources
 from graveler.api.settings import DEFAULT_OPERATION_RECORDS, DEFAULT_PRESIGN_SECONDS, Settings
 from graveler.errors import InvalidError
+from graveler.lake.aws import STAGING_SHARDS
+from graveler.staging.tokens import MAX_SHARDS
 
 _PREFIX: Final = "GRAVELER_"
 _S3: Final = "s3://"
@@ -31,6 +33,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     Without both, all is done in the request. ``ingest_queue`` is the URL of the queue whose messages are ingested,
     ``ingest_dead_letters`` of the one for those that cannot be; None: they come again, when the queue itself says so, until it
     gives them up. ``kms_key`` is the ARN of the key that seals the secrets in the table; without one none is opened.
+    The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the table.
     """
 
     objects: str
@@ -50,6 +53,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ingest_queue: str | None = None
     ingest_dead_letters: str | None = None
     kms_key: str | None = None
+    staging_shards: int = STAGING_SHARDS
 
     @property
     def buckets(self) -> tuple[str, ...]:
@@ -89,11 +93,12 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
             )
         return value
 
-    def number(name: str, default: int) -> int:
+    def number(name: str, default: int, most: int = sys.maxsize) -> int:
         value = environ.get(_PREFIX + name) or str(default)
-        if not value.isascii() or not value.isdigit() or int(value) < 1:
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= most:
+            upto = "on" if most == sys.maxsize else f"to {most:,}"
             raise InvalidError(
-                f"environment variable {_PREFIX}{name} is {value!r}; it must be a whole number from 1 on"
+                f"environment variable {_PREFIX}{name} is {value!r}; it must be a whole number from 1 {upto}"
             )
         return int(value)
 
@@ -123,4 +128,5 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         ingest_queue=environ.get(f"{_PREFIX}INGEST_QUEUE") or None,
         ingest_dead_letters=environ.get(f"{_PREFIX}INGEST_DEAD_LETTERS") or None,
         kms_key=environ.get(f"{_PREFIX}KMS_KEY") or None,
+        staging_shards=number("STAGING_SHARDS", STAGING_SHARDS, MAX_SHARDS),
     )

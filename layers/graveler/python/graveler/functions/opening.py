@@ -66,5 +66,6 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
         notes=files(configuration.cache / "notes", notes_bytes, math.inf),
         found_open=note[Tier.MEMORY],
         scratch=_SCRATCH,
+        staging_shards=configuration.staging_shards,
         sealing_key=None if key is None else KmsKey(key, configuration.tables.removeprefix("dynamodb://")),
     )

@@ -23,6 +23,10 @@ from graveler.storage.tables import Tables
 
 _CACHE_BYTES: Final = 512 << 20
 
+STAGING_SHARDS: Final = 8
+"""Partitions of the table for the uncommitted changes of a branch: each takes 1,000 writes of 1 KB a second
+(https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html)."""
+
 
 def open_lake(
     objects_url: str,
@@ -42,6 +46,7 @@ def open_lake(
     memory: int | None = None,
     clock: Clock | None = None,
     sealing_key: KeySource | None = None,
+    staging_shards: int = STAGING_SHARDS,
     wrap_tables: Callable[[Tables], Tables] = lambda tables: tables,
     wrap_objects: Callable[[Objects], Objects] = lambda objects: objects,
 ) -> Lake:
@@ -50,9 +55,9 @@ def open_lake(
     ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
     the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or a cache that
     somebody has made; ``notes`` (unless ``cache`` is a folder, which has them too), ``found_open``, ``scratch``, ``workers``,
-    ``writes_at_once`` and ``memory`` as for :class:`~graveler.lake.lake.Lake`. ``sealing_key`` is where the key is that seals the
-    secrets in the table. ``wrap_…`` may put something around the adapters,
-    such as what counts their requests.
+    ``writes_at_once``, ``memory`` and ``staging_shards`` as for :class:`~graveler.lake.lake.Lake`. ``sealing_key`` is where the
+    key is that seals the secrets in the table. ``wrap_…`` may put something around the adapters, such as what counts their
+    requests.
 
     Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
     of another form.
@@ -79,6 +84,7 @@ def open_lake(
         home=f"{objects_url.rstrip('/')}/",
         outside=partial(_locate, settings, objects_url.rstrip("/")),
         keyring=Keyring(tables, sealing_key),
+        staging_shards=staging_shards,
     )
 
 

@@ -1,6 +1,6 @@
 """Branches and tags: reading their state, creating, listing and deleting them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from secrets import token_hex
 from typing import Final
@@ -53,6 +53,7 @@ class Branches:
         traces: Traces,
         clock: Clock,
         leases: LeaseWatch,
+        first_token: Callable[[], Token] = new_token,
     ) -> None:
         self._repository = repository
         self._tables = tables
@@ -65,6 +66,7 @@ class Branches:
         self._clock = clock
         self._leases = leases
         self._owners = Owners(tables, repository.uid)
+        self._first_token = first_token
 
     def find(self, name: str, intent: Intent | None = None) -> BranchState | None:
         """The branch, or None. One table read, of branch and repository together, so that nobody works on one that was
@@ -130,7 +132,7 @@ class Branches:
         self._refs.branch_key(name)
         backoff = Backoff(self._clock)
         event = self.event("create branch", by)
-        opened = new_token()
+        opened = self._first_token()
         while True:
             state = BranchState(name, commit_id, opened, (), hidden, moves=self.next_number(name))
             writes = self._refs.create_branch_writes(state, event)

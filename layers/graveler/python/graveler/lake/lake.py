@@ -1,12 +1,13 @@
 """A lake: the repositories of one table, and the object stores that they name."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from graveler.errors import AlreadyExistsError, BusyError, GravelerError, RepositoryNotFoundError, UnavailableError
 from graveler.forks import new_lock
@@ -49,6 +50,12 @@ FIRST_MESSAGE = "Repository created"
 _KEPT: Final = 32
 """How many repositories stay open with their caches."""
 
+_BELIEVED: Final = 60.0
+"""Seconds for which a repository that was read is staged in without reading it again: far less than what is left of a deleted
+one stays, so that a write that comes too late can be taken back."""
+
+Result = TypeVar("Result")
+
 
 class Lake:
     """Repositories over one table. ``open_objects`` turns a storage namespace (a URL) into its objects.
@@ -63,7 +70,8 @@ class Lake:
     at hand (None: as many as :class:`TreeStore` does), and ``found_open`` is called for each file that was there. ``home`` begins
     the namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
     calls it. ``folder_permissions`` says whether the permissions of a lake in a folder are as they should be; ``keyring`` opens
-    the secrets that the table holds."""
+    the secrets that the table holds. The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the
+    table (1 to 64) from its next token on: for tables whose partitions have limits of their own."""
 
     def __init__(
         self,
@@ -86,6 +94,7 @@ class Lake:
         close: Callable[[], None] = lambda: None,
         folder_permissions: "FolderPermissions | None" = None,
         keyring: Keyring | None = None,
+        staging_shards: int = 1,
     ) -> None:
         self.tables = tables
         self.home = home
@@ -105,13 +114,14 @@ class Lake:
         self.folder_permissions = folder_permissions
         self.keyring = keyring or Keyring(tables)
         self._memory = memory
+        self._staging_shards = staging_shards
         self._repositories = Repositories(tables)
         folder = None if folder_permissions is None else folder_permissions.folder
         self.neighbours = Neighbours(tables, folder, self.clock.monotonic)
         """Whose namespaces are where."""
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()
-        self._uids: dict[str, RepositoryUID] = {}
-        """By name, of those that are open."""
+        self._names: dict[str, tuple[RepositoryUID, float]] = {}
+        """By name, of those that are open, with when they were last read, in seconds of the monotonic clock."""
         self._lock = new_lock()
         self.close = close
 
@@ -164,7 +174,7 @@ class Lake:
         operation = token_hex(16)
         commit = new_commit([], MetarangeName(""), "", FIRST_MESSAGE, int(now), {}, operation)
         refs, commits = Refs(self.tables, repository.uid), CommitStore(self.tables, repository.uid)
-        branch = BranchState(default_branch, commit.id, new_token(), moves=1)
+        branch = BranchState(default_branch, commit.id, new_token(self._staging_shards), moves=1)
         event = Event(int(now * 1e9), "create repository", operation, by)
         writes = [
             *self._repositories.create_writes(known),
@@ -214,8 +224,7 @@ class Lake:
         """
         if ref:
             with self._lock:
-                uid = self._uids.get(name)
-                kept = None if uid is None else self._opened.get(uid)
+                kept = self._kept(name)
             if kept is not None and (keys := kept.keys_of(ref)):
                 item, *items = self.tables.get_many([repository_key(name), *keys])
                 if item is None:
@@ -223,6 +232,32 @@ class Lake:
                 opened = self._open(decode_repository(name, item))
                 return opened.having_read(dict(zip(keys, items, strict=True))) if opened is kept else opened
         return self._open(self._repositories.get(name))
+
+    def staging(self, name: str, stage: Callable[[OpenRepository], Result]) -> Result:
+        """What ``stage`` gives, which stages something in the repository of this name and ends with a look at the branch.
+
+        That look tells whether it was the repository of this name. So one that was read within the last minute is not read
+        again first, unless ``stage`` fails: if another one has the name by then, nothing was staged in it
+        (:class:`~graveler.lake.stage.Stager`), and ``stage`` is called again with that one. What ``stage`` sees of the settings
+        may be a minute old. Cost: that of ``stage``, and one table read a minute, or after an error.
+        :class:`RepositoryNotFoundError`.
+        """
+        with self._lock:
+            kept = self._kept(name, read_after=self.clock.monotonic() - _BELIEVED)
+        if kept is None:
+            return stage(self.repository(name))
+        try:
+            return stage(kept)
+        except GravelerError:
+            now = self.repository(name)
+            if now is kept:
+                raise
+            return stage(now)
+
+    def _kept(self, name: str, read_after: float = -math.inf) -> OpenRepository | None:
+        """The open repository of this name, if it was read since then. Under the lock."""
+        uid, read = self._names.get(name, (None, -math.inf))
+        return None if uid is None or read < read_after else self._opened.get(uid)
 
     def look_up(self, names: Sequence[str]) -> list[OpenRepository | GravelerError]:
         """The repositories of these names, or why there is none: :class:`RepositoryNotFoundError`, :class:`CorruptError`. Cost:
@@ -254,6 +289,8 @@ class Lake:
         """Forget a repository; its objects stay where they are. Cost: one table read, one transaction.
         :class:`ReadOnlyRepositoryError` unless ``force``."""
         self._repositories.delete(name, self.clock.now(), force=force)
+        with self._lock:
+            self._names.pop(name, None)
 
     def fsck(
         self,
@@ -314,6 +351,7 @@ class Lake:
             kept = self._opened.get(uid)
             if kept is not None and kept.is_of(known):
                 kept.repository = known.repository
+                self._names[known.repository.name] = uid, self.clock.monotonic()
                 self._opened.move_to_end(uid)
                 return kept
         objects = self._open_objects(known.repository.namespace)
@@ -340,15 +378,16 @@ class Lake:
             self.grace,
             self.skew,
             leases=self.leases,
+            staging_shards=self._staging_shards,
             copies=None if self._cache is None else files,
             folder_permissions=self.folder_permissions,
         )
         with self._lock:
             self._opened[uid] = opened
-            self._uids[known.repository.name] = uid
+            self._names[known.repository.name] = uid, self.clock.monotonic()
             self._opened.move_to_end(uid)
             while len(self._opened) > _KEPT:
                 gone, closed = self._opened.popitem(last=False)
-                if self._uids.get(closed.repository.name) == gone:
-                    del self._uids[closed.repository.name]
+                if self._names.get(closed.repository.name, (None, 0.0))[0] == gone:
+                    del self._names[closed.repository.name]
         return opened

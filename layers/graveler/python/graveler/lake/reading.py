@@ -66,6 +66,7 @@ class RepositoryReader:
         grace: float = GRACE,
         *,
         leases: LeaseWatch,
+        staging_shards: int = 1,
     ) -> None:
         self.leases = leases
         """What this process has seen of the lake's leases."""
@@ -87,7 +88,7 @@ class RepositoryReader:
         self._commits = CommitStore(tables, uid)
         self._reflog = RefLog(tables, uid)
         self._refs = Refs(tables, uid, self._reflog)
-        self._staged = StagedChanges(tables, uid)
+        self._staged = StagedChanges(tables, uid, staging_shards)
         self._outcomes = Outcomes(tables, uid)
         self._cleanup = CleanupQueue(tables, uid)
         self._traces = Traces(known.repository, tables, clock, grace)
@@ -102,6 +103,7 @@ class RepositoryReader:
             self._traces,
             clock,
             leases,
+            self._staged.first_token,
         )
 
     def keys_of(self, ref: str) -> list[Key]:

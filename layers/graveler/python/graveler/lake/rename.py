@@ -36,7 +36,7 @@ from graveler.lake.rules import Intent
 from graveler.lake.traces import Traces
 from graveler.model import Branch, Repository
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import TokenState, new_token, shard_count
+from graveler.staging.tokens import TokenState
 from graveler.storage.tables import Absent, Check, ConditionFailedError, Tables, Write
 
 
@@ -91,7 +91,7 @@ class Renamer:
     @contextmanager
     def _closed(self, state: BranchState, new: str, *, force: bool) -> Iterator[BranchState]:
         """Mark the branch while the body works; open it again if the body fails. One transaction."""
-        mark = Renaming(new_token(shard_count(state.open)), token_hex(8))
+        mark = Renaming(self._staged.first_token(), token_hex(8))
         closed = msgspec.structs.replace(state, renaming=mark)
         free = Check(self._refs.branch_key(new), Absent())
         try:

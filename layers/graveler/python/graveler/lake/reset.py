@@ -35,7 +35,7 @@ from graveler.lake.restage import Restager
 from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealer
 from graveler.staging.changes import Staged, StagedChanges
-from graveler.staging.tokens import TokenState, next_token
+from graveler.staging.tokens import TokenState
 from graveler.storage.tables import ConditionFailedError
 
 
@@ -60,7 +60,7 @@ class Resetter:
                 return True
             if self._sealer.take(state.sealed) is None:
                 return False
-            opened = msgspec.structs.replace(state, open=next_token(state.open), sealed=())
+            opened = msgspec.structs.replace(state, open=self._staged.next_token(state.open), sealed=())
             self._move(state, opened, by)
             return True
 

@@ -17,7 +17,7 @@ from graveler.lake.rules import Intent
 from graveler.lake.turns import Turn, Turns
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import LEASE, Outcomes, TokenOutcome, next_token
+from graveler.staging.tokens import LEASE, Outcomes, TokenOutcome
 from graveler.storage.tables import ConditionFailedError, Tables
 
 RENEWALS: Final = 3
@@ -98,7 +98,7 @@ class Sealer:
                 except HeadMovedError:
                     turn.wait()
                 continue
-            fresh = next_token(state.open)
+            fresh = self._staged.next_token(state.open)
             after = msgspec.structs.replace(state, open=fresh, sealed=(*state.sealed, state.open))
             writes = self._refs.move_branch_writes(state, after, None)
             writes.append(self._outcomes.seal_write(state.open, operation, LEASE, request))

@@ -32,7 +32,7 @@ from graveler.lake.repositories import check_same, decode_repository, repository
 from graveler.lake.rules import ATTRIBUTES, Intent, check_settings, etag, settings_attributes
 from graveler.model import Repository, RetentionRules, Settings
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import Outcomes, next_token
+from graveler.staging.tokens import Outcomes
 from graveler.storage.tables import ConditionFailedError, Item, Matches, Tables, Value
 
 _PAGE = 1000
@@ -181,7 +181,7 @@ class SettingsKeeper:
             if state is None or state.sealed or self._staged.exists([state.open]):
                 return
             operation = token_hex(16)
-            sealed = msgspec.structs.replace(state, open=next_token(state.open), sealed=(state.open,))
+            sealed = msgspec.structs.replace(state, open=self._staged.next_token(state.open), sealed=(state.open,))
             writes = self._refs.move_branch_writes(state, sealed, None)
             writes.append(self._outcomes.seal_write(state.open, operation, 0.0))
             try:

@@ -18,7 +18,7 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
-from graveler.staging.tokens import shard_count
+from graveler.staging.tokens import new_token, next_token, shard_count
 from graveler.storage.limits import check_text_keys
 from graveler.storage.tables import (
     Absent,
@@ -75,11 +75,20 @@ class StagedChunk(Struct, frozen=True):
 
 
 class StagedChanges:
-    """The staged items of one repository."""
+    """The staged items of one repository. New tokens spread them over ``shards`` partitions."""
 
-    def __init__(self, tables: Tables, uid: RepositoryUID) -> None:
+    def __init__(self, tables: Tables, uid: RepositoryUID, shards: int = 1) -> None:
         self._tables = tables
         self._uid = uid
+        self._shards = shards
+
+    def first_token(self) -> Token:
+        """A token for a branch that is created, or renamed."""
+        return new_token(self._shards)
+
+    def next_token(self, token: Token) -> Token:
+        """A fresh token for the branch that has ``token``."""
+        return next_token(token, self._shards)
 
     def put(self, token: Token, key: bytes, packed: bytes | None) -> Placed:
         """Stage one record, or (None) a tombstone. One table write, which returns what it replaced."""
@@ -156,10 +165,9 @@ class StagedChanges:
         return Delete(self._key(token, key), _as_seen(seen))
 
     def exists(self, tokens: Sequence[Token]) -> bool:
-        """Is anything staged at all? At most one table read for each token and shard."""
-        return any(
-            self._tables.query(partition, limit=1).items for token in tokens for partition in self.partitions(token)
-        )
+        """Is anything staged at all? One table read for each token and shard, at the same time."""
+        partitions = [partition for token in tokens for partition in self.partitions(token)]
+        return any(page.items for page in self._tables.query_many([Query(place, limit=1) for place in partitions]))
 
     def chunk(self, tokens: Sequence[Token], start: bytes, end: bytes | None, limit: int = PAGE) -> StagedChunk:
         """Some records with ``start <= key < end``. One table read for each token and shard."""
@@ -198,13 +206,16 @@ class StagedChanges:
     def remove(self, token: Token, limit: int = PAGE) -> bool:
         """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when
         nothing is left."""
-        done = True
-        for partition in self.partitions(token):
-            page = self._tables.query(partition, limit=limit)
-            if page.items:
-                self._tables.write_many([Delete(Key(partition, key)) for key, _ in page.items])
-            done = done and not page.more
-        return done
+        partitions = self.partitions(token)
+        pages = self._tables.query_many([Query(partition, limit=limit) for partition in partitions])
+        gone = [
+            Delete(Key(partition, key))
+            for partition, page in zip(partitions, pages, strict=True)
+            for key, _ in page.items
+        ]
+        if gone:
+            self._tables.write_many(gone)
+        return not any(page.more for page in pages)
 
     def reader(self, tokens: Sequence[Token]) -> "StagedReader":
         """Reads what is staged under ``tokens``, from the newest on, at places in ascending order."""

@@ -38,10 +38,10 @@ def new_token(shards: int = 1) -> Token:
     return Token(f"{token_hex(16)}-{shards}")
 
 
-def next_token(token: Token) -> Token:
-    """A fresh token for the branch that has ``token``, with as many shards. A branch that is created or renamed begins with a
-    :func:`new_token` instead."""
-    return Token(f"{token[:_LINE]}{token_hex(16 - _LINE // 2)}-{shard_count(token)}")
+def next_token(token: Token, shards: int = 1) -> Token:
+    """A fresh token for the branch that has ``token``, with at least ``shards`` shards and never fewer than before: programs that
+    are told different numbers work on one branch. A branch that is created or renamed begins with a :func:`new_token` instead."""
+    return Token(f"{token[:_LINE]}{token_hex(16 - _LINE // 2)}-{max(shards, shard_count(token))}")
 
 
 def same_branch(token: Token, other: Token) -> bool:

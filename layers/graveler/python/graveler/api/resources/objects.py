@@ -309,7 +309,8 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
 @routes.delete(_BRANCH_OBJECTS, "deleteObject", Permission.WRITE, answers={204: None, 403: Error, 404: Error})
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Remove an object from the branch; one that is not there is no error."""
-    call.lake.repository(repository).delete(branch, [query.path], force=call.force(query.force))
+    force = call.force(query.force)
+    call.lake.staging(repository, lambda found: found.delete(branch, [query.path], force=force))
     return no_content()
 
 
@@ -331,7 +332,8 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
             good.append(path)
         except InvalidError as error:
             errors.append(ObjectError(400, str(error), path))
-    call.lake.repository(repository).delete(branch, good, force=call.force(query.force))
+    force = call.force(query.force)
+    call.lake.staging(repository, lambda found: found.delete(branch, good, force=force))
     return json_response(ObjectErrorList(errors))
 
 

@@ -1,6 +1,6 @@
 """Staging: where to write an object's bytes, and linking them to a path when they are there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.api.staging import entry_to_stage, require_object_source
+from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 
 routes = Routes("staging")
@@ -105,10 +106,14 @@ def link_physical_address(
     call: Call, repository: str, branch: str, query: LinkQuery, body: StagingMetadata
 ) -> Response:
     """Give a path to an object that was written to its address."""
-    found = call.lake.repository(repository)
     entry = _entry(query.path, body)
-    require_object_source(call, found, entry.address)
-    found.link(branch, entry, if_absent=if_absent(call.headers), force=call.force(body.force))
+    absent, force = if_absent(call.headers), call.force(body.force)
+
+    def link(found: OpenRepository) -> None:
+        found = _with_sources(call, found, [entry])
+        found.link(branch, entry, if_absent=absent, force=force)
+
+    call.lake.staging(repository, link)
     return json_response(object_document(entry))
 
 
@@ -123,14 +128,25 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
     expect_no_condition(call.headers)
     if len(body.objects) > MAX_LINKS:
         raise bad_request(f"{len(body.objects)} objects in one request; at most {MAX_LINKS} are allowed")
-    found = call.lake.repository(repository)
     entries = [_entry(link.path, link) for link in body.objects]
     if len({entry.path for entry in entries}) < len(entries):
         raise bad_request("two objects of the request have the same path; link each path once")
+    force = call.force(body.force)
+    call.lake.staging(
+        repository, lambda found: _with_sources(call, found, entries).link_many(branch, entries, force=force)
+    )
+    return json_response(LinkedObjects([object_document(entry) for entry in entries]))
+
+
+def _with_sources(call: Call, found: OpenRepository, entries: Sequence[ObjectEntry]) -> OpenRepository:
+    """The repository, once it is sure that these may be linked in it; read again where its settings have a say in it. As
+    :func:`require_object_source`."""
+    own = f"{found.repository.namespace}/"
+    if not all(entry.address.startswith(own) for entry in entries):
+        found = call.lake.repository(found.repository.name)
     for entry in entries:
         require_object_source(call, found, entry.address)
-    found.link_many(branch, entries, force=call.force(body.force))
-    return json_response(LinkedObjects([object_document(entry) for entry in entries]))
+    return found
 
 
 def _entry(path: str, said: StagingMetadata) -> ObjectEntry:

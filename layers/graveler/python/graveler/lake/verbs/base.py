@@ -65,10 +65,13 @@ class VerbsBase(RepositoryReader):
         skew: float = SKEW,
         *,
         leases: LeaseWatch,
+        staging_shards: int = 1,
         copies: TreeFiles | None = None,
         folder_permissions: "FolderPermissions | None" = None,
     ) -> None:
-        super().__init__(known, tables, objects, store, clock, outside, grace, leases=leases)
+        super().__init__(
+            known, tables, objects, store, clock, outside, grace, leases=leases, staging_shards=staging_shards
+        )
         self.skew = skew
         self._copies = copies
         self._folder_permissions = folder_permissions
