@@ -54,7 +54,7 @@ CHANGES: dict[str, Callable[[OpenRepository], str]] = {
     "create": lambda r: r.create_branch("other", "main").name,
     "rename": lambda r: (r.rename_branch("side", "other"), "other")[1],
     "commit": lambda r: (r.upload("side", "x", b"1"), r.commit("side", "m"), "side")[2],
-    "reset": lambda r: _reset(r),
+    "reset": _reset,
     "protection": lambda r: (r.set_protection(("side",)), "side")[1],
 }
 
