@@ -128,6 +128,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
+        "a repository in which nothing could be staged is looked for anew under its name",
+        "lake/lake.py",
+        "if now is kept:\n                raise\n",
+        "if True:\n                raise\n",
+        "api/test_two_servers.py::test_a_repository_that_is_gone_is_not_staged_in[True-link]",
+    ),
+    Mutation(
+        "C1",
         "only a refused write's own put is taken back",
         "staging/changes.py",
         "Matches({_MARK: placed.mark})",
