@@ -132,7 +132,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/lake.py",
         "if now is kept:\n                raise\n",
         "if True:\n                raise\n",
-        "api/test_two_servers.py::test_a_repository_that_is_gone_is_not_staged_in[True-link]",
+        "api/test_two_servers.py::test_a_repository_that_is_gone_is_not_staged_in[True-delete]",
     ),
     Mutation(
         "C1",
