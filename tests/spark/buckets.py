@@ -142,3 +142,23 @@ def dated(count: int = MANY) -> Bucket:
         return end
 
     return Bucket(count, key, folder_end)
+
+
+def alike(count: int = MANY, length: int = 20) -> Bucket:
+    """All in one folder, with names that begin with the same letters."""
+    return Bucket(count, lambda at: f"p/{'x' * length}{at:09d}", lambda *_: count)
+
+
+def kinds(count: int = MANY) -> Bucket:
+    """All in one folder, with names of three kinds, of which the second has nearly all; some of the third are as long as a key
+    can be."""
+    some = count // 50
+
+    def key(at: int) -> str:
+        if at < some:
+            return f"p/an-index-of-events-{at:09d}"
+        if at < count - some:
+            return f"p/part-of-events-{at - some:09d}.parquet"
+        return f"p/{'z' * 1013}{at - count + some:09d}"
+
+    return Bucket(count, key, lambda *_: count)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.spark.cutting import LAST, Look, Piece, cut_points, groups, look
+from graveler.storage.limits import MAX_OBJECT_KEY_BYTES
 from graveler.storage.objects import Objects, Page, StoredObject, page_of
 from tests.spark import buckets
 from tests.spark.buckets import Bucket
@@ -53,7 +54,7 @@ def check(bucket: Bucket, cores: int) -> None:
     assert bucket.requests <= bucket.count / 1000 * 0.6, "cheap beside the listing itself"
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, buckets.dated])
+@pytest.mark.parametrize("shape", [*SHAPES, buckets.dated, buckets.alike, buckets.kinds])
 def test_a_bucket_is_cut_evenly_and_soon(shape: Callable[[int], Bucket]) -> None:
     check(shape(1_000_000), 4)
 
@@ -62,6 +63,11 @@ def test_a_bucket_is_cut_evenly_and_soon(shape: Callable[[int], Bucket]) -> None
 @pytest.mark.parametrize("shape", SHAPES if WHOLE else [buckets.one_hot])
 def test_a_large_bucket_is_cut_evenly_and_soon(shape: Callable[[int], Bucket]) -> None:
     check(shape(100_000_000), 400)
+
+
+@pytest.mark.parametrize("length", [6, 300, 1013])
+def test_names_may_have_much_in_common(length: int) -> None:
+    check(buckets.alike(200_000, length), 4)
 
 
 class Keys:
@@ -78,6 +84,7 @@ class Keys:
         return (StoredObject(key, 0, "", 0) for key in following)
 
     def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
+        assert len(after.encode()) <= MAX_OBJECT_KEY_BYTES, "S3 refuses to be asked for more"
         return page_of(cast(Objects, self), prefix, after, folders=folders)
 
 
@@ -105,6 +112,15 @@ def test_listings_are_cut_anywhere_and_lose_nothing(names: set[str], prefix: str
         patch.setattr("graveler.storage.objects.PAGE", page)
         patch.setattr("graveler.spark.cutting.PAGE", page)
         check_nothing_is_lost(Keys({*names, *(prefix + name for name in names)} - {""}), prefix, wanted)
+
+
+def test_folders_may_be_as_long_as_keys() -> None:
+    keys = {f"p/{'d' * 1019}{name}/x" for name in range(9)}
+    assert {*map(len, keys)} == {MAX_OBJECT_KEY_BYTES}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graveler.storage.objects.PAGE", 2)
+        patch.setattr("graveler.spark.cutting.PAGE", 2)
+        check_nothing_is_lost(Keys(keys), "p/", 8)
 
 
 def test_keys_of_many_kinds_side_by_side() -> None:

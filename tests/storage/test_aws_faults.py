@@ -21,7 +21,7 @@ from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableEr
 from graveler.storage import dynamodb_tables, s3_objects
 from graveler.storage.aws_requests import Clients, Retries
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables, settings_of
-from graveler.storage.objects import ObjectConditionError
+from graveler.storage.objects import ObjectConditionError, Page
 from graveler.storage.s3_objects import S3Objects, S3Settings
 from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches, Put
 from tests.storage.adapters import CREDENTIALS, aws, make_bucket
@@ -381,6 +381,19 @@ def test_a_listing_goes_on_behind_a_page_without_objects(objects: tuple[S3Object
     trouble.answers[:] = [listing("kl", MORE), listing("", MORE + TOKEN), listing("m", END)]
     assert [one.key for one in store.list()] == ["k", "l", "m"]
     assert trouble.requests["ListObjectsV2"] == 3
+
+
+def test_the_first_names_may_stand_behind_a_page_without_names(objects: tuple[S3Objects, Trouble]) -> None:
+    store, trouble = objects
+    for folders in (False, True):
+        trouble.answers[:] = [listing("", MORE + TOKEN), listing("kl", MORE + TOKEN)]
+        assert store.page("", folders=folders) == Page(["k", "l"], True)
+        trouble.answers[:] = [listing("", MORE + TOKEN), listing("", END)]
+        assert store.page("", folders=folders) == Page([], False)
+        for pages in ([listing("", MORE)], [listing("", MORE + TOKEN), listing("", MORE + TOKEN)]):
+            trouble.answers[:] = pages
+            with pytest.raises(UnavailableError, match="the listing is not complete"):
+                store.page("", folders=folders)
 
 
 @pytest.mark.parametrize(

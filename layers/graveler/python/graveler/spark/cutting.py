@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from graveler.storage.limits import MAX_OBJECT_KEY_BYTES
 from graveler.storage.objects import PAGE, Objects, Page
 
 T = TypeVar("T")
@@ -36,6 +37,12 @@ _DEPTH: Final = 4
 """Folders below each other that it does."""
 _KNOWN: Final = 128
 """Names that are enough to see what they look like."""
+_MOST: Final = 10**12
+"""A guess says no more than that there are so many times more."""
+_UNSURE: Final = 3
+"""Places at which all known names have the same character, and others may be others."""
+_KINDS: Final = 2
+"""Names that begin otherwise than the first ones, and again otherwise."""
 _FAR: Final = 64
 """A page that takes less than this part of a piece's room says little of it, until the next name of another kind is known."""
 _CLASSES: Final = (digits, ascii_lowercase, ascii_uppercase)
@@ -142,8 +149,9 @@ def _ends(pieces: Sequence[tuple[Piece, Look]], wanted: int) -> list[str]:
 
 
 def look(objects: Objects, piece: Piece) -> Look:
-    """What a piece looks like. Cost: a request if it has up to 1,000 keys, or some; else up to three, one more for each folder
-    that it goes down before there is a choice, and up to two for each folder below two of those that it finds."""
+    """What a piece looks like. Cost: a request if it has up to 1,000 keys, or some; else up to three, some more where names have
+    much in common, one more for each folder that it goes down before there is a choice, and up to two for each folder below two
+    of those that it finds."""
     top, after, upto = piece.top, piece.after, piece.upto
     page = objects.page(top, after)
     keys = _upto(page.names, upto)
@@ -200,36 +208,84 @@ def _upto(names: list[str], upto: str) -> list[str]:
 
 
 def _between(names: Iterable[str], after: str, upto: str) -> list[str]:
-    return sorted({name for name in names if name > after and (not upto or name < upto)})
+    return sorted({name for name in map(_possible, names) if name > after and (not upto or name < upto)})
 
 
-def _guess(objects: Objects, top: str, names: list[str], upto: str, *, folders: bool) -> tuple[float, list[str]]:
+def _possible(name: str) -> str:
+    """A name that a store can be asked for: what is made up may be longer than any key."""
+    return name.encode()[:MAX_OBJECT_KEY_BYTES].decode(errors="ignore")
+
+
+def _guess(
+    objects: Objects, top: str, names: list[str], upto: str, *, folders: bool, kinds: int = _KINDS
+) -> tuple[float, list[str]]:
     """How many names there are directly below ``top`` from the first of these, which follow each other, up to another; and some
-    made-up ones at even distances."""
-    some = [name[len(top) :].removesuffix("/") for name in (*names[:: ceil(len(names) / _KNOWN)], names[-1])]
+    made-up ones at even distances. Looks at up to so many ``kinds`` of names that begin otherwise."""
+    some = [_bare(top, name) for name in (*names[:: ceil(len(names) / _KNOWN)], names[-1])]
     first, last = some[0], some[-1]
     end = upto[len(top) :] if upto.startswith(top) and upto != top + LAST else LAST
     amount = float(len(names))
     room = Room(some, end)
     common = _alike(first, last)
+    others, behind = Page([], False), end
     if room(end) - room(first) > _FAR * (room(last) - room(first)) and len(common) > len(room.common):
         # All that begins alike, and how far it is to what begins otherwise.
         last_alike = common + LAST
-        amount *= max(1.0, (room(last_alike) - room(first)) / max(1, room(last) - room(first)))
-        after = objects.page(top, top + last_alike, folders=folders).names
-        following = [
-            name for name in (name[len(top) :].removesuffix("/") for name in after[:2]) if last_alike < name <= end
-        ]
+        amount *= max(1.0, _ratio(room(last_alike) - room(first), room(last) - room(first)))
+        following = _behind(objects, top, last_alike, end, folders=folders).names[:1]
         if not following:
-            return amount, [top + name for name in room.names(first, last_alike, WAYS)] or [names[-1]]
-        room = Room([*some, *following[:1]], end)
-        amount *= (room(end) - room(first)) / max(1, room(following[0]) - room(first))
-    else:
-        amount *= (room(end) - room(first)) / max(1, room(last) - room(first))
-    slash = "/" if names[-1].endswith("/") else ""
-    return max(amount, len(names)), [top + name for name in room.names(first, end, WAYS)] or [
-        names[-1] + (LAST if slash else "")
-    ]
+            return amount, _cuts(room, top, first, last_alike, [names[-1]])
+        last = _bare(top, following[0])
+        end, others = _narrowed(objects, Piece(first, end, top), last, len(room.common), folders=folders)
+        room = Room([*some, last], end)
+    amount *= _ratio(room(end) - room(first), room(last) - room(first))
+    amount = max(amount, len(names))
+    cuts = _cuts(room, top, first, end, [names[-1] + LAST if names[-1].endswith("/") else names[-1]])
+    if not others.names:
+        return amount, cuts
+    more, cuts_behind = float(len(others.names)), [others.names[-1]]
+    if others.more:
+        more, cuts_behind = amount, []  # of the last kind that is looked at: nobody knows
+        if kinds:
+            more, cuts_behind = _guess(objects, top, others.names, top + behind, folders=folders, kinds=kinds - 1)
+    return amount + more, [*cuts, top + end, *cuts_behind]
+
+
+def _narrowed(objects: Objects, piece: Piece, following: str, common: int, *, folders: bool) -> tuple[str, Page]:
+    """Up to where the names of a piece, without its folder, begin like its first one in places that vary; and the first of those
+    that begin otherwise from many places before. What all names have in common may be long, such as ``part-``, and few of the
+    names that could be there have it. One request for each time that it gets shorter, down to what is known to be ``common``."""
+    first, upto, top = piece.after, piece.upto, piece.top
+    shared = len(_alike(first, following))
+    while shared - common > _UNSURE:
+        end = first[:shared] + LAST
+        others = _behind(objects, top, end, upto, folders=folders)
+        shorter = len(_alike(first, _bare(top, others.names[0]))) if others.names else -_UNSURE
+        if shared - shorter > _UNSURE:
+            return end, others
+        shared = shorter
+    return upto, Page([], False)
+
+
+def _behind(objects: Objects, top: str, after: str, end: str, *, folders: bool) -> Page:
+    """The first names directly below ``top`` behind one, up to an end."""
+    page = objects.page(top, _possible(top + after), folders=folders)
+    names = [name for name in page.names if after < _bare(top, name) <= end]
+    return Page(names, page.more and len(names) == len(page.names))
+
+
+def _bare(top: str, name: str) -> str:
+    """A name without its folder, and without a folder's slash."""
+    return name[len(top) :].removesuffix("/")
+
+
+def _cuts(room: "Room", top: str, after: str, upto: str, otherwise: list[str]) -> list[str]:
+    return [top + name for name in room.names(after, upto, WAYS)] or otherwise
+
+
+def _ratio(part: int, whole: int) -> float:
+    """Numbers that may be larger than any float."""
+    return float(min(part // max(1, whole), _MOST)) if part > whole * _MOST else part / max(1, whole)
 
 
 class Room:

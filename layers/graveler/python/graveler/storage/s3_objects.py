@@ -296,25 +296,26 @@ class S3Objects:
                 # Not the continuation token: a key means the same to every server, whatever happened in between.
                 last, token = found[-1]["Key"], ""
                 continue
-            following = answer.get("NextContinuationToken", "")
-            if found or following in ("", token):
-                raise UnavailableError(
-                    f"{self.namespace}: list: the store says that there are more objects behind {last!r}, and gives none of "
-                    "them and no way to go on; the listing is not complete. Try again; if it stays so, the store is at fault"
-                )
-            token = following
+            if found:
+                raise self._incomplete(last)
+            token = self._following(answer, last, token)
 
     def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
-        """The first names of a listing. Cost: one request."""
+        """The first names of a listing. Cost: one request, and one more for each page without names, which S3 may return where
+        objects were deleted. Errors as of :meth:`list`."""
         if "\0" in prefix:
             return Page([], False)
         after = after.partition("\0")[0]
-        answer = self._page(self._base + prefix, self._base + after if after else "", "", "/" if folders else "")
-        names = [each["Key"] for each in answer.get("Contents", ())]
-        names += [each["Prefix"] for each in answer.get("CommonPrefixes", ())]
-        return Page(
-            sorted(name.removeprefix(self._base) for name in names if name != self._base), answer["IsTruncated"]
-        )
+        last = self._base + after if after else ""
+        token = ""
+        while True:
+            answer = self._page(self._base + prefix, last, token, "/" if folders else "")
+            keys = [each["Key"] for each in answer.get("Contents", ())]
+            keys += [each["Prefix"] for each in answer.get("CommonPrefixes", ())]
+            names = sorted(key.removeprefix(self._base) for key in keys if key != self._base)
+            if names or not answer["IsTruncated"]:
+                return Page(names, answer["IsTruncated"])
+            token = self._following(answer, last, token)
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
         """A URL of S3 itself, in the settings' region, in which nothing but the host is signed besides the query. It ends no
@@ -453,6 +454,19 @@ class S3Objects:
             return answer["Body"], _bare(answer["ETag"])
 
         return self._send("get", key, open_, condition="it was replaced while it was read", empty=(None, etag))
+
+    def _following(self, answer: Mapping[str, Any], last: str, token: str) -> str:
+        """The token of the page behind this one, which has the other ``token`` and no key. :class:`UnavailableError` without."""
+        following: str = answer.get("NextContinuationToken", "")
+        if following in ("", token):
+            raise self._incomplete(last)
+        return following
+
+    def _incomplete(self, last: str) -> UnavailableError:
+        return UnavailableError(
+            f"{self.namespace}: list: the store says that there are more objects behind {last!r}, and gives none of "
+            "them and no way to go on; the listing is not complete. Try again; if it stays so, the store is at fault"
+        )
 
     def _page(self, prefix: str, after: str, token: str, delimiter: str = "") -> Mapping[str, Any]:
         wanted: Any = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
