@@ -14,8 +14,9 @@ from tests.api.support import Client
 
 BRANCHES = "/repositories/repo/branches"
 KEY = {"Idempotency-Key": "one"}
-CREATIONS = [
+CREATIONS: list[tuple[str, dict[str, object]]] = [
     (BRANCHES, {"name": "x", "source": "main"}),
+    (BRANCHES, {"name": "x", "source": "main", "hidden": True}),
     ("/repositories/repo/tags", {"id": "x", "ref": "main"}),
     ("/repositories", {"name": "xyz", "storage_namespace": "local://xyz/"}),
 ]
@@ -37,7 +38,7 @@ def answers_lost(error: Exception) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("path", "body"), CREATIONS)
-def test_a_repeated_creation_gives_the_first_answer(call: Client, path: str, body: dict[str, str]) -> None:
+def test_a_repeated_creation_gives_the_first_answer(call: Client, path: str, body: dict[str, object]) -> None:
     first = call("POST", path, (), body, KEY)
     assert first.status == 201
     again = call("POST", path, (), body, KEY)
@@ -51,7 +52,7 @@ def test_a_repeated_creation_gives_the_first_answer(call: Client, path: str, bod
 
 
 @pytest.mark.parametrize(("path", "body"), CREATIONS)
-def test_of_a_lost_answer_the_retry_gives_it(call: Client, path: str, body: dict[str, str]) -> None:
+def test_of_a_lost_answer_the_retry_gives_it(call: Client, path: str, body: dict[str, object]) -> None:
     with answers_lost(RuntimeError("the process died here")):
         assert call("POST", path, (), body, KEY).status == 500
     assert call("POST", path, (), body, KEY).status == 201

@@ -52,10 +52,16 @@ def require_source(call: Call, repository: OpenRepository, address: str, *, pref
     if not address.startswith(repository.repository.namespace + "/"):
         sources, own = call.settings.import_sources, repository.repository.settings.import_sources
         (sources if own is None else sources.narrowed(own)).require(address)
-        if call.identity.repositories:
-            owners = call.lake.neighbours.owners(address, prefix=prefix)
-            if not all(call.identity.sees(owner.name) for owner in owners):
-                raise OthersNamespaceError(address)
+        require_own(call, address, prefix=prefix)
+
+
+def require_own(call: Call, address: str, *, prefix: bool = False) -> None:
+    """403 for what lies in the namespace of a repository that the key may not read, and for a ``prefix`` of such. Cost as
+    :func:`require_source`."""
+    if call.identity.repositories:
+        owners = call.lake.neighbours.owners(address, prefix=prefix)
+        if not all(call.identity.sees(owner.name) for owner in owners):
+            raise OthersNamespaceError(address)
 
 
 def require_object_source(call: Call, repository: OpenRepository, address: str) -> None:

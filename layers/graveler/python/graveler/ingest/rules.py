@@ -27,6 +27,7 @@ from graveler.history.names import check_branch
 from graveler.ingest.events import split_address
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
+from graveler.lake.nesting import INGEST_RULES
 from graveler.model import Repository, RepositoryUID
 from graveler.storage.limits import item_bytes
 from graveler.storage.tables import (
@@ -42,7 +43,7 @@ from graveler.storage.tables import (
 )
 from graveler.storage.walking import walk
 
-PARTITION: Final = "ingest/rules"
+PARTITION: Final = INGEST_RULES
 FIELDS: Final = ("rule", "branch", "source", "objects", "deleted", "window", "reason")
 """What templates may name, in braces."""
 MESSAGE: Final = "Ingest {objects} objects by rule {rule}"

@@ -19,7 +19,7 @@ from msgspec import Struct
 from graveler.errors import CorruptError, InvalidError
 from graveler.forks import new_lock
 from graveler.lake.fsck.items import DamagedItem, scan
-from graveler.lake.repositories import DELETED_PARTITION, PARTITION, namespace_key
+from graveler.lake.repositories import DELETED_PARTITION, PARTITION, namespace_key, repository_key
 from graveler.lake.text import utf8
 from graveler.model import Repository
 from graveler.storage.limits import text_key
@@ -29,6 +29,8 @@ BELIEVED: Final = 5.0
 """Seconds for which :meth:`Neighbours.owners` takes what it has read."""
 MAX_FOLDERS: Final = 32
 """Folders of a new namespace: each is two writes of the transaction."""
+INGEST_RULES: Final = "ingest/rules"
+"""The partition of what each repository ingests; the ``sources`` of an item are folders, whose objects become its own."""
 _NOTES: Final = "namespaces-above"
 _BY: Final = "by"
 _LOCAL: Final = "local://"
@@ -99,6 +101,7 @@ class Neighbours:
                 f"storage namespace {repository.namespace} {how} {other.namespace} of {whose}; all below a namespace is its "
                 "repository's, so choose one beside it"
             )
+        self._refuse_ingested(repository)
         unchanged: Condition = Absent() if note is None else Matches({_BY: note.get(_BY)})
         writes: list[Write] = [Check(key, unchanged)]
         for namespace in above:
@@ -152,6 +155,23 @@ class Neighbours:
         if partition == PARTITION:
             return Owner(name, str(item.get("uid")), namespace, self.place(namespace), False)
         return Owner(str(item.get("name")), name, namespace, self.place(namespace), True)
+
+    def _refuse_ingested(self, repository: Repository) -> None:
+        place = self.place(repository.namespace)
+        for uid, item in scan(self._tables, INGEST_RULES):
+            if isinstance(item, DamagedItem):
+                continue
+            name, sources = str(item.get("repository")), item.get("sources")
+            for source in sources if isinstance(sources, list) else ():
+                if _overlap(place, self.place(source).rstrip("/")) and self._is_live(name, uid):
+                    raise InvalidError(
+                        f"storage namespace {repository.namespace} and {source}, from which repository {name!r} ingests, hold "
+                        "one another: it would take what is written here; choose another one"
+                    )
+
+    def _is_live(self, name: str, uid: bytes) -> bool:
+        item = self._tables.get(repository_key(name))
+        return item is not None and str(item.get("uid")).encode() == uid
 
     def _refuse_own_folder(self, namespace: str) -> None:
         if self._folder is None or not namespace.startswith(_FILE):

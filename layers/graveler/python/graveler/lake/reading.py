@@ -126,7 +126,7 @@ class RepositoryReader:
     def branch(self, name: str) -> Branch:
         """The branch. Cost: one table read. :class:`RefNotFoundError`."""
         state = self._branches.state(name)
-        return Branch(state.name, state.commit_id)
+        return Branch(state.name, state.commit_id, state.hidden)
 
     def branches(
         self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False

@@ -30,6 +30,7 @@ from graveler.api.response import Response, json_response, no_content, text_resp
 from graveler.api.routing import Permission, Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
 from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk, RewriteAsk
+from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import protecting
 from graveler.model import CommitID, SplitParameters
 from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
@@ -195,7 +196,7 @@ def create_branch(call: Call, repository: str, body: BranchCreation) -> Response
     is an admin's to create."""
     call.identity.require(Permission.WRITE, repository, body.name)
     opened = call.lake.repository(repository)
-    if not body.hidden and protecting(body.name, opened.repository.settings.protected) is not None:
+    if not body.hidden and _is_admins(call, opened, body.name):
         call.identity.require(Permission.ADMIN, repository, body.name)
 
     def make() -> Response:
@@ -334,11 +335,14 @@ def undo_branch(call: Call, repository: str, branch: str, query: ForceQuery) -> 
     answers={200: Ref, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def rename_branch(call: Call, repository: str, branch: str, body: RenameCreation) -> Response:
-    """Give a branch another name; its uncommitted changes go with it."""
+    """Give a branch another name; its uncommitted changes go with it. A branch that its new name protects is an admin's to
+    make so."""
     call.identity.require(Permission.WRITE, repository, body.name)
     opened = call.lake.repository(repository)
 
     def rename() -> Response:
+        if _is_admins(call, opened, body.name) and not opened.branch(branch).hidden:
+            call.identity.require(Permission.ADMIN, repository, body.name)
         return json_response(
             ref_document(opened.rename_branch(branch, body.name, by=call.committer, force=call.force(body.force)))
         )
@@ -425,6 +429,14 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
         raise
 
 
+def _is_admins(call: Call, opened: OpenRepository, branch: str) -> bool:
+    """Is a branch of this name out of reach for who asks, since the name is protected and they are no admin? No request."""
+    protected = opened.repository.settings.protected
+    return not call.identity.allows(Permission.ADMIN, opened.repository.name, branch) and (
+        protecting(branch, protected) is not None
+    )
+
+
 def _in_conflict(error: MergeConflictError) -> ApiError:
     return ApiError(409, "update branch: conflict found", detail=str(error))
 
@@ -491,7 +503,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
     """Cut a branch's tree into ranges by other parameters, as a commit that changes no object. A protected branch is an admin's
     to rewrite."""
     opened = call.lake.repository(repository)
-    if protecting(branch, opened.repository.settings.protected) is not None:
+    if _is_admins(call, opened, branch):
         call.identity.require(Permission.ADMIN, repository, branch)
     split = SplitParameters(body.min_size, body.max_size, body.raggedness)
     validate_split(split)

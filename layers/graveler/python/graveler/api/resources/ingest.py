@@ -17,6 +17,7 @@ from graveler.api.ingest_commits import OperationCommits
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
+from graveler.api.staging import require_own
 from graveler.errors import NotFoundError
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.operation import KIND, ReconcileRequest
@@ -218,18 +219,19 @@ def start_reconciliation(call: Call, repository: str, body: ReconciliationCreati
     first one began."""
     opened = call.lake.repository(repository)
     try:
-        branch = RuleStore(call.lake.tables).get(opened.repository, body.rule).branch
+        rule = RuleStore(call.lake.tables).get(opened.repository, body.rule)
     except NotFoundError:
         call.identity.require(Permission.WRITE, repository)
         raise
-    call.identity.require(Permission.WRITE, repository, branch)
+    call.identity.require(Permission.WRITE, repository, rule.branch)
+    require_own(call, rule.source, prefix=True)
     key = request_id(call)
     operation = call.runner.start(
         opened,
         KIND,
         msgspec.json.encode(ReconcileRequest(body.rule, body.dry_run)),
         sha256(f"reconcile {key}".encode()).hexdigest()[:32] if key else "",
-        branch=branch,
+        branch=rule.branch,
     )
     return json_response(ReconciliationStarted(operation.id), 202)
 
@@ -276,8 +278,11 @@ def replay(call: Call, repository: str, body: IngestReplay) -> Response:
     nothing. Commits that are due by now are made, also without any message; those for which the request's time is too short are
     left to the next one, or to the deployment's clock."""
     opened = call.lake.repository(repository)
-    for branch in {rule.branch for rule in RuleStore(call.lake.tables).of(opened.repository).rules} or {""}:
+    rules = RuleStore(call.lake.tables).of(opened.repository).rules
+    for branch in {rule.branch for rule in rules} or {""}:
         call.identity.require(Permission.WRITE, repository, branch)
+    for rule in rules:
+        require_own(call, rule.source, prefix=True)
     ingester = Ingester(call.lake, opened.clock, OperationCommits(call.runner, call.settings.operation_records))
     messages = [Message(str(number), text) for number, text in enumerate(body.messages)]
     until = time.monotonic() + call.settings.request_seconds
@@ -298,11 +303,12 @@ def replay(call: Call, repository: str, body: IngestReplay) -> Response:
 
 
 def _asked(call: Call, repository: str, body: IngestRule) -> tuple[OpenRepository, Rule]:
-    """The repository and the rule, if the deployment may read there for clients. 403."""
+    """The repository and the rule, if the deployment may read there for clients, and the key too. 403."""
     opened = call.lake.repository(repository)
     sources = call.settings.ingest_sources or call.settings.import_sources
     own = opened.repository.settings.import_sources
     (sources if own is None else sources.narrowed(own)).require(body.source)
+    require_own(call, body.source, prefix=True)
     return opened, msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(body, id="")), Rule)
 
 
