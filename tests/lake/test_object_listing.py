@@ -755,6 +755,26 @@ def read_or_refuse(path: Path) -> None:
         listed(path, BASE, memory=SMALL)
 
 
+@pytest.mark.parametrize("name", ["dictionary_page_offset", "data_page_offset"])
+def test_a_page_before_the_file_is_damage(tmp_path: Path, name: str) -> None:
+    """One bit of the footer turns the place of a page into a negative number."""
+    columns: dict[str, list[Any]] = {
+        "path": [f"k{n:05}" for n in range(3000)],
+        "size": list(range(3000)),
+        "checksum": [MD5] * 3000,
+    }
+    path = write_parquet(tmp_path / "l", columns)
+    data = path.read_bytes()
+    place: int = getattr(pytest.importorskip("pyarrow.parquet").ParquetFile(path).metadata.row_group(2).column(0), name)
+    zigzag = b"".join(
+        bytes([(2 * place >> shift) & 127 | (128 if 2 * place >> shift + 7 else 0)]) for shift in (0, 7, 14, 21)
+    ).rstrip(b"\0")
+    at = data.index(zigzag, len(data) - int.from_bytes(data[-8:-4], "little"))
+    path.write_bytes(data[:at] + bytes([zigzag[0] | 1]) + data[at + 1 :])
+    with pytest.raises(ListingError, match="is not a sound Parquet file"):
+        listed(path, BASE)
+
+
 SOME = [(f"k{n % 7}", n, MD5, n * 10**8, '{"a": "b"}', "true") for n in range(30)]
 
 

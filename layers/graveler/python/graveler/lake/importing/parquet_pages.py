@@ -33,6 +33,8 @@ class Page(NamedTuple):
 def pages(stream: IO[bytes], start: int, end: int) -> Iterator[Page]:
     """The pages of a column chunk that lies from ``start`` to ``end``, as their headers describe them. Each costs a read of some
     hundred bytes. ``ValueError`` for what is no page, :class:`OSError`."""
+    if start < 0:
+        raise ValueError(f"a page is said to begin {-start} bytes before the file")
     while start < end:
         page = _header(stream, start)
         yield page
