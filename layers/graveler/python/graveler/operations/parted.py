@@ -8,9 +8,10 @@ does not.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
+from threading import Event
 from typing import Final, TypeVar
 
 import msgspec
@@ -168,17 +169,26 @@ def _run_parts(
         for number in numbers:
             _tried(repository, report, partial(steps.run_part, number, round_number, report))
         return
+    failed = Event()
+
+    def run(number: int) -> None:
+        if failed.is_set():
+            return
+        try:
+            _tried(repository, report, partial(steps.run_part, number, round_number, report))
+        except BaseException:
+            failed.set()  # before this thread takes the next part
+            raise
+
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="graveler-part") as pool:
-        begun = [
-            pool.submit(_tried, repository, report, partial(steps.run_part, number, round_number, report))
-            for number in numbers
-        ]
-        wait(begun, return_when=FIRST_EXCEPTION)
-        for each in begun:
-            each.cancel()  # does nothing to those that have ended
-    for each in begun:
-        if not each.cancelled():
-            each.result()
+        try:
+            done = [pool.submit(run, number) for number in numbers]
+            wait(done)
+        except BaseException:  # Ctrl-C
+            failed.set()
+            raise
+    for each in done:
+        each.result()
 
 
 def give_up(repository: OpenRepository, operation: Operation) -> None:
