@@ -6,6 +6,7 @@ All policies in a role together may have 10,240 characters, which some 35 bucket
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from aws_cdk import Stack
@@ -18,13 +19,16 @@ _POLICY_CHARS: Final = 6_144 - 700
 """Of the ARNs in a managed policy: the rest are its actions."""
 _ARN_CHARS: Final = len('"arn:aws-us-gov:s3:::/*",')
 """Of an ARN besides the bucket's name, in any partition."""
+_STATEMENT_CHARS: Final = 250
+"""Of the statement that a folder has besides."""
 
 
 @dataclass(frozen=True)
 class Rights:
-    """What may be done with ``buckets``: ``objects`` are actions on their objects, ``whole`` those on a bucket itself."""
+    """What may be done with ``places``, buckets (``bucket``) and folders in them (``bucket/folder/``): ``objects`` are actions on
+    their objects, ``whole`` those on a bucket itself."""
 
-    buckets: tuple[str, ...]
+    places: tuple[str, ...]
     objects: tuple[str, ...]
     whole: tuple[str, ...]
 
@@ -37,20 +41,31 @@ class ForeignBuckets(Construct):
         self._made: dict[Rights, list[iam.ManagedPolicy]] = {}
 
     def policies(self, *rights: Rights) -> list[iam.IManagedPolicy]:
-        """Policies that give ``rights``; none for no buckets."""
+        """Policies that give ``rights``; none for no places."""
         return [policy for each in rights for policy in self._of(each)]
 
     def _of(self, rights: Rights) -> list[iam.ManagedPolicy]:
         if rights not in self._made:
-            self._made[rights] = [self._policy(rights, chunk) for chunk in _chunks(rights.buckets)]
+            self._made[rights] = [self._policy(rights, chunk) for chunk in _chunks(rights.places)]
         return self._made[rights]
 
-    def _policy(self, rights: Rights, buckets: Sequence[str]) -> iam.ManagedPolicy:
-        arns = [f"arn:{Stack.of(self).partition}:s3:::{bucket}" for bucket in buckets]
-        statements = [
-            iam.PolicyStatement(actions=list(rights.objects), resources=[f"{arn}/*" for arn in arns]),
-            iam.PolicyStatement(actions=list(rights.whole), resources=arns),
-        ]
+    def _policy(self, rights: Rights, places: Sequence[str]) -> iam.ManagedPolicy:
+        arn = f"arn:{Stack.of(self).partition}:s3:::"
+        objects = [f"{arn}{place.rstrip('/')}/*" for place in places]
+        statements = [iam.PolicyStatement(actions=list(rights.objects), resources=objects)]
+        whole = [f"{arn}{place}" for place in places if "/" not in place]
+        if whole:
+            statements.append(iam.PolicyStatement(actions=list(rights.whole), resources=whole))
+        for bucket, folders in _folders(places):
+            statements.append(
+                iam.PolicyStatement(
+                    actions=list(rights.whole),
+                    resources=[f"{arn}{bucket}"],
+                    # Without IfExists an object that is not there would be one that is forbidden: S3 asks for this right, without
+                    # any prefix, before it says 404 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html).
+                    conditions={"StringLikeIfExists": {"s3:prefix": [f"{folder}*" for folder in folders]}},
+                )
+            )
         number = len(self.node.children) + 1
         policy = iam.ManagedPolicy(
             self, f"Policy{number}", description="graveler: buckets of the settings", statements=statements
@@ -59,16 +74,23 @@ class ForeignBuckets(Construct):
         return policy
 
 
-def _chunks(buckets: Sequence[str]) -> Iterator[list[str]]:
-    """The names in groups, each of which fits in a policy that names them twice."""
+def _folders(places: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Of those places that are folders: each bucket, and its folders."""
+    parts = sorted(place.split("/", 1) for place in places if "/" in place)
+    for bucket, some in groupby(parts, lambda part: part[0]):
+        yield bucket, [folder for _, folder in some]
+
+
+def _chunks(places: Sequence[str]) -> Iterator[list[str]]:
+    """The places in groups, each of which fits in a policy that names them twice."""
     chunk: list[str] = []
     chars = 0
-    for bucket in buckets:
-        added = 2 * (_ARN_CHARS + len(bucket))
+    for place in places:
+        added = 2 * (_ARN_CHARS + len(place)) + (_STATEMENT_CHARS if "/" in place else 0)
         if chunk and chars + added > _POLICY_CHARS:
             yield chunk
             chunk, chars = [], 0
-        chunk.append(bucket)
+        chunk.append(place)
         chars += added
     if chunk:
         yield chunk

@@ -42,6 +42,9 @@ WRITE_TABLE: Final = (
 READ_OBJECTS: Final = ("s3:GetObject",)
 WRITE_OBJECTS: Final = ("s3:GetObject", "s3:PutObject")
 _LIST: Final = "s3:ListBucket"
+READ_BY_KEY: Final = ("kms:Decrypt",)
+USE_KEY: Final = (*READ_BY_KEY, "kms:GenerateDataKey")
+"""Writing in parts takes both: https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html"""
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,7 @@ class Functions(Construct):
             "GRAVELER_OBJECTS": f"s3://{self._bucket.bucket_name}",
             "GRAVELER_TABLES": f"dynamodb://{self._table.table_name}",
             "GRAVELER_DATA_BUCKETS": ",".join(settings.data_buckets),
+            "GRAVELER_IMPORT_BUCKETS": ",".join(settings.import_buckets),
             "GRAVELER_INGEST_BUCKETS": ",".join([self._landing.bucket_name, *settings.ingest_buckets]),
             "GRAVELER_PRESIGN_SECONDS": str(settings.presign_seconds),
             "GRAVELER_OPERATION_RECORDS": str(settings.request_records),
@@ -206,6 +210,8 @@ class Functions(Construct):
                 iam.PolicyStatement(actions=list(READ_OBJECTS), resources=[f"{landing}/*"]),
                 iam.PolicyStatement(actions=[_LIST], resources=[bucket, landing]),
             ]
+        if duty.objects and self._settings.kms_keys:
+            statements.append(self._use_keys(duty))
         if duty.sealing and self._sealing_key is not None:
             statements.append(
                 iam.PolicyStatement(
@@ -255,12 +261,23 @@ class Functions(Construct):
         )
         return role, policy
 
+    def _use_keys(self, duty: Duty) -> iam.PolicyStatement:
+        """To use the keys of encrypted buckets, through S3 only:
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"""
+        actions = USE_KEY if "s3:PutObject" in duty.objects else READ_BY_KEY
+        service = f"s3.*.{Stack.of(self).url_suffix}"
+        return iam.PolicyStatement(
+            actions=list(actions),
+            resources=list(self._settings.kms_keys),
+            conditions={"StringLike": {"kms:ViaService": service}},
+        )
+
     def _foreign_rights(self, duty: Duty) -> list[iam.IManagedPolicy]:
         if not duty.objects:
             return []
         return self._foreign.policies(
             Rights(self._settings.data_buckets, duty.objects, (_LIST, *duty.buckets)),
-            Rights(self._settings.ingest_buckets, READ_OBJECTS, (_LIST,)),
+            Rights((*self._settings.import_buckets, *self._settings.ingest_buckets), READ_OBJECTS, (_LIST,)),
         )
 
 

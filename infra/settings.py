@@ -43,7 +43,10 @@ class Settings:
     removal: str = "retain"
     """What becomes of bucket, table and logs when their stack is deleted: ``retain``, or ``destroy`` for experiments."""
     data_buckets: tuple[str, ...] = ()
-    """More buckets: repositories may have their namespaces there, and imports may come from there."""
+    """More buckets, or folders in them (``bucket/folder/``): repositories may have their namespaces there, and imports may come
+    from there."""
+    import_buckets: tuple[str, ...] = ()
+    """Buckets, or folders in them, from which imports may come; they are only read."""
     ingest: bool = True
     """What makes commits of what lands in buckets: the deployment's own one for that (``LandingBucket``), and others."""
     ingest_buckets: tuple[str, ...] = ()
@@ -131,17 +134,32 @@ class Settings:
                     f"{name} {getattr(self, name)} must be {new_table:,} to 10,000,000, or 0: a new table takes that many anyhow"
                 )
         self._check_executors()
-        chars = sum(len(name) + 1 for name in (*self.data_buckets, *self.ingest_buckets))
-        if chars > _BUCKET_CHARS:
-            raise SettingsError(
-                f"data_buckets and ingest_buckets have {chars:,} characters together; {_BUCKET_CHARS:,} fit into what a "
-                "function may be told"
-            )
+        self._check_buckets()
         for key in self.kms_keys:
             if not re.fullmatch(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+", key):
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
         if self.log_days not in LOG_DAYS:
             raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
+
+    def _check_buckets(self) -> None:
+        for name in ("data_buckets", "import_buckets", "ingest_buckets"):
+            places = tuple(map(_place, getattr(self, name)))
+            for place in places:
+                if not _PLACE.fullmatch(place):
+                    raise SettingsError(
+                        f"{name}: {place!r} must be the name of a bucket, or of a folder in it as bucket/folder/, without * ? $"
+                    )
+                if name == "ingest_buckets" and "/" in place:
+                    raise SettingsError(
+                        f"ingest_buckets: {place!r} must be a whole bucket; rules of ingest say which folders count"
+                    )
+            object.__setattr__(self, name, places)
+        chars = sum(len(name) + 1 for name in (*self.data_buckets, *self.import_buckets, *self.ingest_buckets))
+        if chars > _BUCKET_CHARS:
+            raise SettingsError(
+                f"data_buckets, import_buckets and ingest_buckets have {chars:,} characters together; {_BUCKET_CHARS:,} fit into "
+                "what a function may be told"
+            )
 
     def _check_executors(self) -> None:
         """EMR Serverless refuses other sizes, and that would be known when the first job runs."""
@@ -239,6 +257,15 @@ def _check_job(name: str, job: SparkJob, *, calls: bool) -> None:
     for call in job.calls:
         if set(call) != {"method", "path", "body"}:
             raise SettingsError(f"spark_jobs: each call of {name} needs method, path and body, and nothing else")
+
+
+_PLACE: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/|(/[^/*?$,\s]+)+/)?")
+
+
+def _place(written: str) -> str:
+    """A bucket's name, or a folder's with a slash at its end, however it was written."""
+    bucket, slash, folder = written.partition("/")
+    return bucket if not folder else f"{bucket}{slash}{folder.rstrip('/')}/"
 
 
 def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:

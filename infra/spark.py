@@ -19,7 +19,7 @@ from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.buckets import private_bucket
 from infra.execution_log import execution_log, log_rights, trace_rights
 from infra.foreign_buckets import ForeignBuckets, Rights
-from infra.functions import READ_OBJECTS, WRITE_OBJECTS, WRITE_TABLE
+from infra.functions import READ_OBJECTS, USE_KEY, WRITE_OBJECTS, WRITE_TABLE
 from infra.job_flow import flow
 from infra.settings import Settings
 
@@ -32,9 +32,6 @@ _GB_PER_CPU: Final = 8
 _DISK_PER_CPU: Final = 50
 
 _DELETE: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload")
-_USE_KEY: Final = ("kms:Decrypt", "kms:GenerateDataKey")
-"""What S3 asks of a key for who reads, and for who writes (parts of an upload are read again):
-https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"""
 _LIST: Final = ("s3:ListBucket", "s3:ListBucketMultipartUploads")
 
 
@@ -96,7 +93,7 @@ class SparkStack(Stack):
             description="graveler: Spark jobs",
             managed_policies=ForeignBuckets(self, "Buckets").policies(
                 Rights(settings.data_buckets, (*WRITE_OBJECTS, *_DELETE), _LIST),
-                Rights(settings.ingest_buckets, READ_OBJECTS, _LIST),
+                Rights((*settings.import_buckets, *settings.ingest_buckets), READ_OBJECTS, _LIST),
             ),
             assumed_by=iam.ServicePrincipal(
                 "emr-serverless.amazonaws.com",
@@ -115,7 +112,7 @@ class SparkStack(Stack):
             iam.PolicyStatement(actions=list(_LIST), resources=[own, read, artifacts]),
         ]
         if settings.kms_keys:
-            rights.append(iam.PolicyStatement(actions=list(_USE_KEY), resources=list(settings.kms_keys)))
+            rights.append(iam.PolicyStatement(actions=list(USE_KEY), resources=list(settings.kms_keys)))
         policy = iam.Policy(self, "JobPolicy", roles=[role], statements=rights)
         acknowledge_wildcards(policy, rights, "Keys are chosen by repositories and jobs.", shared=(bucket, landing))
         role.node.add_dependency(self.application)

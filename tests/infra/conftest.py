@@ -82,7 +82,8 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             into,
             shared_cache=True,
             tracing=True,
-            data_buckets=["first-bucket", "second-bucket"],
+            data_buckets=["first-bucket", "second-bucket", "shared-bucket/lake/"],
+            import_buckets=["raw-bucket", "shared-bucket/raw/daily/"],
             ingest_buckets=["third-bucket"],
             cors_origins=["https://example.org"],
             alarm_email="on-call@example.org",
@@ -91,6 +92,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             spark=True,
             spark_jobs=SPARK_JOBS,
             kms_keys=[KMS_KEY],
+            warm_writes=10_000,
             api_connection="arn:aws-nowhere:events:nowhere::connection/graveler/id",
         )
 

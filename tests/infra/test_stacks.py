@@ -389,7 +389,12 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
         ({"spark_executor_disk": 500}, "spark_executor_disk 500 must be 20 to 200"),
         ({"spark_executor_cpus": 16, "spark_cpus": 8}, "spark_executor_cpus 16 must not be more than spark_cpus, 8"),
         ({"kms_keys": "alias/mine"}, "kms_keys: 'alias/mine' must be the ARN of a key, not of an alias"),
-        ({"ingest": "false", "ingest_buckets": "b"}, "ingest_buckets are named, but ingest is false"),
+        ({"data_buckets": "my-bucket/*"}, "data_buckets: 'my-bucket/*/' must be the name of a bucket, or of a folder"),
+        ({"import_buckets": "s3://raw"}, "import_buckets: 's3://raw/' must be the name of a bucket, or of a folder"),
+        ({"ingest_buckets": "raw/daily"}, "ingest_buckets: 'raw/daily/' must be a whole bucket"),
+        ({"staging_shards": 65}, "staging_shards 65 must be 1 to 64"),
+        ({"warm_writes": 3999}, "warm_writes 3999 must be 4,000 to 10,000,000, or 0"),
+        ({"ingest": "false", "ingest_buckets": "raw"}, "ingest_buckets are named, but ingest is false"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(settings: dict[str, Any], said: str) -> None:
@@ -397,6 +402,21 @@ def test_a_setting_that_makes_no_sense_is_named(settings: dict[str, Any], said: 
 
     with pytest.raises(SettingsError, match=re.escape(said)):
         read_settings({f"graveler:{name}": value for name, value in settings.items()}.get)
+
+
+def test_places_may_be_written_with_and_without_slashes() -> None:
+    from infra.settings import read_settings
+
+    settings = read_settings({"graveler:data_buckets": "one/,two/a", "graveler:import_buckets": ["two/b/c/"]}.get)
+    assert settings.data_buckets == ("one", "two/a/")
+    assert settings.import_buckets == ("two/b/c/",)
+
+
+def test_warm_throughput_is_the_tables(full: Any, default: Any) -> None:
+    (table,) = resources(full["stateful"], "AWS::DynamoDB::Table").values()
+    assert table["Properties"]["WarmThroughput"] == {"WriteUnitsPerSecond": 10_000}
+    (table,) = resources(default["stateful"], "AWS::DynamoDB::Table").values()
+    assert "WarmThroughput" not in table["Properties"]
 
 
 def test_an_unknown_setting_is_named() -> None:

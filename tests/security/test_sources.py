@@ -1,6 +1,7 @@
 """What a writer who is limited to one repository tries to read through the server, by linking and importing it."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -139,3 +140,14 @@ def test_a_deployment_has_no_sources_but_its_data_buckets() -> None:
     named = Configuration(objects="s3://own/lake", tables="dynamodb://lake", data_buckets=("raw",)).api_settings()
     assert named.import_sources.allows("s3://raw/x")
     assert not named.import_sources.allows("s3://raw-2/x")
+    folders = Configuration(
+        objects="s3://own/lake", tables="dynamodb://lake", data_buckets=("b/lake/",), import_buckets=("b/raw/", "c")
+    ).api_settings()
+    sources = folders.import_sources
+    assert sources is not None
+    assert [sources.allows(f"s3://b/{key}") for key in ("raw/x", "lake/x", "raws/x", "x")] == [True, True, False, False]
+    assert sources.allows("s3://c/x")
+    assert folders.ingest_sources is not None
+    assert not folders.ingest_sources.allows("s3://c/x")
+    for namespace, allowed in (("b/lake/r", True), ("own/r", True), ("b/raw/r", False), ("c/r", False), ("b/r", False)):
+        assert bool(re.match(folders.namespace_pattern, f"s3://{namespace}")) is allowed

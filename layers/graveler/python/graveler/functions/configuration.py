@@ -22,7 +22,8 @@ _SHARED_CACHE_BYTES: Final = 64 << 30
 
 class Configuration(Struct, frozen=True, kw_only=True):
     """``objects`` (``s3://bucket``) is where new repositories lie, ``tables`` (``dynamodb://table``) the lake's table;
-    ``data_buckets`` may hold repositories too, and what is imported; what lands in ``ingest_buckets`` may be ingested. Files of
+    ``data_buckets`` may hold repositories too, and what is imported, ``import_buckets`` only the latter; each is a bucket, or a
+    folder in one (``bucket/folder/``). What lands in ``ingest_buckets`` may be ingested. Files of
     trees are kept in the folder ``cache``, up to ``cache_bytes``, and behind it in ``shared_cache``, if there is a file system
     that functions share.
 
@@ -39,6 +40,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     objects: str
     tables: str
     data_buckets: tuple[str, ...] = ()
+    import_buckets: tuple[str, ...] = ()
     ingest_buckets: tuple[str, ...] = ()
     presign_seconds: int = DEFAULT_PRESIGN_SECONDS
     read_seconds: int = 9
@@ -56,20 +58,20 @@ class Configuration(Struct, frozen=True, kw_only=True):
     staging_shards: int = STAGING_SHARDS
 
     @property
-    def buckets(self) -> tuple[str, ...]:
-        """All buckets that a repository may lie in, the deployment's own one first."""
+    def places(self) -> tuple[str, ...]:
+        """All buckets, and folders, that a repository may lie in, the deployment's own one first."""
         return (self.objects.removeprefix(_S3).partition("/")[0], *self.data_buckets)
 
     def api_settings(self) -> Settings:
         """What the API is told. Only the other buckets are sources of imports: through the own one a repository could read what
         is another's."""
-        names = "|".join(re.escape(bucket) for bucket in self.buckets)
+        names = "|".join(re.escape(place.rstrip("/")) for place in self.places)
         return Settings(
             namespace_prefix=f"{self.objects.rstrip('/')}/",
             namespace_pattern=f"^s3://({names})/.+",
             presign_seconds=self.presign_seconds,
             secure_cookies=True,
-            import_sources=_sources(self.data_buckets),
+            import_sources=_sources((*self.data_buckets, *self.import_buckets)),
             ingest_sources=_sources((*self.data_buckets, *self.ingest_buckets)),
             # Without anybody to hand it to, all is done in the request.
             operation_records=self.operation_records
@@ -78,8 +80,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
         )
 
 
-def _sources(buckets: tuple[str, ...]) -> ImportSources:
-    return ImportSources([f"{_S3}{bucket}/" for bucket in buckets])
+def _sources(places: tuple[str, ...]) -> ImportSources:
+    return ImportSources([f"{_S3}{place}" for place in places])
 
 
 def read_configuration(environ: Mapping[str, str]) -> Configuration:
@@ -114,6 +116,7 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         objects=objects,
         tables=text("TABLES"),
         data_buckets=names("DATA_BUCKETS"),
+        import_buckets=names("IMPORT_BUCKETS"),
         ingest_buckets=names("INGEST_BUCKETS"),
         presign_seconds=number("PRESIGN_SECONDS", DEFAULT_PRESIGN_SECONDS),
         read_seconds=number("READ_SECONDS", 9),
