@@ -70,6 +70,17 @@ def require_object_source(call: Call, repository: OpenRepository, address: str) 
     repository.expect_readable(address)
 
 
+def with_sources(call: Call, repository: OpenRepository, entries: Sequence[ObjectEntry]) -> OpenRepository:
+    """The repository, once it is sure that these may be linked in it, as :func:`require_object_source`. For :meth:`Lake.staging`:
+    it is read again where its settings have a say in that, which is where an address is not in its own namespace."""
+    own = f"{repository.repository.namespace}/"
+    if not all(entry.address.startswith(own) for entry in entries):
+        repository = call.lake.repository(repository.repository.name)
+    for entry in entries:
+        require_object_source(call, repository, entry.address)
+    return repository
+
+
 def others_namespaces(call: Call, folders: Sequence[str]) -> tuple[str, ...]:
     """What of these folders lies in namespaces of repositories that the key may not read, as folders. Cost as
     :func:`require_source`."""

@@ -23,8 +23,9 @@ from graveler.api.queries import ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.ranges import requested
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
-from graveler.api.staging import entry_to_stage, require_object_source
+from graveler.api.staging import entry_to_stage, with_sources
 from graveler.errors import InvalidError, ObjectNotFoundError
+from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.tree.record import encode_key
 
@@ -286,9 +287,12 @@ def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, bo
         content_type=body.content_type,
         metadata=body.metadata,
     )
-    found = call.lake.repository(repository)
-    require_object_source(call, found, entry.address)
-    found.link(branch, entry, if_absent=if_absent(call.headers), force=call.force(body.force or query.force))
+    absent, force = if_absent(call.headers), call.force(body.force or query.force)
+
+    def link(found: OpenRepository) -> None:
+        with_sources(call, found, [entry]).link(branch, entry, if_absent=absent, force=force)
+
+    call.lake.staging(repository, link)
     return json_response(object_document(entry), 201)
 
 

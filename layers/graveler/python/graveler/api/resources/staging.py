@@ -1,6 +1,6 @@
 """Staging: where to write an object's bytes, and linking them to a path when they are there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from graveler.api.object_documents import ObjectStats, Presigner, object_documen
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
-from graveler.api.staging import entry_to_stage, require_object_source
+from graveler.api.staging import entry_to_stage, with_sources
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 
@@ -110,8 +110,7 @@ def link_physical_address(
     absent, force = if_absent(call.headers), call.force(body.force)
 
     def link(found: OpenRepository) -> None:
-        found = _with_sources(call, found, [entry])
-        found.link(branch, entry, if_absent=absent, force=force)
+        with_sources(call, found, [entry]).link(branch, entry, if_absent=absent, force=force)
 
     call.lake.staging(repository, link)
     return json_response(object_document(entry))
@@ -133,20 +132,9 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
         raise bad_request("two objects of the request have the same path; link each path once")
     force = call.force(body.force)
     call.lake.staging(
-        repository, lambda found: _with_sources(call, found, entries).link_many(branch, entries, force=force)
+        repository, lambda found: with_sources(call, found, entries).link_many(branch, entries, force=force)
     )
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))
-
-
-def _with_sources(call: Call, found: OpenRepository, entries: Sequence[ObjectEntry]) -> OpenRepository:
-    """The repository, once it is sure that these may be linked in it; read again where its settings have a say in it. As
-    :func:`require_object_source`."""
-    own = f"{found.repository.namespace}/"
-    if not all(entry.address.startswith(own) for entry in entries):
-        found = call.lake.repository(found.repository.name)
-    for entry in entries:
-        require_object_source(call, found, entry.address)
-    return found
 
 
 def _entry(path: str, said: StagingMetadata) -> ObjectEntry:
