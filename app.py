@@ -14,7 +14,7 @@ from infra.layer import LayerError
 from infra.network import NetworkStack
 from infra.observability import ObservabilityStack
 from infra.operations import OperationsStack
-from infra.settings import SettingsError, read_settings
+from infra.settings import TAG, SettingsError, read_settings
 from infra.spark import SparkStack
 from infra.stateful import StatefulStack
 
@@ -87,7 +87,7 @@ def main() -> int:
         spark=spark,
         table=stateful.table,
     )
-    Tags.of(app).add("graveler", settings.name)
+    Tags.of(app).add(TAG, settings.name)
     app.synth()
     return 0
 

@@ -17,7 +17,7 @@ from constructs import Construct
 from infra.api import ApiStack
 from infra.ingest import IngestStack
 from infra.operations import OperationsStack
-from infra.settings import Settings
+from infra.settings import TAG, Settings
 from infra.spark import SparkStack
 
 _PERIOD: Final = Duration.minutes(5)
@@ -327,6 +327,7 @@ class ObservabilityStack(Stack):
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=budgets.CfnBudget.SpendProperty(amount=settings.monthly_budget, unit="USD"),
+                filter_expression=_tagged(settings) if settings.budget_by_tag else None,
             ),
             notifications_with_subscribers=[
                 budgets.CfnBudget.NotificationWithSubscribersProperty(
@@ -338,6 +339,13 @@ class ObservabilityStack(Stack):
                 for kind, percent in (("ACTUAL", 80), ("FORECASTED", 100))
             ],
         )
+
+
+def _tagged(settings: Settings) -> budgets.CfnBudget.ExpressionProperty:
+    """What app.py tags: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/activating-tags.html"""
+    return budgets.CfnBudget.ExpressionProperty(
+        tags=budgets.CfnBudget.TagValuesProperty(key=TAG, values=[settings.name], match_options=["EQUALS"])
+    )
 
 
 def _graph(title: str, metrics: list[cloudwatch.Metric]) -> cloudwatch.GraphWidget:

@@ -19,6 +19,8 @@ S3_PUT: Final = 5e-6
 S3_GB_MONTH: Final = 0.023
 
 HTTP_REQUEST: Final = 1.0e-6
+HTTP_METERED: Final = 512 << 10
+"""API Gateway's HTTP APIs: a request counts once for each 512 KB of it, or of its answer if that is larger."""
 INVOCATION: Final = 0.2e-6
 GB_SECOND: Final = 13.3334e-6
 """Lambda on arm64."""

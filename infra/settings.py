@@ -9,6 +9,8 @@ from typing import Any, Final
 
 PREFIX: Final = "graveler"
 ARCHITECTURES: Final = ("arm64", "x86_64")
+TAG: Final = "graveler"
+"""Of all resources; its value is the name of the deployment."""
 REMOVALS: Final = ("retain", "destroy")
 
 NEW_TABLE_READS: Final = 12_000
@@ -100,6 +102,9 @@ class Settings:
     """Who gets the alarms. Without it they only change colour."""
     monthly_budget: int = 50
     """US dollars, of the whole account, after which the topic of the alarms says so; 0 for none."""
+    budget_by_tag: bool = False
+    """Whether the budget is of what has the tag ``graveler`` of this deployment. Until somebody has activated the tag for cost
+    allocation, that is nothing, and the budget never says a word."""
 
     def __post_init__(self) -> None:
         _check("architecture", self.architecture, ARCHITECTURES)

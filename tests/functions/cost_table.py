@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from graveler.api.settings import DEFAULT_REQUEST_SECONDS
+from graveler.staging.changes import PAGE
 from infra import prices
 from infra.settings import Settings
 from infra.state_machine import INLINE
@@ -24,6 +25,10 @@ END: Final = "<!-- end of costs -->\n"
 TABLE_SECONDS: Final = 0.005
 STORE_SECONDS: Final = 0.03
 """Assumptions: how long a function waits for each request to the table and to S3, one after the other."""
+
+COLD_SECONDS: Final = 0.45
+"""Of a start, as in the table of speed of the same document, the slowest.
+https://aws.amazon.com/blogs/compute/aws-lambda-standardizes-billing-for-init-phase/"""
 
 DEFAULTS: Final = Settings()
 LONG: Final = 10_000_000
@@ -42,7 +47,7 @@ _ZONES: Final = 2
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
     """What something uses: DynamoDB's units, requests to it and to S3, seconds of a core in functions, and what else is counted.
-    ``requests`` are those through the gateway."""
+    ``requests`` are those through the gateway, as it counts them."""
 
     read_units: float = 0
     write_units: float = 0
@@ -118,7 +123,7 @@ def table(costs: Costs) -> str:
     million = Used(
         read_units=one.read_units + 1e6 * each,
         write_units=one.write_units,
-        table_requests=one.table_requests + 1e6 * each * 4096 / (1 << 20),
+        table_requests=one.table_requests + 1e6 / PAGE,
         gets=one.gets + touched,
         puts=one.puts + touched,
         cpu=one.cpu + 1e6 * costs.change_cpu,
@@ -181,6 +186,7 @@ def _besides() -> list[tuple[str, str]]:
     )
     job = prices.JOB_CPU_HOUR + 8 * prices.JOB_GB_HOUR
     return [
+        ("1,000 cold starts: Lambda asks for the time of the start, too", _money(1000 * COLD_SECONDS * _SECOND)),
         (
             "what is in the table",
             f"{prices.TABLE_GB_MONTH:.2f} a GB and month, and {prices.RESTORE_GB_MONTH:.2f} for its backups",

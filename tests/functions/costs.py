@@ -26,6 +26,7 @@ from graveler.operations.dispatch import Dispatcher
 from graveler.operations.parted import MERGE
 from graveler.operations.store import Operation
 from graveler.storage.s3_objects import S3Objects, S3Settings
+from infra import prices
 from tests.functions.cost_table import COUNTED, Costs, Used, table, transitions, write
 from tests.functions.events import event
 from tests.functions.runtime import Started
@@ -87,7 +88,7 @@ class Meter:
                 puts=puts,
                 cpu=round(cpu, 3),
                 invocations=len(asked),
-                requests=len(asked),
+                requests=sum(_metered(answer) for answer in answers),
             )
 
     def _of_table(self, operation: str, request: bytes, answer: bytes) -> None:
@@ -98,6 +99,11 @@ class Meter:
     def _of_store(self, operation: str, _: bytes, __: bytes) -> None:
         with self._lock:
             self._requests[operation] += 1
+
+
+def _metered(answer: dict[str, Any]) -> int:
+    """As how many requests the gateway counts one with this answer."""
+    return max(1, -(-len(answer.get("body", "")) // prices.HTTP_METERED))
 
 
 @contextmanager

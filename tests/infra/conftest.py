@@ -93,6 +93,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             spark_jobs=SPARK_JOBS,
             kms_keys=[KMS_KEY],
             warm_writes=10_000,
+            budget_by_tag=True,
             api_connection="arn:aws-nowhere:events:nowhere::connection/graveler/id",
         )
 

@@ -412,6 +412,15 @@ def test_places_may_be_written_with_and_without_slashes() -> None:
     assert settings.import_buckets == ("two/b/c/",)
 
 
+def test_a_budget_may_be_of_the_deployment_alone(full: Any, default: Any) -> None:
+    def filtered(told: Any) -> Any:
+        (budget,) = resources(told["observability"], "AWS::Budgets::Budget").values()
+        return budget["Properties"]["Budget"].get("FilterExpression")
+
+    assert filtered(default) is None
+    assert filtered(full) == {"Tags": {"Key": "graveler", "MatchOptions": ["EQUALS"], "Values": ["graveler"]}}
+
+
 def test_warm_throughput_is_the_tables(full: Any, default: Any) -> None:
     (table,) = resources(full["stateful"], "AWS::DynamoDB::Table").values()
     assert table["Properties"]["WarmThroughput"] == {"WriteUnitsPerSecond": 10_000}
