@@ -68,7 +68,7 @@ def put_stdin():
 def receive_body():
     async def reading():
         room = SpoolRoom(1 << 30)
-        async with read_body(request("POST", "/x", LARGE), arriving(LARGE), 1 << 30, 100, room, Threads("d", 1), lambda: None):
+        async with read_body(request("POST", "/x", LARGE), arriving(LARGE), 1 << 30, 100, room, Threads("d", 1)):
             pass
     asyncio.run(reading())
 

@@ -1,14 +1,17 @@
 """A stranger on the network, without a key or with a presigned URL, against the processes of a server."""
 
+import http.client
 import json
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from graveler.api.resources import GROUPS
-from tests.server.support import KEY_ID, SECRET, Running, running, started
+from tests.server.support import KEY_ID, SECRET, Answered, Running, running, started
+from tests.support.patience import PATIENCE
 
 SPACES = " " * 12_000
 
@@ -98,6 +101,16 @@ def test_a_body_is_refused_before_it_is_read(server: Running, method: str, targe
     assert f"{limit:,}".encode() in said
 
 
+def test_who_is_refused_reads_why_and_goes_on(server: Running) -> None:
+    """Also where the body is thrown away as it comes."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    with closing(connection):
+        for size in (100, 100_000, 1 << 18):
+            connection.request("POST", "/api/v1/repositories", b" " * size)
+            answer = connection.getresponse()
+            assert (answer.status, "authenticating" in answer.read().decode()) == (401, True)
+
+
 def test_a_body_of_unknown_length_ends_where_it_is_too_long(server: Running) -> None:
     with server.connect() as connection, connection.makefile("rb") as answer:
         connection.sendall(b"POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -161,6 +174,26 @@ def test_a_session_changes_something_from_our_own_pages_only(server: Running, se
         == 201
     )
     assert asked("DELETE", f"{branches}/dev", origin=ours) == 204
+
+
+def test_another_page_logs_nobody_in(server: Running) -> None:
+    """Who is logged in under a name that is not theirs works, and writes, for somebody else."""
+    login = json.dumps({"access_key_id": KEY_ID, "secret_access_key": SECRET}).encode()
+
+    def answered(**headers: str) -> Answered:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return server.ask("POST", "/api/v1/auth/login", login, sent, authorised=False)
+
+    ours = f"http://127.0.0.1:{server.port}"
+    for headers in (
+        {"origin": "http://evil.example", "content_type": "application/json"},
+        {"origin": "null", "content_type": "text/plain"},
+        {"origin": ours, "content_type": "text/plain"},
+    ):
+        refused = answered(**headers)
+        assert (refused.status, "set-cookie" in refused.headers) == (401, False)
+    assert answered(origin=ours, content_type="application/json").status == 200
+    assert answered().status == 200
 
 
 def test_logging_out_ends_the_session_for_all_workers(tmp_path: Path, server: Running, session: str) -> None:

@@ -46,7 +46,7 @@ def read(head: Request, receive: Receive, seen: Callable[[Body], None] | None = 
             if seen is not None:
                 seen(body)
             return body
-        async with read_body(head, receive, limit, SETTINGS.spool_bytes, ROOM, DISK, lambda: None) as body:
+        async with read_body(head, receive, limit, SETTINGS.spool_bytes, ROOM, DISK) as body:
             if seen is not None:
                 seen(body)
             return body
@@ -176,19 +176,6 @@ def test_a_body_whose_client_goes_away_is_none(size: int) -> None:
             read(request("POST", "/x", b"", headers), arriving(bytes(size), cut=True))
 
 
-def test_who_is_refused_need_not_send_all() -> None:
-    def refuse() -> None:
-        raise PermissionError
-
-    async def reading() -> None:
-        head = request("POST", "/x", b"", {"content-length": str(1 << 29)})
-        async with read_body(head, arriving(bytes(1 << 19), cut=True), 1 << 30, 100, ROOM, DISK, refuse):
-            raise AssertionError
-
-    with pytest.raises(PermissionError):
-        asyncio.run(reading())
-
-
 @pytest.mark.parametrize(
     ("size", "seconds", "given_up"), [(1, 20, False), (600, 0.5, False), (600, 1.0, True), (10, 29, True)]
 )
@@ -225,9 +212,7 @@ def test_all_bodies_in_files_have_so_much_room_together() -> None:
     async def one(size: int) -> None:
         body = bytes(size)
         head = request("POST", "/x", b"", {"transfer-encoding": "chunked"})
-        async with read_body(
-            head, arriving(body[: size // 2], body[size // 2 :]), 5000, 100, room, DISK, lambda: None
-        ) as found:
+        async with read_body(head, arriving(body[: size // 2], body[size // 2 :]), 5000, 100, room, DISK) as found:
             assert found.file is not None
             sizes.append(found.file.stat().st_size)
             if len(sizes) == 1:

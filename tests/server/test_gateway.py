@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Semaphore
@@ -157,3 +157,72 @@ def test_scans_keep_nobody_else_from_being_answered(metrics: Metrics, tmp_path: 
         application.let_go.set()
         handlers.close()
         scanners.close()
+
+
+class Refusing(Nobody):
+    """An application that takes large bodies of those whom it knows, and knows nobody."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def body_kind(self, method: str, path: str, /) -> BodyKind:
+        return BodyKind.JSON
+
+    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+        self.asked += 1
+        return {"statusCode": 401, "headers": {}, "body": "who are you?"}
+
+
+@pytest.mark.parametrize("length", [16 << 10 | 1, 1 << 18, 1 << 24, None])
+def test_nobody_keeps_much_of_a_strangers_body(metrics: Metrics, tmp_path: Path, length: int | None) -> None:
+    """Of each connection, 256 KB were kept in memory before anybody asked whose they were."""
+    application = Refusing()
+    settings = ServerSettings(lake=FolderLake(tmp_path), metrics=tmp_path)
+    statuses: list[int] = []
+    came = arriving(*[bytes(1000)] * ((length or 20_000) // 1000), bytes((length or 20_000) % 1000))
+
+    async def receive() -> Message:
+        assert application.asked == 1, "it is known that they are strangers before the first byte is taken"
+        return await came()
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    said = (b"transfer-encoding", b"chunked") if length is None else (b"content-length", str(length).encode())
+    head = {"method": "POST", "raw_path": b"/x", "query_string": b"", "http_version": "1.1", "client": None}
+    with closing(Threads("handler", 1)) as threads:
+        gateway = Gateway(application, None, metrics, settings, 0, threads, threads, threads)
+        asyncio.run(gateway({**head, "headers": (said,)}, receive, send))
+    assert statuses == [401]
+
+
+class Endless:
+    """A body of which there is always more."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(1 << 18)
+
+
+def test_who_takes_nothing_loses_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_module, "SILENCE_SECONDS", 0.01)
+    body, taken = Endless(), 0
+
+    async def send(message: Message) -> None:
+        nonlocal taken
+        taken += 1
+        if taken == 10:
+            await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    asyncio.run(gateway_module._send_pieces(body, receive, send))
+    assert (taken, body.closed) == (10, True)

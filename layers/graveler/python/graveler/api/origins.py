@@ -10,6 +10,13 @@ from graveler.access.errors import NotPermittedError
 from graveler.api.response import JSON_TYPE
 
 
+def expect_no_other_page(headers: Mapping[str, str]) -> None:
+    """:class:`NotPermittedError` for a page of somebody else that logs its reader in, to have them work under another name. What
+    is no browser tells no origin."""
+    if "origin" in headers:
+        expect_own_page(headers, has_body=True)
+
+
 def expect_own_page(headers: Mapping[str, str], *, has_body: bool) -> None:
     """:class:`NotPermittedError` unless the page's origin is the host that was asked, or that a proxy says was asked, and the
     body, if there is one, is JSON, which other pages cannot send without asking first."""

@@ -11,7 +11,13 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.lake.addresses import DataNames
-from graveler.storage.objects import ObjectMissingError, Objects, StoredObject, UploadMissingError
+from graveler.storage.objects import (
+    ObjectConditionError,
+    ObjectMissingError,
+    Objects,
+    StoredObject,
+    UploadMissingError,
+)
 
 
 class PartedUpload(Struct, frozen=True):
@@ -50,15 +56,15 @@ class Uploads:
         return self._objects.put_part(self._key(branch, path, upload.address), upload.upload_id, number, data)
 
     def complete(self, branch: str, path: str, upload: PartedUpload, parts: Sequence[tuple[int, str]]) -> StoredObject:
-        """Make the object of its parts, ``(number, ETag)`` in order. Not staged yet. One object request; one more if there is no
-        such upload: another try of the same request, whose answer was lost, may have completed it.
-        :class:`UploadMissingError`."""
+        """Make the object of its parts, ``(number, ETag)`` in order. Not staged yet. An object that is at the address stays: it
+        may be committed. One object request; one more if there is no such upload, or an object: another try of the same request,
+        whose answer was lost, may have completed it. :class:`UploadMissingError`."""
         if not parts:
             raise InvalidError("an upload in parts needs at least one part to be completed")
         key = self._key(branch, path, upload.address)
         try:
-            return self._objects.complete_multipart(key, upload.upload_id, parts)
-        except UploadMissingError as error:
+            return self._objects.complete_multipart(key, upload.upload_id, parts, if_absent=True)
+        except (UploadMissingError, ObjectConditionError) as error:
             try:
                 return self._objects.head(key)
             except ObjectMissingError:

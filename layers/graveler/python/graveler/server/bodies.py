@@ -7,7 +7,7 @@ arrives for a minute is given up.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -149,6 +149,14 @@ class SpoolRoom:
             self._left += taken
 
 
+async def read_past(request: Request, receive: Receive, most: int) -> None:
+    """Take a body that nobody wants, and keep none of it, so that whoever sends it comes to read the answer. One that is longer
+    than ``most`` bytes, or of which not enough comes, is left."""
+    with suppress(RequestError):
+        async for _ in pieces(request, receive, most):
+            pass
+
+
 async def read_small_body(request: Request, receive: Receive, limit: int, spool_bytes: int) -> Body | None:
     """The whole body, if its length is told and it may stay in memory; None, and nothing is read, if it is to be read by
     :func:`read_body`. Most requests have none, or a small one. :class:`RequestError` as :func:`pieces`."""
@@ -176,11 +184,10 @@ async def read_body(
     spool_bytes: int,
     room: SpoolRoom,
     disk: Threads,
-    before_file: Callable[[], None],
 ) -> AsyncIterator[Body]:
     """The whole body, of ``limit`` bytes at most. What is larger than ``spool_bytes`` is written to a file by ``disk``, if there
-    is ``room``; ``before_file`` runs there first and may refuse. :class:`RequestError` as of :func:`pieces` and
-    :meth:`SpoolRoom.share`; :class:`graveler.errors.UnavailableError` if the temporary folder is full."""
+    is ``room``. :class:`RequestError` as of :func:`pieces` and :meth:`SpoolRoom.share`;
+    :class:`graveler.errors.UnavailableError` if the temporary folder is full."""
     arriving = pieces(request, receive, limit)
     begun: list[bytes] = []
     size = 0
@@ -192,7 +199,6 @@ async def read_body(
     else:
         yield Body(b"".join(begun))
         return
-    await disk.run(before_file)
     file = await disk.run(SpooledFile, "keeping the body of a request", "body-")
 
     def write(piece: bytes) -> None:

@@ -13,7 +13,16 @@ from typing import Any, Final, Protocol
 from graveler.api.routing import BodyKind
 from graveler.errors import UnavailableError
 from graveler.server.answers import Answer, Pieces, RequestError, json_error
-from graveler.server.bodies import Body, SpoolRoom, has_body, read_body, read_small_body
+from graveler.server.bodies import (
+    SILENCE_SECONDS,
+    Body,
+    SpoolRoom,
+    declared_length,
+    has_body,
+    read_body,
+    read_past,
+    read_small_body,
+)
 from graveler.server.data_plane import DataPlane
 from graveler.server.events import answer_of, event_of
 from graveler.server.metrics import Metrics
@@ -26,6 +35,8 @@ HEALTH: Final = ("/healthcheck", "/api/v1/healthcheck")
 METRICS: Final = "/metrics"
 MAX_HEADERS: Final = 32 << 10
 """Bytes that the names and values of a request's headers may have together."""
+_MESSAGE: Final = 64 << 10
+"""Bytes of a body that are handed over at once: of these granian keeps 32 for a client that does not take them."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -106,27 +117,25 @@ class Gateway:
                 text = await self._disk.run(self._metrics.text)
                 return Answer(200, [("content-type", _METRICS_TYPE)], text.encode(), "metrics")
 
-        def admit() -> None:
-            refusal = self._application.refusal(event_of(request, Body(), request_id))
-            if refusal is not None:
-                raise _RefusedError(answer_of(refusal, request.method))
-
         try:
             limit = self._most_bytes(request) if has_body(request) else 0
             spool = self._settings.spool_bytes
+            if self._keeps_more_than_anybodys(request, limit):
+                refusal = await self._handlers.run(self._refusal, request, request_id)
+                if refusal is not None:
+                    await read_past(request, receive, spool)
+                    return refusal
             small = await read_small_body(request, receive, limit, spool)
             scans = self._application.scans(request.method, request.path)
             threads = self._scanners if scans else self._handlers
             if small is not None:
                 return await threads.run(self._handle, request, small, request_id)
-            async with read_body(request, receive, limit, spool, self._room, self._disk, admit) as body:
+            async with read_body(request, receive, limit, spool, self._room, self._disk) as body:
                 return await threads.run(self._handle, request, body, request_id)
         except RequestError as error:
             answer = json_error(error.status, error.message)
             answer.headers.append(("connection", "close"))  # whatever follows of the body is not read
             return answer
-        except _RefusedError as error:
-            return error.answer
         except UnavailableError as error:  # the temporary folder is full
             return json_error(503, str(error))
 
@@ -140,6 +149,16 @@ class Gateway:
                 return settings.max_json_bytes
             case BodyKind.UPLOAD:
                 return settings.max_upload_bytes
+
+    def _keeps_more_than_anybodys(self, request: Request, limit: int) -> bool:
+        """Is it to be known who asks before the body is read, which may have ``limit`` bytes?"""
+        length = declared_length(request) if limit else 0
+        return self._settings.max_small_bytes < (limit if length is None else length) <= limit
+
+    def _refusal(self, request: Request, request_id: str) -> Answer | None:
+        """The answer to a request whose body nobody needs to keep, since it is refused whatever that is."""
+        refusal = self._application.refusal(event_of(request, Body(), request_id))
+        return None if refusal is None else answer_of(refusal, request.method)
 
     def _handle(self, request: Request, body: Body, request_id: str) -> Answer:
         return answer_of(self._application(event_of(request, body, request_id)), request.method)
@@ -165,23 +184,20 @@ class Gateway:
             )
 
 
-class _RefusedError(Exception):
-    """The application does not want to see the body."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        super().__init__(answer.status)
-
-
 async def _send_pieces(body: Pieces, receive: Receive, send: Send) -> None:
-    """Send them at the client's pace, until it goes away."""
+    """Send them at the client's pace, until it goes away, or takes nothing for :data:`SILENCE_SECONDS`: others wait for its
+    place."""
     gone = asyncio.ensure_future(_departure(receive))
     try:
         async for piece in body:
             if gone.done():
                 return
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            for at in range(0, len(piece), _MESSAGE):
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    await send({"type": "http.response.body", "body": piece[at : at + _MESSAGE], "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+    except TimeoutError:
+        return  # before the end, which breaks the connection
     finally:
         gone.cancel()
         body.close()

@@ -27,6 +27,9 @@ _HEAD_SECONDS: Final = 120
 """How long a client may take for a request's head, or between two requests: longer than clients keep idle connections (Go 90), so
 that it is them who close, and not we just when the next request is on its way."""
 
+_HEAD_BYTES: Final = 128 << 10
+"""Of a head, and of what else is read of a connection before somebody wants it: what it may hold of our memory."""
+
 _CONNECTIONS: Final = 8192
 """Connections that a worker keeps; idle ones cost little. Those beyond wait until others are closed."""
 
@@ -76,7 +79,7 @@ def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
         backlog=_CONNECTIONS,
         backpressure=_CONNECTIONS,
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000),
+        http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000, max_buffer_size=_HEAD_BYTES),
         websockets=False,
         log_level=LogLevels.error,
         workers_kill_timeout=STOP_SECONDS,

@@ -634,7 +634,8 @@ def _described(key: str, status: os.stat_result) -> StoredObject:
 
 
 def _pieces_of_file(path: Path, files: Beneath | None = None) -> Iterator[bytes]:
-    opener = None if files is None else lambda _, flags: files.open(path, flags)
+    # Not to wait for a writer, should somebody have put a named pipe there.
+    opener = None if files is None else lambda _, flags: files.open(path, flags | os.O_NONBLOCK)
     try:
         with open(path, "rb", buffering=0, opener=opener) as file:
             while piece := file.read(_PIECE):

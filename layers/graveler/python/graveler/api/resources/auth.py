@@ -17,6 +17,7 @@ from graveler.access.tokens import LIFETIME
 from graveler.api.call import Call
 from graveler.api.documents import Error, Pagination
 from graveler.api.errors import ApiError, status_and_error
+from graveler.api.origins import expect_no_other_page
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, cookie, json_response, no_content
 from graveler.api.routing import Permission, Routes
@@ -98,6 +99,7 @@ class CredentialsList(Struct, frozen=True):
 @routes.post("/auth/login", "login", None, answers={200: AuthenticationToken, 400: Error, 401: Error})
 def login(call: Call, body: LoginInformation) -> Response:
     """Exchange an access key and its secret for a bearer token, which is set as a cookie too."""
+    expect_no_other_page(call.headers)
     try:
         made = call.access.login(body.access_key_id, body.secret_access_key, call.source_ip)
     except GravelerError as error:

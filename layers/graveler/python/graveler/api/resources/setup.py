@@ -7,6 +7,7 @@ from graveler.access.authentication import COOKIE
 from graveler.api.call import Call
 from graveler.api.documents import Error
 from graveler.api.errors import ApiError, bad_request
+from graveler.api.origins import expect_no_other_page
 from graveler.api.resources.auth import CredentialsWithSecret
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
@@ -56,6 +57,7 @@ def get_setup_state(call: Call) -> Response:
 def set_up(call: Call, body: Setup) -> Response:
     """Make the first access key, an admin's; 409 if there ever was one. 403 unless the server was started for that."""
     _expect_open(call)
+    expect_no_other_page(call.headers)
     if not body.username:
         raise bad_request("username is empty; say who the first key is for")
     chosen = None if body.key is None else (body.key.access_key_id, body.key.secret_access_key)
