@@ -40,6 +40,8 @@ from infra.routes import CATCH_ALL, api_routes
 from infra.settings import Settings
 
 SWEEP_MINUTES: Final = 15
+OWN_NAME: Final = "endpoint"
+"""Stands for the API's own host name, which nobody knows before it is there."""
 _TRIES: Final = 5
 _RETRIES: Final = 2
 """Of a clean-up."""
@@ -131,6 +133,7 @@ class ApiStack(Stack):
         self._maintain()
         self._set_up(sealing_key)
         self._api()
+        self._let_aws_in()
         CfnOutput(self, "Endpoint", value=self.api.api_endpoint, description="what clients call")
 
     def _queues(self) -> None:
@@ -256,6 +259,14 @@ class ApiStack(Stack):
         resource.access_log_settings = api.CfnStage.AccessLogSettingsProperty(
             destination_arn=self.access_log.log_group_arn, format=json.dumps(_LINE)
         )
+
+    def _let_aws_in(self) -> None:
+        """Tell the function that logs in which names its clients sign. It needs no right: AWS is asked with the clients' own
+        signatures. It reaches STS, as it is in no network."""
+        own = f"{self.api.api_id}.execute-api.{self.region}.{self.url_suffix}"
+        names = [own if name == OWN_NAME else name for name in self._settings.aws_login]
+        if names:
+            self.functions["write"].add_environment("GRAVELER_AWS_LOGIN", ",".join(names))
 
     def _route(self, key: api.HttpRouteKey, name: str, integration: api.HttpRouteIntegration) -> None:
         route = api.HttpRoute(

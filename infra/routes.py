@@ -32,7 +32,8 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
             "getSetupState setupCommPrefs getReflog getWrittenVersion listAccessKeys getAccessKey listDumps listDumpsInNamespace "
             "listGarbageCollectionReports getGarbageCollectionReport listGarbageCollectionFiles listHolds "
-            "listDeletedRepositories getCheck getSpaceMeasurement previewGCRules"
+            "listDeletedRepositories getCheck getSpaceMeasurement previewGCRules "
+            "listPrincipalRules getPrincipalRule"
         ),
     ),
     (
@@ -47,7 +48,8 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation setReadOnly renameBranch "
             "createIngestRule setIngestRule deleteIngestRule startReconciliation "
             "createAccessKey revokeAccessKey restoreGarbage createHold deleteHold purgeRepository startCheck "
-            "startSpaceMeasurement importListing importDryRun importListingDryRun renewLease releaseLease"
+            "startSpaceMeasurement importListing importDryRun importListingDryRun renewLease releaseLease "
+            "externalPrincipalLogin createPrincipalRule removePrincipalRule"
         ),
     ),
     ("commit", "commit restoreSubmit replayIngest"),

@@ -85,6 +85,8 @@ class Settings:
     """Jobs by the clock, by names of letters and digits."""
     api_connection: str = ""
     """The ARN of an EventBridge connection with an access key: flows of Spark jobs call the API by it."""
+    aws_login: tuple[str, ...] = ()
+    """Names that clients sign to log in by AWS, as whoever rules let in; ``endpoint`` is the API's own host name."""
     requests_per_second: int = 1000
     burst: int = 2000
     memory: int = 1769
@@ -143,6 +145,13 @@ class Settings:
         for key in self.kms_keys:
             if not re.fullmatch(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+", key):
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
+        if len(self.aws_login) > _LOGIN_NAMES or not all(
+            re.fullmatch(r"[!-+\--~]{1,256}", name) for name in self.aws_login
+        ):
+            raise SettingsError(
+                f"aws_login {', '.join(self.aws_login)} must be at most {_LOGIN_NAMES} names, of 256 printable ASCII characters "
+                "without spaces and commas"
+            )
         if self.log_days not in LOG_DAYS:
             raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
 
@@ -194,6 +203,8 @@ https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.htm
 _BUCKET_CHARS: Final = 2_400
 """Of the 4 KB that all environment variables of a function may have together:
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+
+_LOGIN_NAMES: Final = 4
 
 LOG_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
 """Retentions that CloudWatch knows."""

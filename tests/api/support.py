@@ -12,6 +12,7 @@ import pytest
 from msgspec import Struct
 
 from graveler.access.authentication import Access
+from graveler.access.aws_login import AwsLogin
 from graveler.access.keys import KeyWithSecret
 from graveler.access.permissions import Role
 from graveler.access.sources import ImportSources
@@ -217,11 +218,11 @@ ANYWHERE: Final = ImportSources(["file:///", "mem://", "s3://"])
 """For tests that are not about sources."""
 
 
-def make_world(settings: Settings | None = None) -> World:
+def make_world(settings: Settings | None = None, aws: AwsLogin | None = None) -> World:
     """A world that is gone with the test; clients may import from anywhere, unless ``settings`` say otherwise."""
     tables, stores = MemoryTables(), dict[str, MemoryObjects]()
     lake = Lake(tables, lambda namespace: stores.setdefault(namespace, MemoryObjects(namespace)))
-    access = Access(tables, keyring(tables))
+    access = Access(tables, keyring(tables), aws=aws)
     settings = settings or Settings(import_sources=ANYWHERE)
     return World(
         lake,

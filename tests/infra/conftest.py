@@ -94,6 +94,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             kms_keys=[KMS_KEY],
             warm_writes=10_000,
             budget_by_tag=True,
+            aws_login=["endpoint", "lake.example.org"],
             api_connection="arn:aws-nowhere:events:nowhere::connection/graveler/id",
         )
 

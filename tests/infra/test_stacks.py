@@ -367,6 +367,20 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
         assert variables["GRAVELER_SHARED_CACHE"] == function["Properties"]["FileSystemConfigs"][0]["LocalMountPath"]
 
 
+def test_the_function_that_logs_in_knows_the_names_that_clients_sign(default: Templates, full: Templates) -> None:
+    assert "GRAVELER_AWS_LOGIN" not in json.dumps(default["api"])
+    functions = resources(full["api"], "AWS::Lambda::Function")
+    told = {
+        name: each["Properties"]["Environment"]["Variables"].get("GRAVELER_AWS_LOGIN")
+        for name, each in functions.items()
+    }
+    ((name, value),) = [(name, value) for name, value in told.items() if value]
+    assert "FunctionsWrite" in name
+    parts = value["Fn::Join"][1]
+    assert full["api"]["Resources"][parts[0]["Ref"]]["Type"] == "AWS::ApiGatewayV2::Api"
+    assert (parts[1], parts[-1]) == (".execute-api.", ",lake.example.org")
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -388,6 +402,8 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
         ({"spark_executor_memory": 28}, "spark_executor_memory 28 must be 1 to 27 with 4 processors"),
         ({"spark_executor_disk": 500}, "spark_executor_disk 500 must be 20 to 200"),
         ({"spark_executor_cpus": 16, "spark_cpus": 8}, "spark_executor_cpus 16 must not be more than spark_cpus, 8"),
+        ({"aws_login": "a b"}, "aws_login a b must be at most 4 names"),
+        ({"aws_login": "a,b,c,d,e"}, "aws_login a, b, c, d, e must be at most 4 names"),
         ({"kms_keys": "alias/mine"}, "kms_keys: 'alias/mine' must be the ARN of a key, not of an alias"),
         ({"data_buckets": "my-bucket/*"}, "data_buckets: 'my-bucket/*/' must be the name of a bucket, or of a folder"),
         ({"import_buckets": "s3://raw"}, "import_buckets: 's3://raw/' must be the name of a bucket, or of a folder"),

@@ -15,7 +15,8 @@ _LOGGER: Final = logging.getLogger("graveler.audit")
 
 class AuditLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One line. ``time`` in Unix seconds, ``action`` an operation's ID (``uploadObject``), ``key_id`` and ``name`` of who asked
-    (empty: nobody is known), ``source`` their network address, ``outcome`` an HTTP status or a word."""
+    (empty: nobody is known), ``source`` their network address, ``outcome`` an HTTP status or a word. ``principal`` is the AWS
+    principal who logs in, or AWS's ID of the key that it signed with."""
 
     time: float
     action: str
@@ -28,6 +29,7 @@ class AuditLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ref: str = ""
     path: str = ""
     address: str = ""
+    principal: str = ""
 
 
 def record(line: AuditLine) -> None:

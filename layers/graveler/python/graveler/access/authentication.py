@@ -1,4 +1,5 @@
 """From what a request carries to who asks: an access key with its secret (Basic), or a token of a login (Bearer, or a cookie).
+Who logs in shows a key and its secret, or is an AWS principal whom a rule lets in.
 
 A credential that was good within the last seconds costs no request (:mod:`graveler.access.verified`). Any other costs one
 read of the table, whether its key exists or not, and all failures look the same.
@@ -8,35 +9,65 @@ import binascii
 import time
 from base64 import b64decode
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from graveler.access.errors import AuthenticationError
+from msgspec import Struct
+
+from graveler.access.aws_principals import AwsPrincipal
+from graveler.access.errors import AuthenticationError, IdentityRefusedError
 from graveler.access.failures import Failures
 from graveler.access.keys import AccessKey, Keys, KeyWithSecret
 from graveler.access.permissions import Identity, Role
-from graveler.access.tokens import LoginToken, Tokens
+from graveler.access.principal_rules import PrincipalRule, PrincipalRules, is_rule, rule_for
+from graveler.access.tokens import Claims, LoginToken, Tokens
 from graveler.access.verified import Verified
 from graveler.errors import InvalidError, NotFoundError
 from graveler.storage.keyring import TOKEN_SECRET, Keyring, Rotation, SharedSecret
-from graveler.storage.tables import Tables
+from graveler.storage.tables import Item, Key, Tables
+
+if TYPE_CHECKING:
+    from graveler.access.aws_login import AwsLogin
 
 COOKIE: Final = "internal_auth_session"
 """Name of the cookie that holds a token."""
+
+AWS_SECONDS: Final = 3600
+"""How long the token of a login by AWS is good unless its client says otherwise, as the field's do."""
+MAX_AWS_SECONDS: Final = 12 * 3600
+"""… and at most: as long as the longest session of a role, whose end nobody tells us."""
 
 _MAX_CREDENTIAL: Final = 4096
 _NO_KEY: Final = ""
 """Stands for the key of tokens that are not ours, where failures are counted."""
 
 
+class AwsLoginToken(Struct, frozen=True):
+    """The token of an AWS ``principal``, whom ``rule`` lets in under ``name``."""
+
+    token: LoginToken
+    principal: AwsPrincipal
+    rule: PrincipalRule
+    name: str
+
+
 class Access:
     """The access keys of one lake, whose ``keyring`` seals what must be known to check signatures: without one there are no
-    logins. Safe to share between threads; ``clock`` tells Unix seconds."""
+    logins; and its rules about AWS principals, who log in if ``aws`` tells who they are. Safe to share between threads; ``clock``
+    tells Unix seconds."""
 
-    def __init__(self, tables: Tables, keyring: Keyring | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        keyring: Keyring | None = None,
+        clock: Callable[[], float] = time.time,
+        aws: "AwsLogin | None" = None,
+    ) -> None:
         keyring = keyring or Keyring(tables)
         self._clock = clock
         self._keyring = keyring
         self._keys = Keys(tables, keyring)
+        self._rules = PrincipalRules(tables)
+        self._aws = aws
         self._tokens = Tokens(tables, SharedSecret(keyring, TOKEN_SECRET, clock))
         self._verified = Verified(clock)
         self._failures = Failures(clock)
@@ -59,6 +90,68 @@ class Access:
         """A token for whoever knows the secret. One table read; two if the signing secret was not read lately. Errors as
         :meth:`authenticate`."""
         return self._tokens.issue(self._check_secret(key_id, secret, source).key_id, now=self._clock())
+
+    @property
+    def takes_aws(self) -> bool:
+        """Whether AWS principals log in here."""
+        return self._aws is not None
+
+    def login_with_aws(self, identity_token: str, source: str, seconds: int | None = None) -> AwsLoginToken:
+        """A token for who has signed ``identity_token``, good for ``seconds`` or as long as it may be; only where
+        :attr:`takes_aws`. One request to AWS for each name of this server, one table read for each megabyte of rules, and what
+        the signing secret asks as for :meth:`login`.
+
+        :class:`IdentityRefusedError` for one who is not believed, or whom no rule lets in; :class:`TooManyFailuresError`; and
+        errors as of :meth:`graveler.access.aws_login.AwsLogin.read` and ``principal``.
+        """
+        assert self._aws is not None
+        request = self._aws.read(identity_token)
+        self._failures.check(source, request.access_key_id)
+        rules = self._rules.all()
+        if not rules:  # then AWS need not be asked
+            raise IdentityRefusedError("no rule lets AWS principals in; an admin makes one", request.access_key_id)
+        try:
+            principal = self._aws.principal(request)
+            rule = rule_for(rules, principal.arn)
+            if rule is None:
+                raise IdentityRefusedError(f"no rule lets {principal.arn} in; an admin makes one", principal.arn)
+        except IdentityRefusedError:
+            self._failures.note(source, request.access_key_id)
+            raise
+        name, lifetime = rule.name_of(principal), min(seconds or AWS_SECONDS, MAX_AWS_SECONDS)
+        token = self._tokens.issue(rule.rule_id, now=self._clock(), lifetime=lifetime, name=name)
+        return AwsLoginToken(token, principal, rule, name)
+
+    def create_rule(
+        self,
+        principal: str,
+        name: str,
+        role: Role,
+        repositories: Sequence[str] = (),
+        branches: Sequence[str] = (),
+    ) -> PrincipalRule:
+        """Let AWS principals in who match a pattern, limited as keys are. Cost and errors as of
+        :meth:`graveler.access.principal_rules.PrincipalRules.create`."""
+        return self._rules.create(principal, name, role, repositories, branches, now=self._clock())
+
+    def rules(self) -> list[PrincipalRule]:
+        """The rules about AWS principals, the most exact ones first. One table read for each megabyte of them."""
+        return self._rules.all()
+
+    def rule(self, rule_id: str) -> PrincipalRule:
+        """One of them. One table read. :class:`PrincipalRuleNotFoundError`."""
+        return self._rules.get(rule_id)
+
+    def remove_rule(self, rule_id: str) -> PrincipalRule:
+        """Remove a rule and end its tokens, as :meth:`revoke` does with a key's. :class:`PrincipalRuleNotFoundError`."""
+        removed = self._rules.remove(rule_id)
+        self._verified.forget(rule_id)
+        return removed
+
+    def created(self, identity: Identity) -> int:
+        """When the key or the rule was made that somebody asks with, in Unix seconds. One table read.
+        :class:`KeyNotFoundError`, :class:`PrincipalRuleNotFoundError`."""
+        return (self.rule if is_rule(identity.key_id) else self.key)(identity.key_id).created
 
     def logout(self, authorization: str | None, cookie: str | None) -> None:
         """End the token that a request carries: at once here, within :data:`graveler.access.verified.KEEP` seconds in other
@@ -166,12 +259,19 @@ class Access:
             self._failures.note(source, _NO_KEY)
             raise AuthenticationError
         try:
-            key, ended, secret = self._keys.get_with(claims.sub, self._tokens.ended(token), self._tokens.row)
+            identity, ended, secret = self._holder(claims, self._tokens.ended(token))
         except NotFoundError:
             raise AuthenticationError from None
         if ended is not None or not self._tokens.still_signed(token, secret):
             raise AuthenticationError
-        return key.identity(), claims.exp
+        return identity, claims.exp
+
+    def _holder(self, claims: Claims, ended: Key) -> tuple[Identity, Item | None, Item | None]:
+        if is_rule(claims.sub):
+            rule, end, secret = self._rules.get_with(claims.sub, ended, self._tokens.row)
+            return rule.identity(claims.name), end, secret
+        key, end, secret = self._keys.get_with(claims.sub, ended, self._tokens.row)
+        return key.identity(), end, secret
 
 
 def _basic(credential: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What is refused, and why. HTTP says 401 to the first two, as lakeFS does, and 429 to the third."""
+"""What is refused, and why. HTTP says 401 to the first three, as lakeFS does, and 429 to the next."""
 
 from graveler.errors import BusyError, ForbiddenError, NotFoundError
 
@@ -8,6 +8,15 @@ class AuthenticationError(ForbiddenError):
 
     def __init__(self) -> None:
         super().__init__("error authenticating request")  # clients compare this text
+
+
+class IdentityRefusedError(ForbiddenError):
+    """A login by AWS that is not believed, or of somebody whom no rule lets in. ``who`` is the ARN, or else AWS's access key ID,
+    of whoever tried; empty if that is not known either."""
+
+    def __init__(self, why: str, who: str = "") -> None:
+        self.who = who
+        super().__init__(why)
 
 
 class NotPermittedError(ForbiddenError):
@@ -44,6 +53,16 @@ class OthersNamespaceError(ForbiddenError):
         super().__init__(
             f"address {address[:200]!r} lies in the storage namespace of a repository that this key may not read, or holds one; "
             "name another address"
+        )
+
+
+class PrincipalRuleNotFoundError(NotFoundError):
+    """No rule about AWS principals has this ID."""
+
+    def __init__(self, rule_id: str) -> None:
+        self.rule_id = rule_id
+        super().__init__(
+            f"rule {rule_id!r} about AWS principals does not exist, or was removed; list the ones there are"
         )
 
 

@@ -283,6 +283,12 @@ def _digest(salt: bytes, secret: str) -> bytes:
 def _key(
     key_id: str, name: str, role: Role, repositories: Sequence[str], branches: Sequence[str], now: float
 ) -> AccessKey:
+    check_rights(name, repositories, branches)
+    return AccessKey(key_id, name, role, tuple(repositories), tuple(branches), int(now))
+
+
+def check_rights(name: str, repositories: Sequence[str], branches: Sequence[str]) -> None:
+    """:class:`InvalidError` for a holder's name, or patterns, that cannot be used."""
     if not 0 < len(name) <= 256 or not name.isprintable():
         raise InvalidError(f"the name {name[:256]!r} of a key's holder must be 1 to 256 printable characters")
     for kind, patterns in (("repository", repositories), ("branch", branches)):
@@ -291,7 +297,6 @@ def _key(
         for pattern in patterns:
             if not 0 < len(pattern) <= 256 or not pattern.isprintable():
                 raise InvalidError(f"{kind} pattern {pattern[:256]!r} must be 1 to 256 printable characters")
-    return AccessKey(key_id, name, role, tuple(repositories), tuple(branches), int(now))
 
 
 def _encode(made: KeyWithSecret) -> dict[str, Value]:

@@ -38,13 +38,15 @@ class LoginToken(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a token says: its key's ID, when it was made and when it ends, in Unix seconds; and what tells it from another one of
-    the same second, which earlier versions did not say."""
+    """What a token says: the ID of its key, or of the rule that let an AWS principal in, when it was made and when it ends, in
+    Unix seconds; what tells it from another one of the same second, which earlier versions did not say; and the principal's
+    name."""
 
     sub: str
     iat: int
     exp: int
     jti: str = ""
+    name: str = ""
 
 
 class Tokens:
@@ -54,10 +56,10 @@ class Tokens:
         self._tables = tables
         self._secret = secret
 
-    def issue(self, key_id: str, *, now: float, lifetime: int = LIFETIME) -> LoginToken:
-        """A token for a key. No request, if the secret was read lately (:data:`graveler.storage.keyring.KEEP`), else one table
-        read; two writes and a read more for the first token of a lake."""
-        claims = Claims(key_id, int(now), int(now) + lifetime, token_hex(8))
+    def issue(self, holder: str, *, now: float, lifetime: int = LIFETIME, name: str = "") -> LoginToken:
+        """A token for a key, or for a rule and the name of who logs in by it. No request, if the secret was read lately
+        (:data:`graveler.storage.keyring.KEEP`), else one table read; two writes and a read more for the first token of a lake."""
+        claims = Claims(holder, int(now), int(now) + lifetime, token_hex(8), name)
         payload = urlsafe_b64encode(msgspec.json.encode(claims)).rstrip(b"=").decode()
         signed = f"{_HEADER}.{payload}"
         return LoginToken(f"{signed}.{self._signature(self._secret.fresh(), signed)}", claims.exp)

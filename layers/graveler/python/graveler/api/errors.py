@@ -7,7 +7,7 @@ The words are those that the field's clients compare, to the letter; what gravel
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from graveler.access.errors import AuthenticationError, NotPermittedError
+from graveler.access.errors import AuthenticationError, IdentityRefusedError, NotPermittedError
 from graveler.api.documents import Error
 from graveler.errors import (
     AlreadyExistsError,
@@ -91,6 +91,7 @@ _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[i
     (InvalidError, _says(400)),
     (PreconditionError, _says(412, "precondition failed")),
     (AuthenticationError, _says(401)),
+    (IdentityRefusedError, _says(401, str(AuthenticationError()))),
     (NotPermittedError, _says(401, "insufficient permissions")),
     (ProtectedBranchError, _says(403, "cannot write to protected branch")),
     (ReadOnlyRepositoryError, _says(403, "read-only repository")),

@@ -26,6 +26,7 @@ from graveler.cli.verbs import (
     objects,
     operations,
     origins,
+    principals,
     refs,
     repositories,
     resets,
@@ -201,6 +202,7 @@ _add(
 app.add_typer(ingest.app, name="ingest", rich_help_panel=_CHANGES)
 _add(_HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
 app.add_typer(keys.app, name="keys", rich_help_panel=_UPKEEP)
+app.add_typer(principals.app, name="principals", rich_help_panel=_UPKEEP)
 app.add_typer(gc.app, name="gc", rich_help_panel=_UPKEEP)
 app.add_typer(operations.app, name="operations", rich_help_panel=_UPKEEP)
 _add(_UPKEEP, upkeep.fsck, upkeep.dump, upkeep.dumps, upkeep.restore, bench.bench)

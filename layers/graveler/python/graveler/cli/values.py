@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graveler.cli.terminal import Json, Screen
+from graveler.errors import InvalidError
 
 if TYPE_CHECKING:
+    from graveler.access.permissions import Role
     from graveler.history.reflog import LogEntry
     from graveler.model import Branch, Change, Commit, Conflict, ObjectEntry, Repository, Tag
 
@@ -160,3 +162,18 @@ def reflog_json(entry: "LogEntry") -> Json:
         "old": entry.old,
         "new": entry.new,
     }
+
+
+def read_role(text: str) -> "Role":
+    """The role of a key or a rule. :class:`InvalidError` for another word."""
+    from graveler.access.permissions import Role
+
+    try:
+        return Role(text)
+    except ValueError:
+        raise InvalidError(f"--role {text!r} is none of {', '.join(role.value for role in Role)}") from None
+
+
+def listed_patterns(patterns: Sequence[str]) -> str:
+    """Patterns of names, of which there may be none."""
+    return ", ".join(patterns) or "all"

@@ -34,7 +34,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     Without both, all is done in the request. ``ingest_queue`` is the URL of the queue whose messages are ingested,
     ``ingest_dead_letters`` of the one for those that cannot be; None: they come again, when the queue itself says so, until it
     gives them up. ``kms_key`` is the ARN of the key that seals the secrets in the table; without one none is opened.
-    The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the table.
+    The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the table. AWS principals log in if
+    their clients sign one of the names ``aws_login``.
     """
 
     objects: str
@@ -56,6 +57,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ingest_dead_letters: str | None = None
     kms_key: str | None = None
     staging_shards: int = STAGING_SHARDS
+    aws_login: tuple[str, ...] = ()
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -132,4 +134,5 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         ingest_dead_letters=environ.get(f"{_PREFIX}INGEST_DEAD_LETTERS") or None,
         kms_key=environ.get(f"{_PREFIX}KMS_KEY") or None,
         staging_shards=number("STAGING_SHARDS", STAGING_SHARDS, MAX_SHARDS),
+        aws_login=names("AWS_LOGIN"),
     )

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from graveler.access.authentication import Access
@@ -24,6 +24,9 @@ from graveler.functions.telemetry import Telemetry
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
 from graveler.storage.aws_requests import observe
+
+if TYPE_CHECKING:
+    from graveler.access.aws_login import AwsLogin
 
 Event = dict[str, Any]
 """As Lambda hands it over: JSON."""
@@ -62,9 +65,8 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
         function = Function(verb)
         configuration, tables = function.configuration, function.lake.tables
         operator = dispatcher(tables, configuration)
-        return function, Application(
-            function.lake, Access(tables, function.lake.keyring), configuration.api_settings(), operator
-        )
+        access = Access(tables, function.lake.keyring, aws=_aws_login(configuration))
+        return function, Application(function.lake, access, configuration.api_settings(), operator)
 
     def handler(event: Event, _context: object) -> Event:
         began = time.perf_counter()
@@ -87,6 +89,14 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
         return answer
 
     return handler
+
+
+def _aws_login(configuration: Configuration) -> "AwsLogin | None":
+    if not configuration.aws_login:
+        return None
+    from graveler.access.aws_login import AwsLogin  # with what TLS needs: for the one function that logs in
+
+    return AwsLogin(configuration.aws_login)
 
 
 def answered(application: Callable[[Event], Event], event: Event) -> Event:

@@ -32,7 +32,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ``presign_seconds``. The size of an object that is read is compared with what the lake noted, with ``verify_bytes`` the MD5
     of a whole one too. ``memory`` is how many bytes of its tree a worker keeps of each repository. A proxy in front tells a
     client's address as the last one of ``client_address_header`` (its name in lower case). ``secrets`` are the variables that a
-    worker sets for itself, since none is started with them. With ``open_setup`` the first client makes the first access key."""
+    worker sets for itself, since none is started with them. With ``open_setup`` the first client makes the first access key.
+    AWS principals log in if their clients sign one of the names ``aws_login``."""
 
     lake: LakePlace
     metrics: Path
@@ -57,4 +58,5 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     client_address_header: str = ""
     memory: int = 72 << 20
     open_setup: bool = False
+    aws_login: tuple[str, ...] = ()
     secrets: SecretVariables = SecretVariables()

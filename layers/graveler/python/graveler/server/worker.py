@@ -54,7 +54,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     open_audit_log(settings.audit_log)
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
     lake = open_at(settings.lake, base_url=base_url, memory=settings.memory, sources=settings.import_sources)
-    application = Application(lake, Access(lake.tables, lake.keyring), api_settings(settings))
+    application = Application(lake, _access(settings, lake), api_settings(settings))
     sweeper = Sweeper(lake, application.operator)
     metrics = Metrics(settings.metrics)
     handlers, scanners = Threads("handler", settings.threads), Threads("scanner", settings.scan_threads)
@@ -72,6 +72,15 @@ def build_gateway(settings: ServerSettings) -> Gateway:
 
     Finalize(None, close, exitpriority=1)
     return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk)
+
+
+def _access(settings: ServerSettings, lake: Lake) -> Access:
+    aws = None
+    if settings.aws_login:
+        from graveler.access.aws_login import AwsLogin  # with what TLS needs
+
+        aws = AwsLogin(settings.aws_login)
+    return Access(lake.tables, lake.keyring, aws=aws)
 
 
 def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threads) -> DataPlane | None:

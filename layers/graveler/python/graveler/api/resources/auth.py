@@ -129,7 +129,8 @@ def get_capabilities(call: Call) -> Response:
 @routes.get("/user", "getCurrentUser", Permission.READ, answers={200: CurrentUser, 401: Error})
 def get_current_user(call: Call) -> Response:
     """Describe who asks."""
-    return json_response(CurrentUser(_user([call.access.key(call.identity.key_id)])))
+    who = call.identity
+    return json_response(CurrentUser(User(who.name, call.access.created(who), who.name)))
 
 
 @routes.get("/auth/users", "listUsers", Permission.ADMIN, answers={200: UserList, 401: Error})

@@ -16,7 +16,6 @@ routes = Routes("not implemented")
 
 OPERATIONS = (
     ("POST", "/sts/login", "stsLogin"),
-    ("POST", "/auth/external/principal/login", "externalPrincipalLogin"),
     ("GET", "/auth/external/principals", "getExternalPrincipal"),
     ("POST", "/auth/users/{user}/external/principals", "createUserExternalPrincipal"),
     ("DELETE", "/auth/users/{user}/external/principals", "deleteUserExternalPrincipal"),

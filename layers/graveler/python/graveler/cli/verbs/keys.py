@@ -1,6 +1,5 @@
 """Access keys of a lake that is served: who may ask over HTTP, and for what."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,13 +7,12 @@ import typer
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.places import Named, connection_to, open_own_lake
 from graveler.cli.terminal import Json, Screen, confirm, output
-from graveler.cli.values import moment
-from graveler.errors import InvalidError, PreconditionError
+from graveler.cli.values import listed_patterns, moment, read_role
+from graveler.errors import PreconditionError
 
 if TYPE_CHECKING:
     from graveler.access.authentication import Access
     from graveler.access.keys import AccessKey
-    from graveler.access.permissions import Role
     from graveler.remote.keys import RemoteKeys
 
 app = typer.Typer(help="Create, list and revoke the access keys of a lake that is served.")
@@ -57,7 +55,7 @@ def create(
     JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created,
       s3}.
     """
-    wanted = _role(role)
+    wanted = read_role(role)
     made = _open_access(lake).create_key(name, wanted, repositories or (), branches or (), s3=s3)
     screen = output()
     if as_json:
@@ -164,15 +162,6 @@ def _open_access(lake: Named | None) -> "Access | RemoteKeys":
     return Access(opened.tables, opened.keyring)
 
 
-def _role(text: str) -> "Role":
-    from graveler.access.permissions import Role
-
-    try:
-        return Role(text)
-    except ValueError:
-        raise InvalidError(f"--role {text!r} is none of {', '.join(role.value for role in Role)}") from None
-
-
 def _key_json(key: "AccessKey") -> Json:
     return {
         "access_key_id": key.key_id,
@@ -187,16 +176,14 @@ def _key_json(key: "AccessKey") -> Json:
 
 def _described(key: "AccessKey") -> dict[str, str]:
     limits = {"repositories": key.repositories, "branches": key.branches}
-    return {"name": key.name, "role": key.role.value} | {what: _listed(patterns) for what, patterns in limits.items()}
-
-
-def _listed(patterns: Sequence[str]) -> str:
-    return ", ".join(patterns) or "all"
+    return {"name": key.name, "role": key.role.value} | {
+        what: listed_patterns(patterns) for what, patterns in limits.items()
+    }
 
 
 def _key_line(screen: Screen, key: "AccessKey") -> str:
     limits = [
-        f"  {what} {_listed(patterns)}"
+        f"  {what} {listed_patterns(patterns)}"
         for what, patterns in (("repositories", key.repositories), ("branches", key.branches))
         if patterns
     ]

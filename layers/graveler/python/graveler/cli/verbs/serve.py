@@ -120,6 +120,15 @@ def serve(
             "machine's own address alone.",
         ),
     ] = False,
+    aws_login: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--aws-login",
+            metavar="NAME",
+            help="Let AWS principals log in whose clients sign this name: the host name by which they know the server; may be "
+            "given several times. [default: none log in]",
+        ),
+    ] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stderr for each request.")
     ] = False,
@@ -140,6 +149,8 @@ def serve(
     The size of an object is compared with what the lake noted whenever the server reads it, and its MD5 with --verify-bytes: an
     error instead of the object, or, if its beginning was sent already, a broken connection. S3's presigned URLs go past the
     server; graveler's own clients compare both themselves.
+
+    AWS principals whom rules let in (`graveler principals`) log in without a key if --aws-login says under which names.
 
     Clients import and link from the import sources alone, and make repositories in the lake only (local://NAME, or below
     --objects), not in other folders or buckets; `graveler repo create`, on the lake itself, makes those.
@@ -170,6 +181,10 @@ def serve(
         )
     sources = tuple(import_source or ())
     ImportSources(sources)  # refuses what is no prefix
+    if aws_login:
+        from graveler.access.aws_login import AwsLogin
+
+        AwsLogin(aws_login)  # refuses what is no name
     place, made = _place(
         replace(
             _named(lake or Named(), objects, tables, region, s3_endpoint_url, dynamodb_endpoint_url, cache),
@@ -204,6 +219,7 @@ def serve(
             verify_bytes=verify_bytes,
             client_address_header=client_address_header.strip().lower(),
             open_setup=open_setup,
+            aws_login=tuple(aws_login or ()),
             secrets=SecretVariables(_for_workers()),
         )
 

@@ -1,0 +1,43 @@
+"""Logging in by AWS: who has signed a request to STS is who AWS says they are."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from graveler.access.aws_principals import AwsPrincipal, read_principal
+from graveler.access.identity_tokens import SignedRequest, read_identity_token
+from graveler.access.sts import Sts
+from graveler.errors import InvalidError
+
+MAX_NAMES: Final = 4
+"""Names of a server: each may cost a request to AWS at a login."""
+
+_NAME: Final = re.compile(r"[!-~]{1,256}")
+
+
+class AwsLogin:
+    """Tells who has signed an identity token for a server of one of ``names``. :class:`InvalidError` for no name, too many, or
+    one that no header can have. Shared by threads."""
+
+    def __init__(self, names: Sequence[str], sts: Sts | None = None, clock: Callable[[], float] = time.time) -> None:
+        if not 1 <= len(names) <= MAX_NAMES:
+            raise InvalidError(
+                f"a server has 1 to {MAX_NAMES} names that clients sign to log in by AWS, not {len(names)}"
+            )
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise InvalidError(
+                    f"server name {name[:256]!r} must be 1 to 256 printable ASCII characters without spaces"
+                )
+        self._names = tuple(names)
+        self._sts = sts or Sts()
+        self._clock = clock
+
+    def read(self, token: str) -> SignedRequest:
+        """What a token asks AWS. No request. Errors as :func:`read_identity_token`."""
+        return read_identity_token(token, self._clock())
+
+    def principal(self, request: SignedRequest) -> AwsPrincipal:
+        """Who has signed it. Requests and errors as of :meth:`Sts.caller`."""
+        return read_principal(self._sts.caller(request, self._names))

@@ -1,0 +1,88 @@
+"""Names of AWS principals, and patterns of them.
+
+STS names who signed: ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ``arn:aws:iam::ACCOUNT:user/PATH/NAME``,
+``arn:aws:sts::ACCOUNT:federated-user/NAME``, ``arn:aws:iam::ACCOUNT:root``
+(https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html). A pattern is such a name with ``*``, ``?`` and
+``[…]`` in the parts behind the kind, each within its part: ``*`` matches no slash. Partition, account and kind are always
+literal: anybody has an account of their own, with roles of any name.
+"""
+
+import re
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+
+_ARN: Final = re.compile(
+    r"arn:(?P<partition>aws[a-z-]{0,20}):(?P<service>sts|iam)::(?P<account>[0-9]{12}):(?P<kind>[a-z-]+)(?P<rest>(?:/[^/:]+)*)"
+)
+_KINDS: Final = {"assumed-role": "sts", "federated-user": "sts", "user": "iam", "root": "iam"}
+_WILD: Final = re.compile(r"[*?\[\]]")
+_MAX: Final = 2048
+
+
+class AwsPrincipal(Struct, frozen=True):
+    """Who signed. ``name`` is the role's or the user's, ``session`` the session's, which whoever takes the role chooses."""
+
+    arn: str
+    name: str
+    session: str
+
+
+def read_principal(arn: str) -> AwsPrincipal:
+    """A principal by its ARN, as STS says it. :class:`InvalidError` for another text."""
+    found = _ARN.fullmatch(arn) if len(arn) <= _MAX and arn.isprintable() else None
+    parts = found["rest"].split("/")[1:] if found else []
+    if found is None or _KINDS.get(found["kind"]) != found["service"] or not _has_parts(found["kind"], len(parts)):
+        raise InvalidError(f"{arn[:200]!r} is the ARN of no AWS principal who signs requests")
+    if found["kind"] == "assumed-role":
+        return AwsPrincipal(arn, parts[0], parts[1])
+    return AwsPrincipal(arn, parts[-1] if parts else "root", "")
+
+
+def principal_pattern(text: str) -> str:
+    """A pattern as it is kept. That of a role, as IAM writes it (``arn:aws:iam::ACCOUNT:role/PATH/NAME``), is one of its
+    sessions, as is that of a role's sessions without a session. :class:`InvalidError` for one that could match anybody's."""
+    found = _ARN.fullmatch(text) if len(text) <= _MAX and text.isprintable() else None
+    if found is None:
+        raise InvalidError(
+            f"principal {text[:200]!r} must be an ARN, such as arn:aws:iam::123456789012:role/etl-*; its account is 12 digits, "
+            "without wildcards, and each part behind it may have *, ? and […]"
+        )
+    start, kind, parts = f"arn:{found['partition']}", found["kind"], found["rest"].split("/")[1:]
+    if kind == "role" and found["service"] == "iam" and parts:
+        if len(parts) > 1 and _WILD.search(parts[-1]):
+            raise InvalidError(
+                f"principal {text[:200]!r}: sessions do not say the path of their role, so a role with a path has its whole name "
+                "here, without wildcards"
+            )
+        return f"{start}:sts::{found['account']}:assumed-role/{parts[-1]}/*"
+    if kind == "assumed-role" and len(parts) == 1:
+        parts.append("*")
+    if _KINDS.get(kind) != found["service"] or not _has_parts(kind, len(parts)):
+        raise InvalidError(
+            f"principal {text[:200]!r} must be of a role (arn:aws:iam::…:role/NAME), a role's session "
+            "(arn:aws:sts::…:assumed-role/NAME/SESSION), or a user (arn:aws:iam::…:user/NAME)"
+        )
+    return f"{start}:{found['service']}::{found['account']}:{'/'.join((kind, *parts))}"
+
+
+def matches(pattern: str, arn: str) -> bool:
+    """Whether a principal is one of those that a pattern, as :func:`principal_pattern` returns it, is about."""
+    wanted, found = pattern.split("/"), arn.split("/")
+    if len(wanted) != len(found) or wanted[0] != found[0]:
+        return False
+    return all(fnmatchcase(part, like) for like, part in zip(wanted[1:], found[1:], strict=True))
+
+
+def literals(pattern: str) -> int:
+    """How many characters of a pattern are themselves: of several that match, the one with the most is the most exact."""
+    return len(_WILD.sub("", pattern))
+
+
+def _has_parts(kind: str, parts: int) -> bool:
+    if kind == "root":
+        return parts == 0
+    return parts == 2 if kind == "assumed-role" else parts >= 1

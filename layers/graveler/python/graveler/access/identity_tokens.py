@@ -1,0 +1,148 @@
+"""What a client sends to log in as an AWS principal: a request to STS that it has signed, and that we send for it.
+
+The published clients (``lakefs``, ``lakectl``, ``hadoop-lakefs``) presign ``POST /?Action=GetCallerIdentity``, take the URL
+apart, and send its parts as JSON in base64. Nothing else comes of it here than the one request that they make: each part is
+compared with what they write, and the URL is put together anew. So a token chooses no action, no parameter, no header and no
+path, and of hosts only one of AWS's own (:mod:`graveler.access.sts_hosts`).
+
+Among the signed headers is ``X-LakeFS-Server-ID``. Its value is not in the token: who sends the request puts the name of this
+server there, as its settings have it, and AWS finds the signature wrong unless the client signed for that name.
+
+AWS takes a presigned ``GetCallerIdentity`` for 15 minutes, whatever ``X-Amz-Expires`` says
+(https://github.com/kubernetes-sigs/aws-iam-authenticator/blob/master/pkg/token/token.go), so that is checked here.
+"""
+
+import re
+from base64 import b64decode
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from graveler.access.errors import IdentityRefusedError
+from graveler.access.sts_hosts import REGIONS
+from graveler.errors import UNREADABLE, InvalidError
+
+SERVER_HEADER: Final = "X-LakeFS-Server-ID"
+MAX_SECONDS: Final = 900
+"""Longest life of a signed request."""
+MAX_AHEAD: Final = 300
+"""Seconds that the clock of who signed may be ahead of ours."""
+MAX_TOKEN: Final = 15 << 10
+
+_FIXED: Final = {
+    "method": "POST",
+    "action": "GetCallerIdentity",
+    "version": "2011-06-15",
+    "algorithm": "AWS4-HMAC-SHA256",
+}
+_SIGNED: Final = ["host", SERVER_HEADER.lower()]
+_DATE: Final = "%Y%m%dT%H%M%SZ"
+_SHAPES: Final = {
+    "date": re.compile(r"[0-9]{8}T[0-9]{6}Z"),
+    "expiration_duration": re.compile(r"[0-9]{1,6}"),
+    "access_key_id": re.compile(r"[A-Z0-9]{16,128}"),
+    "signature": re.compile(r"[0-9a-f]{64}"),
+    "security_token": re.compile(r"[!-~]{0,12000}"),
+}
+
+
+class _Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    method: str
+    host: str
+    region: str
+    action: str
+    date: str
+    expiration_duration: str
+    access_key_id: str
+    signature: str
+    signed_headers: list[str]
+    version: str
+    algorithm: str
+    security_token: str | None = None
+
+
+class SignedRequest(msgspec.Struct, frozen=True):
+    """A request that says who has signed it. ``target`` is its path with the query; ``access_key_id`` is AWS's, and no secret."""
+
+    host: str
+    target: str
+    access_key_id: str
+
+    def __repr__(self) -> str:
+        return f"SignedRequest(host={self.host!r}, target=…, access_key_id={self.access_key_id!r})"
+
+
+def read_identity_token(token: str, now: float) -> SignedRequest:
+    """The request that a token stands for; ``now`` in Unix seconds. No request.
+
+    :class:`InvalidError` for one that no client writes; :class:`IdentityRefusedError` for one that is not for us: of another host
+    than AWS's, without the header, expired or of the future.
+    """
+    said = _decoded(token)
+    for name, value in _FIXED.items():
+        if (found := getattr(said, name)) != value:
+            raise InvalidError(f"identity token: {name} {found[:80]!r} must be {value}")
+    for name, shape in _SHAPES.items():
+        if not shape.fullmatch(getattr(said, name) or ""):
+            raise InvalidError(f"identity token: {name} is not what AWS's signature of a request has there")
+    region = REGIONS.get(said.host)
+    if region is None:
+        raise _refused(
+            said, f"host {said.host[:80]!r} is none of AWS's STS that this server knows; sign for another region's"
+        )
+    if said.region != region:
+        raise InvalidError(f"identity token: region {said.region[:80]!r} must be {region}, that of {said.host}")
+    if said.signed_headers != _SIGNED:
+        raise _refused(said, f"the signed headers must be host and {SERVER_HEADER}, whose value is this server's name")
+    _expect_alive(said, now)
+    return SignedRequest(said.host, _target(said, region), said.access_key_id)
+
+
+def _decoded(token: str) -> _Token:
+    if len(token) > MAX_TOKEN:
+        raise InvalidError(f"identity token: at most {MAX_TOKEN:,} characters are read")
+    try:
+        # Versions of commons-codec before 1.5, as with Hadoop 2, write lines.
+        return msgspec.json.decode(b64decode(token.replace("\r\n", ""), validate=True), type=_Token)
+    except UNREADABLE as error:
+        raise InvalidError(
+            f"identity token: not the parts of a presigned GetCallerIdentity, JSON in base64 ({error})"
+        ) from None
+
+
+def _expect_alive(said: _Token, now: float) -> None:
+    seconds = int(said.expiration_duration)
+    if not 1 <= seconds <= MAX_SECONDS:
+        raise InvalidError(f"identity token: expiration_duration {seconds} must be 1 to {MAX_SECONDS} seconds")
+    try:
+        signed = datetime.strptime(said.date, _DATE).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise InvalidError(f"identity token: date {said.date!r} is none") from None
+    if signed > now + MAX_AHEAD:
+        raise _refused(said, f"it is dated {said.date}, which is still to come; set the clock of who signs")
+    if now >= signed + seconds:
+        ended = datetime.fromtimestamp(signed, UTC) + timedelta(seconds=seconds)
+        raise _refused(
+            said, f"it expired at {ended:%Y-%m-%d %H:%M:%S} UTC; sign a new one, and see whether the clocks agree"
+        )
+
+
+def _target(said: _Token, region: str) -> str:
+    query = {
+        "Action": said.action,
+        "Version": said.version,
+        "X-Amz-Algorithm": said.algorithm,
+        "X-Amz-Credential": f"{said.access_key_id}/{said.date[:8]}/{region}/sts/aws4_request",
+        "X-Amz-Date": said.date,
+        "X-Amz-Expires": said.expiration_duration,
+        **({"X-Amz-Security-Token": said.security_token} if said.security_token else {}),
+        "X-Amz-SignedHeaders": ";".join(said.signed_headers),
+        "X-Amz-Signature": said.signature,
+    }
+    return "/?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+
+
+def _refused(said: _Token, why: str) -> IdentityRefusedError:
+    return IdentityRefusedError(f"identity token: {why}", said.access_key_id)

@@ -1,0 +1,154 @@
+"""Rules about AWS principals: who may log in with AWS's credentials instead of a key, as whom, and for what.
+
+A rule is an item of the table: partition ``access-principals``, sorted by an ID. IDs are random and begin with ``aws:``, which no
+access key's does, so that one of a rule that was removed never comes back: tokens that were given out by it stay dead. Of
+several rules that match, the most exact one counts: the one whose pattern has the most characters besides wildcards, and of those
+the oldest.
+"""
+
+import re
+from collections.abc import Sequence
+from secrets import token_hex
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from graveler.access.aws_principals import AwsPrincipal, literals, matches, principal_pattern
+from graveler.access.errors import PrincipalRuleNotFoundError
+from graveler.access.keys import check_rights
+from graveler.access.permissions import Identity, Role
+from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
+from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Tables, Value
+
+MAX_RULES: Final = 1000
+"""Of one lake: each login reads them all."""
+PREFIX: Final = "aws:"
+
+_PARTITION: Final = "access-principals"
+_ID: Final = re.compile(r"aws:[0-9a-f]{16}")
+_NAMED: Final = re.compile(r"\{([^{}]*)\}")
+_WORDS: Final = ("principal", "session")
+
+
+class PrincipalRule(Struct, frozen=True):
+    """Who logs in by AWS as one of ``principal``, a pattern of ARNs, has this ``role`` within these patterns, and commits under
+    ``name``, in which ``{principal}`` and ``{session}`` stand for the name of the role or user, and of the role's session.
+    ``created`` is in Unix seconds."""
+
+    rule_id: str
+    principal: str
+    name: str
+    role: Role
+    repositories: tuple[str, ...]
+    branches: tuple[str, ...]
+    created: int
+
+    def name_of(self, principal: AwsPrincipal) -> str:
+        """Under what name a principal commits."""
+        words = {"principal": principal.name, "session": principal.session or principal.name}
+        return _NAMED.sub(lambda found: words[found[1]], self.name)
+
+    def identity(self, name: str) -> Identity:
+        """Who asks after a login by this rule."""
+        return Identity(self.rule_id, name, self.role, self.repositories, self.branches)
+
+
+class PrincipalRules:
+    """The rules of one lake."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def create(
+        self, principal: str, name: str, role: Role, repositories: Sequence[str], branches: Sequence[str], *, now: float
+    ) -> PrincipalRule:
+        """Make a rule. One table read, one write. :class:`InvalidError` for a name or pattern that cannot be used, or too many
+        rules; :class:`AlreadyExistsError` if there is one about the same pattern."""
+        pattern = principal_pattern(principal)
+        check_rights(name, repositories, branches)
+        for word in _NAMED.findall(name):
+            if word not in _WORDS:
+                raise InvalidError(f"name {name[:256]!r}: {{{word}}} means nothing; {{principal}} and {{session}} do")
+        known = self.all()
+        if any(rule.principal == pattern for rule in known):
+            raise AlreadyExistsError("rule about AWS principal", pattern, "remove it first")
+        if len(known) >= MAX_RULES:
+            raise InvalidError(f"a lake has at most {MAX_RULES:,} rules about AWS principals; use wider patterns")
+        rule_id = f"{PREFIX}{token_hex(8)}"
+        rule = PrincipalRule(rule_id, pattern, name, role, tuple(repositories), tuple(branches), int(now))
+        item = _encode(rule)
+        try:
+            self._tables.put(_address(rule_id), item, Absent())
+        except ConditionFailedError as error:
+            if error.failures.get(0) != item:  # else a repeated write has found itself
+                raise
+        return rule
+
+    def all(self) -> list[PrincipalRule]:
+        """All rules, the most exact ones first. One table read for each megabyte of them."""
+        found: list[PrincipalRule] = []
+        start, more = b"", True
+        while more:
+            page = self._tables.query(_PARTITION, start=start)
+            found += [_decode(sort.decode(errors="backslashreplace"), item) for sort, item in page.items]
+            more = page.more and bool(page.items)
+            if more:
+                start = page.items[-1][0] + b"\0"
+        return sorted(found, key=lambda rule: (-literals(rule.principal), rule.created, rule.rule_id))
+
+    def get(self, rule_id: str) -> PrincipalRule:
+        """One rule. One table read. :class:`PrincipalRuleNotFoundError`."""
+        return _found(rule_id, self._tables.get(_known_address(rule_id)))
+
+    def get_with(self, rule_id: str, one: Key, other: Key) -> tuple[PrincipalRule, Item | None, Item | None]:
+        """A rule and two other items of the table, from one table read. :class:`PrincipalRuleNotFoundError`."""
+        item, first, second = self._tables.get_many([_known_address(rule_id), one, other])
+        return _found(rule_id, item), first, second
+
+    def remove(self, rule_id: str) -> PrincipalRule:
+        """Remove a rule; returns what it was. One table read, one write. :class:`PrincipalRuleNotFoundError`."""
+        rule = self.get(rule_id)
+        self._tables.delete(_address(rule_id))
+        return rule
+
+
+def rule_for(rules: Sequence[PrincipalRule], arn: str) -> PrincipalRule | None:
+    """Which of the rules, in the order of :meth:`PrincipalRules.all`, counts for a principal."""
+    return next((rule for rule in rules if matches(rule.principal, arn)), None)
+
+
+def is_rule(holder: str) -> bool:
+    """Whether this is the ID of a rule, and not of an access key."""
+    return holder.startswith(PREFIX)
+
+
+def _address(rule_id: str) -> Key:
+    return Key(_PARTITION, rule_id.encode())
+
+
+def _known_address(rule_id: str) -> Key:
+    """What cannot be a rule's ID is looked up as one that is not there."""
+    return _address(rule_id if _ID.fullmatch(rule_id) else "-")
+
+
+def _encode(rule: PrincipalRule) -> dict[str, Value]:
+    said = msgspec.structs.asdict(rule)
+    del said["rule_id"]
+    return {**said, "role": rule.role.value, "repositories": list(rule.repositories), "branches": list(rule.branches)}
+
+
+def _found(rule_id: str, item: Item | None) -> PrincipalRule:
+    if item is None:
+        raise PrincipalRuleNotFoundError(rule_id)
+    return _decode(rule_id, item)
+
+
+def _decode(rule_id: str, item: Item) -> PrincipalRule:
+    """:class:`CorruptError` for an item that makes no sense."""
+    try:
+        return msgspec.convert({"rule_id": rule_id, **item}, PrincipalRule)
+    except msgspec.ValidationError as error:
+        raise CorruptError(
+            f"rule {rule_id!r} about AWS principals cannot be read ({error}); restore the table from a copy"
+        ) from None

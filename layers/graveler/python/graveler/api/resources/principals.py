@@ -1,0 +1,161 @@
+"""Logging in as an AWS principal, as the field's clients do; and, beyond their API, the rules that let principals in."""
+
+import time
+
+from msgspec import Struct, field
+
+from graveler.access.audit import AuditLine, record
+from graveler.access.errors import IdentityRefusedError
+from graveler.access.permissions import Role
+from graveler.access.principal_rules import PrincipalRule
+from graveler.api.call import Call
+from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.errors import NOT_IMPLEMENTED, ApiError, bad_request, status_and_error
+from graveler.api.queries import PageQuery
+from graveler.api.resources.auth import AuthenticationToken
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Permission, Routes
+from graveler.errors import GravelerError
+
+routes = Routes("principals")
+
+_RULES = "/auth/principals"
+_RULE = "/auth/principals/{rule}"
+
+
+class IdentityRequest(Struct, frozen=True):
+    """A presigned ``GetCallerIdentity``: its parts, as JSON in base64."""
+
+    identity_token: str
+
+
+class ExternalLoginInformation(Struct, frozen=True):
+    """Who wants to log in, and for how many seconds: one hour unless said, twelve at most."""
+
+    identity_request: IdentityRequest = field(name="identityRequest")
+    token_expiration_duration: int | None = None
+
+
+class PrincipalRuleDocument(Struct, frozen=True):
+    """Which AWS principals log in, a pattern of ARNs, and what for; ``name`` is who commits, in which ``{principal}`` and
+    ``{session}`` stand for names of the role or user, and of the role's session. ``repositories`` and ``branches`` are patterns,
+    none for all; ``created`` in Unix seconds."""
+
+    id: str
+    principal: str
+    name: str
+    role: Role
+    repositories: list[str]
+    branches: list[str]
+    created: int
+
+
+class PrincipalRuleCreation(Struct, frozen=True):
+    """A rule to be. Without patterns it is for all repositories and branches."""
+
+    principal: str
+    name: str
+    role: Role = Role.WRITER
+    repositories: list[str] = []
+    branches: list[str] = []
+
+
+class PrincipalRuleList(Struct, frozen=True):
+    """A page of rules, by ID."""
+
+    pagination: Pagination
+    results: list[PrincipalRuleDocument]
+
+
+@routes.post(
+    "/auth/external/principal/login",
+    "externalPrincipalLogin",
+    None,
+    answers={200: AuthenticationToken, 400: Error, 401: Error, 501: Error},
+)
+def login(call: Call, body: ExternalLoginInformation) -> Response:
+    """Exchange a request to AWS's STS that says who has signed it for a bearer token."""
+    if not call.access.takes_aws:
+        raise ApiError(
+            501,
+            NOT_IMPLEMENTED,
+            detail="AWS principals do not log in here: whoever runs the server gives it a name for that, with `graveler serve "
+            "--aws-login NAME` or as the setting aws_login of a deployment",
+        )
+    seconds = body.token_expiration_duration
+    if seconds is not None and seconds < 1:
+        raise bad_request(f"token_expiration_duration {seconds} must be at least 1 second")
+    try:
+        made = call.access.login_with_aws(body.identity_request.identity_token, call.source_ip, seconds)
+    except GravelerError as error:
+        who = error.who if isinstance(error, IdentityRefusedError) else ""
+        _audit(call, str(status_and_error(error)[0]), principal=who)
+        raise
+    _audit(call, "200", key_id=made.rule.rule_id, name=made.name, principal=made.principal.arn)
+    return json_response(AuthenticationToken(made.token.token, made.token.expires))
+
+
+@routes.get(_RULES, "listPrincipalRules", Permission.ADMIN, answers={200: PrincipalRuleList, 401: Error})
+def list_rules(call: Call, query: PageQuery) -> Response:
+    """List the rules about AWS principals, by ID."""
+    known = [
+        rule for rule in call.access.rules() if rule.rule_id.startswith(query.prefix) and rule.rule_id > query.after
+    ]
+    found = sorted(known, key=lambda rule: rule.rule_id)
+    page = found[: query.limit]
+    more = len(found) > len(page)
+    pagination = Pagination(more, page[-1].rule_id if more else "", len(page), MAX_PER_PAGE)
+    return json_response(PrincipalRuleList(pagination, [_document(rule) for rule in page]))
+
+
+@routes.post(
+    _RULES,
+    "createPrincipalRule",
+    Permission.ADMIN,
+    answers={201: PrincipalRuleDocument, 400: Error, 401: Error, 409: Error},
+)
+def create_rule(call: Call, body: PrincipalRuleCreation) -> Response:
+    """Let AWS principals log in whose ARN matches a pattern."""
+    made = call.access.create_rule(body.principal, body.name, body.role, body.repositories, body.branches)
+    return json_response(_document(made), 201)
+
+
+@routes.get(_RULE, "getPrincipalRule", Permission.ADMIN, answers={200: PrincipalRuleDocument, 401: Error, 404: Error})
+def get_rule(call: Call, rule: str) -> Response:
+    """Describe a rule about AWS principals."""
+    return json_response(_document(call.access.rule(rule)))
+
+
+@routes.delete(_RULE, "removePrincipalRule", Permission.ADMIN, answers={204: None, 401: Error, 404: Error})
+def remove_rule(call: Call, rule: str) -> Response:
+    """Remove a rule, and end all tokens that were given out by it."""
+    call.access.remove_rule(rule)
+    return no_content()
+
+
+def _document(rule: PrincipalRule) -> PrincipalRuleDocument:
+    return PrincipalRuleDocument(
+        rule.rule_id,
+        rule.principal,
+        rule.name,
+        rule.role,
+        list(rule.repositories),
+        list(rule.branches),
+        rule.created,
+    )
+
+
+def _audit(call: Call, outcome: str, *, key_id: str = "", name: str = "", principal: str = "") -> None:
+    # Nobody was known when the request came: the line names who they turned out to be.
+    record(
+        AuditLine(
+            time=time.time(),
+            action=call.operation,
+            outcome=outcome,
+            key_id=key_id,
+            name=name,
+            source=call.source_ip,
+            request_id=call.request_id,
+            principal=principal,
+        )
+    )

@@ -1,0 +1,151 @@
+"""Rules about AWS principals: who may log in with AWS's credentials to a lake that is served, and for what."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graveler.cli.options import AsJson, LakeOption, Yes
+from graveler.cli.places import Named, connection_to, open_own_lake
+from graveler.cli.terminal import Json, confirm, output
+from graveler.cli.values import listed_patterns, moment, read_role
+from graveler.errors import PreconditionError
+
+if TYPE_CHECKING:
+    from graveler.access.authentication import Access
+    from graveler.access.principal_rules import PrincipalRule
+    from graveler.remote.principals import RemotePrincipals
+
+app = typer.Typer(help="Say which AWS principals may log in to a lake that is served.")
+
+
+@app.command()
+def create(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Who commits; {principal} is the role's or user's name in it, {session} the session's."
+        ),
+    ],
+    principal: Annotated[
+        str,
+        typer.Argument(metavar="ARN", help="Of a role, a role's session or a user; with *, ? and [...] in its names."),
+    ],
+    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")] = "writer",
+    repositories: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repository", metavar="PATTERN", help="Only repositories like this; may be repeated. [default: all]"
+        ),
+    ] = None,
+    branches: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--branch", metavar="PATTERN", help="Change only branches like this; may be repeated. [default: all]"
+        ),
+    ] = None,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let AWS principals log in without a key.
+
+    The server must know under which names its clients log in: `graveler serve --aws-login`, or the setting aws_login of a
+    deployment. The account in the ARN is never a pattern, and a * in a name matches no slash. Whoever may take a role chooses the
+    name of its session, so a rule about sessions is as good as the role's trust policy. Of several rules that match, the one with
+    the most characters besides wildcards counts. Roles, and limits to repositories and branches, are those of `graveler keys`.
+
+    \b
+    Examples:
+      graveler principals create nightly \\
+        'arn:aws:iam::123456789012:role/etl-*' --repository quickstart
+      graveler principals create '{session}' \\
+        'arn:aws:iam::123456789012:role/AWSReservedSSO_Data_*' --role reader
+
+    JSON: one document {id, principal, name, role, repositories, branches, created}.
+    """
+    made = _open(lake).create_rule(principal, name, read_role(role), repositories or (), branches or ())
+    screen = output()
+    if as_json:
+        screen.json(_json(made))
+        return
+    limits = {"repositories": made.repositories, "branches": made.branches}
+    shown = {"rule": made.rule_id, "principal": made.principal, "name": made.name, "role": made.role.value}
+    screen.fields(shown | {what: listed_patterns(patterns) for what, patterns in limits.items()})
+
+
+@app.command("list")
+def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
+    """List the rules about AWS principals.
+
+    \b
+    Example:
+      graveler principals list
+
+    JSON: a line for each rule, as of `principals create`.
+    """
+    screen = output()
+    for rule in _open(lake).rules():
+        if as_json:
+            screen.json(_json(rule))
+            continue
+        limits = [
+            f"  {what} {listed_patterns(patterns)}"
+            for what, patterns in (("repositories", rule.repositories), ("branches", rule.branches))
+            if patterns
+        ]
+        said = screen.safe(f"{rule.role.value:<6}  {rule.name}  {rule.principal}{''.join(limits)}")
+        screen.line(f"{rule.rule_id}  {screen.paint(moment(rule.created), 'dim')}  {said}")
+
+
+@app.command()
+def remove(
+    rule_id: Annotated[str, typer.Argument(metavar="RULE", help="The rule's ID, aws:…")],
+    yes: Yes = False,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a rule, and end all tokens that were given out by it.
+
+    Servers that run learn of it within five seconds. Asks on a terminal; anywhere else it needs --yes.
+
+    \b
+    Example:
+      graveler principals remove aws:0123456789abcdef --yes
+
+    JSON: one document {removed}.
+    """
+    access = _open(lake)
+    rule = access.rule(rule_id)
+    screen = output()
+    if not yes:
+        answer = confirm(f"Remove the rule about {screen.safe(rule.principal)}?")
+        if not answer:
+            why = "not confirmed" if answer is False else f"removing rule {rule_id!r} needs --yes without a terminal"
+            raise PreconditionError(f"{why}; nothing was removed")
+    access.remove_rule(rule_id)
+    if as_json:
+        screen.json({"removed": rule_id})
+        return
+    screen.line(f"removed the rule about {screen.safe(rule.principal)}")
+
+
+def _open(lake: Named | None) -> "Access | RemotePrincipals":
+    if (connection := connection_to(lake)) is not None:
+        from graveler.remote.principals import RemotePrincipals
+
+        return RemotePrincipals(connection)
+    from graveler.access.authentication import Access
+
+    opened = open_own_lake(lake)
+    return Access(opened.tables, opened.keyring)
+
+
+def _json(rule: "PrincipalRule") -> Json:
+    return {
+        "id": rule.rule_id,
+        "principal": rule.principal,
+        "name": rule.name,
+        "role": rule.role.value,
+        "repositories": list(rule.repositories),
+        "branches": list(rule.branches),
+        "created": rule.created,
+    }
