@@ -111,6 +111,7 @@ LOCAL: Final[Mapping[tuple[str, ...], str]] = {
     ("init",): "makes a lake, in a folder or on AWS",
     ("serve",): "is the server",
     ("demo",): "makes a lake of its own",
+    ("gc", "undelete"): "brings back what the bucket keeps, by the rights of its owner",
     ("keys", "rotate-signing"): "makes what the server signs with",
 }
 """Commands that are about a lake of one's own, and why."""
@@ -211,7 +212,7 @@ def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working
 
 @pytest.mark.parametrize("words", [words for words in LOCAL if words != ("demo",)], ids=" ".join)
 def test_what_is_about_a_lake_of_ones_own_says_so(lake: Path, words: tuple[str, ...]) -> None:
-    refused = run(*words)
+    refused = run(*words, *(["lake", "--since", "1d"] if words == ("gc", "undelete") else []))
     assert (refused.code, refused.out) == (2, ""), refused
     assert "needs the lake itself" in refused.err
     assert "in its folder, or with --tables" in refused.err

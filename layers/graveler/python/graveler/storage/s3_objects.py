@@ -62,6 +62,8 @@ from graveler.storage.presigned import check_presigning, has_opaque_etag
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
+    from graveler.storage.s3_versions import S3Versions
+
 SCHEME: Final = "s3://"
 
 _PIECE: Final = 1 << 20
@@ -316,6 +318,12 @@ class S3Objects:
             if names or not answer["IsTruncated"]:
                 return Page(names, answer["IsTruncated"])
             token = self._following(answer, last, token)
+
+    def versions(self) -> "S3Versions":
+        """What was deleted in this namespace, for a bucket that keeps versions. No request."""
+        from graveler.storage.s3_versions import S3Versions
+
+        return S3Versions(self._bucket, self._base, self._settings, self._client())
 
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
         """A URL of S3 itself, in the settings' region, in which nothing but the host is signed besides the query. It ends no

@@ -239,6 +239,69 @@ def restore(
 
 
 @app.command()
+def undelete(
+    name: Name,
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since", metavar="TIME", help="All that was deleted since then; a date, with a time, or 3d ago."
+        ),
+    ] = "",
+    ref: Annotated[
+        str,
+        typer.Option("--ref", metavar="REF", help="What this branch, tag or commit needs, whenever it was deleted."),
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what --since would bring back.")] = False,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring back files that runs deleted for good, from the versions that the bucket keeps.
+
+    For a table that was restored to an earlier moment: its commits may name files that were collected since. Restore the table
+    first, and let no run begin before the files are back: what no ref needs is collected again. Needs the lake itself on S3, not
+    a server, and the rights to list versions (s3:ListBucketVersions, s3:GetBucketVersioning) and to remove delete markers
+    (s3:DeleteObjectVersion).
+
+    \b
+    Examples:
+      graveler gc undelete sales --since 2026-11-20T10:00Z --dry-run
+      graveler gc undelete sales --ref v1
+
+    JSON: one document {files, bytes, wrong}.
+    """
+    from graveler.cli.times import parse_moment
+    from graveler.retention.undelete import Undelete, Undeleted
+
+    if bool(since) == bool(ref):
+        raise InvalidError("say either --since TIME or --ref REF: which files are to come back")
+    if dry_run and ref:
+        raise InvalidError("--dry-run goes with --since: what a ref needs is known when its tree is back")
+    repository = open_own_lake(lake).repository(parse_repository(name))
+    undelete = Undelete(repository)
+    if ref:
+        done = undelete.of_commit(ref)
+    else:
+        found = undelete.deleted(parse_moment("--since", since))
+        done = (
+            sum((Undeleted(1, each.size or 0) for each in found), Undeleted())
+            if dry_run
+            else undelete.bring_back(found)
+        )
+    screen = output()
+    if as_json:
+        screen.json({"files": done.files, "bytes": done.bytes, "wrong": list(done.wrong)})
+    else:
+        for why in done.wrong:
+            screen.line(f"{screen.paint('not brought back:', 'yellow')} {screen.safe(why)}")
+        verb = "would bring back" if dry_run else "brought back"
+        screen.line(f"{verb} {count(done.files, 'file')}, {human_size(done.bytes)}")
+    if done.wrong:
+        raise PreconditionError(
+            f"{count(len(done.wrong), 'file')} could not be brought back; mend what is named, and repeat it"
+        )
+
+
+@app.command()
 def hold(
     uri: RefUri,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="What it is for.")] = "",

@@ -1,0 +1,81 @@
+"""Bringing back what a collector deleted for good, from the versions that the bucket keeps.
+
+It is for a table that was restored to an earlier moment, whose files may have been collected since. First the table, then this:
+the collector deletes what no ref needs, and files that come back are as old as they were.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.repository import OpenRepository
+from graveler.storage.files import FOLDER
+from graveler.storage.s3_objects import S3Objects
+from graveler.storage.s3_versions import DeletedObject
+from graveler.tree.files import METARANGES, RANGES
+
+_LEFT_OUT: Final = (f"{FOLDER}/quarantine/", f"{FOLDER}/gc/")
+"""What the collector keeps for itself, and deletes when its time is over."""
+
+_TOGETHER: Final = 1000
+
+
+class Undeleted(Struct, frozen=True):
+    """What was brought back, and why some was not, in words."""
+
+    files: int = 0
+    bytes: int = 0
+    wrong: tuple[str, ...] = ()
+
+    def __add__(self, other: "Undeleted") -> "Undeleted":
+        return Undeleted(self.files + other.files, self.bytes + other.bytes, self.wrong + other.wrong)
+
+
+class Undelete:
+    """Brings back deleted files of one repository. :class:`InvalidError` where its namespace keeps no versions. One request."""
+
+    def __init__(self, repository: OpenRepository) -> None:
+        self._repository = repository
+        objects = repository.namespace
+        if not isinstance(objects, S3Objects):
+            raise InvalidError(
+                f"{objects.namespace} keeps no versions of what is deleted, as only buckets of S3 do; what a run moved to "
+                "quarantine comes back by `graveler gc restore`"
+            )
+        self._versions = objects.versions()
+        self._versions.check()
+
+    def deleted(self, since: float) -> Iterator[DeletedObject]:
+        """What was deleted since then (Unix seconds). One request for each 1,000 versions of the namespace."""
+        return (each for each in self._versions.deleted(since=since) if not each.key.startswith(_LEFT_OUT))
+
+    def bring_back(self, deleted: Iterable[DeletedObject]) -> Undeleted:
+        """Bring these back. May be repeated; what was brought back until an error stays. One request for each 1,000."""
+        rest, total = iter(deleted), Undeleted()
+        while some := list(islice(rest, _TOGETHER)):
+            gone = tuple(f"{each.key}: no version of it is left" for each in some if each.size is None)
+            found = [each for each in some if each.size is not None]
+            refused = tuple(self._versions.bring_back(found)) if found else ()
+            total += Undeleted(len(found) - len(refused), sum(each.size or 0 for each in found), gone + refused)
+        return total
+
+    def of_commit(self, ref: str) -> Undeleted:
+        """Bring back what the commit of a ref needs: its metarange, its ranges, and its objects in the repository's namespace. As
+        many requests as there are versions in the namespace, by 1,000; one for each 1,000 that come back; and those of a scan."""
+        repository = self._repository
+        commit = repository.commit_of(ref)
+        deleted = {each.key: each for each in self._versions.deleted()}
+
+        def bring(keys: Iterable[str]) -> Undeleted:
+            return self.bring_back(deleted.pop(key) for key in keys if key in deleted)
+
+        done = bring([f"{COMMITS_FOLDER}/{commit.id}", f"{FOLDER}/{METARANGES}/{commit.metarange}"])
+        tree = repository.tree(commit.id)
+        done += bring(f"{FOLDER}/{RANGES}/{tree.info(number).name}" for number in range(len(tree)))
+        own = f"{repository.repository.namespace}/"
+        addresses = (entry.address for entry in repository.objects(commit.id))
+        return done + bring(address.removeprefix(own) for address in addresses if address.startswith(own))

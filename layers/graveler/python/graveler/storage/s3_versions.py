@@ -1,0 +1,114 @@
+"""Deleted objects of a bucket that keeps versions, and bringing them back.
+
+S3 deletes nothing there: it puts a *delete marker* on top. Removing the marker makes the version below it the object again, with
+the time that it had (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ManagingDelMarkers.html).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError, UnavailableError
+from graveler.storage.aws_requests import FAILURES, explained, send
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
+    from graveler.storage.s3_objects import S3Settings
+
+_AT_ONCE: Final = 1000
+
+
+class DeletedObject(Struct, frozen=True):
+    """An object whose newest version is a delete marker. ``deleted`` in Unix seconds; ``size`` in bytes is of the version below
+    it, None if there is none any more."""
+
+    key: str
+    marker: str
+    deleted: float
+    size: int | None
+
+
+class S3Versions:
+    """Deleted objects of one namespace. ``client`` is made when it is first needed."""
+
+    def __init__(self, bucket: str, base: str, settings: "S3Settings", client: "S3Client") -> None:
+        self._bucket, self._base, self._settings, self._s3 = bucket, base, settings, client
+
+    def check(self) -> None:
+        """:class:`InvalidError` if the bucket keeps no versions. One request."""
+        what = f"s3://{self._bucket}: versions"
+        try:
+            answer = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), what, self._settings.retries)
+        except FAILURES as error:
+            raise explained(error, what) from error
+        if answer.get("Status") not in ("Enabled", "Suspended"):
+            raise InvalidError(f"bucket {self._bucket!r} keeps no versions, so what was deleted there is gone")
+
+    def deleted(self, prefix: str = "", since: float = 0.0) -> Iterator[DeletedObject]:
+        """What was deleted since then (Unix seconds), in the order of the keys. One request for each 1,000 versions that there
+        are, deleted or not."""
+        marker: DeletedObject | None = None
+        for entry, is_marker in self._versions(prefix):
+            key = entry["Key"].removeprefix(self._base)
+            if marker is not None and marker.key != key:
+                yield marker
+                marker = None
+            if is_marker and entry["IsLatest"] and entry["LastModified"].timestamp() >= since:
+                marker = DeletedObject(key, entry["VersionId"], entry["LastModified"].timestamp(), None)
+            elif not is_marker and marker is not None and marker.size is None:
+                marker = DeletedObject(key, marker.marker, marker.deleted, entry["Size"])
+        if marker is not None:
+            yield marker
+
+    def bring_back(self, objects: Sequence[DeletedObject]) -> list[str]:
+        """Remove the markers; the reason for each that could not be, in words. May be repeated. One request for each 1,000."""
+        pages = [objects[begin : begin + _AT_ONCE] for begin in range(0, len(objects), _AT_ONCE)]
+        return [wrong for page in pages for wrong in self._bring_back(page)]
+
+    def _bring_back(self, objects: Sequence[DeletedObject]) -> list[str]:
+        markers: Any = [{"Key": self._base + each.key, "VersionId": each.marker} for each in objects]
+        what = f"s3://{self._bucket}/{self._base}: undelete"
+        try:
+            answer = send(
+                lambda: self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": markers, "Quiet": True}),
+                what,
+                self._settings.retries,
+            )
+        except FAILURES as error:
+            raise explained(error, what) from error
+        return [
+            f"{told.get('Key', '?')}: {told.get('Code', '')} {told.get('Message', '')}".rstrip()
+            for told in answer.get("Errors", ())
+        ]
+
+    def _versions(self, prefix: str) -> Iterator[tuple[Any, bool]]:
+        """All versions and markers, those of one key beside each other, the newest first; and whether it is a marker."""
+        key, version = "", ""
+        what = f"s3://{self._bucket}/{self._base}{prefix}: list versions"
+        while True:
+            answer = self._page(prefix, key, version, what)
+            both = [(entry, False) for entry in answer.get("Versions", ())]
+            both += [(entry, True) for entry in answer.get("DeleteMarkers", ())]
+            both.sort(key=lambda each: (each[0]["Key"].encode(), not each[0]["IsLatest"]))
+            yield from both
+            if not answer["IsTruncated"]:
+                return
+            following = answer.get("NextKeyMarker", ""), answer.get("NextVersionIdMarker", "")
+            if following in (("", ""), (key, version)):
+                raise UnavailableError(f"{what}: the store says that there is more, and not how to go on; try again")
+            key, version = following
+
+    def _page(self, prefix: str, key: str, version: str, what: str) -> Any:
+        begin: Any = {name: value for name, value in (("KeyMarker", key), ("VersionIdMarker", version)) if value}
+        try:
+            return send(
+                lambda: self._s3.list_object_versions(
+                    Bucket=self._bucket, Prefix=self._base + prefix, MaxKeys=self._settings.list_page, **begin
+                ),
+                what,
+                self._settings.retries,
+            )
+        except FAILURES as error:
+            raise explained(error, what) from error
