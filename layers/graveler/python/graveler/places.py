@@ -6,7 +6,7 @@ Faces that run in a user's own process ask here; a server does not.
 import getpass
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,15 @@ ENDPOINT: Final = "GRAVELER_ENDPOINT"
 KEY_ID: Final = "GRAVELER_ACCESS_KEY_ID"
 SECRET: Final = "GRAVELER_SECRET_ACCESS_KEY"
 """The access key that a server is asked with."""
+
+TOKEN: Final = "GRAVELER_SESSION_TOKEN"
+"""Instead of a key: the token of a login, good until it ends."""
+
+LOGIN: Final = "GRAVELER_LOGIN"
+"""Instead of a key: ``aws``, to log in with AWS's credentials."""
+
+SERVER_NAME: Final = "GRAVELER_SERVER_NAME"
+"""The name of that server which is signed then, if it is not its host name."""
 
 HOST: Final = "GRAVELER_ENDPOINT_HOST"
 """The host name to send to that server, if it is not the URL's own."""
@@ -66,19 +75,28 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class ServedLake:
-    """A lake behind the HTTP API of a server, and the access key to ask it with. ``host`` is the host name that is sent, if it is
-    not the URL's own."""
+    """A lake behind the HTTP API of a server, and the access key to ask it with; or, instead of a key, the ``token`` of a login,
+    or that AWS's credentials are to log in (``by_aws``). ``host`` is the host name that is sent, if it is not the URL's own, and
+    ``name`` the one that is signed for AWS, if it is neither."""
 
     url: str
-    key_id: str
-    secret: str = field(repr=False)
+    key_id: str = ""
+    secret: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    by_aws: bool = False
     host: str | None = None
+    name: str | None = None
     network: Network = Network()
 
     @property
     def is_on_this_machine(self) -> bool:
         """Whether the server is reached by this machine's own address, so that it has the same files."""
         return urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
+
+    @property
+    def signed_name(self) -> str:
+        """What a login by AWS calls the server."""
+        return self.name or self.host or urlsplit(self.url).hostname or ""
 
     def __str__(self) -> str:
         return self.url
@@ -89,7 +107,7 @@ class Named:
     """What somebody said about where the lake is, by options or arguments; None: nothing. ``lake`` is a folder,
     ``dynamodb://table`` or a server's URL, ``tables`` and ``endpoint`` only the latter two, and the others are of a lake on AWS.
     Without a ``region`` and endpoint URLs, AWS's own configuration says them. ``key`` is the access key to ask a server with, its
-    ID and its secret; without it the environment says."""
+    ID and its secret, or ``login`` says ``aws`` instead; without both the environment says."""
 
     lake: str | None = None
     tables: str | None = None
@@ -102,6 +120,7 @@ class Named:
     sealing_key_file: Path | None = None
     kms_key: str | None = None
     key: tuple[str, str] | None = field(default=None, repr=False)
+    login: str | None = None
 
 
 def find_lake(named: Named | None = None) -> LakePlace | ServedLake:
@@ -115,7 +134,11 @@ def find_lake(named: Named | None = None) -> LakePlace | ServedLake:
     found = _named(named)
     if found is not None and _is_served(*found):
         _refuse_for_aws(named, found)
-        return _served(*found, named.key)
+        return _served(*found, named)
+    if named.login is not None:
+        raise InvalidError(
+            f"login {named.login!r} is for a lake behind a server; name it with --endpoint, or leave the login out"
+        )
     return _own(named, found)
 
 
@@ -167,14 +190,24 @@ def _is_served(by: str, value: str) -> bool:
     return by in ("--endpoint", ENDPOINT) or value.startswith(("http://", "https://"))
 
 
-def _served(by: str, url: str, key: tuple[str, str] | None) -> ServedLake:
-    host = os.environ.get(HOST) or None
-    for key_id, secret in [key] if key else _access_keys(url):
+def _served(by: str, url: str, named: Named) -> ServedLake:
+    environ = os.environ
+    found = ServedLake(
+        url=url, host=environ.get(HOST) or None, name=environ.get(SERVER_NAME) or None, network=_network()
+    )
+    login = named.login or (None if named.key else environ.get(LOGIN))
+    if login:
+        if login != "aws":
+            raise InvalidError(f"login {login!r} is no way to log in; the only one is aws, with AWS's credentials")
+        return replace(found, by_aws=True)
+    if named.key is None and (token := environ.get(TOKEN)):
+        return replace(found, token=token)
+    for key_id, secret in [named.key] if named.key else _access_keys(url):
         if key_id and secret:
-            return ServedLake(url=url, key_id=key_id, secret=secret, host=host, network=_network())
+            return replace(found, key_id=key_id, secret=secret)
     raise ForbiddenError(
-        f"{by} {url!r} names a server, and there is no access key for it; set {KEY_ID} and {SECRET}, or have this server in "
-        f"{_LAKECTL}"
+        f"{by} {url!r} names a server, and there is no access key for it; set {KEY_ID} and {SECRET}, or {LOGIN}=aws to log in "
+        f"with AWS's credentials, or have this server in {_LAKECTL}"
     )
 
 

@@ -22,6 +22,7 @@ from graveler.cli.verbs import (
     imports,
     ingest,
     keys,
+    login,
     merges,
     objects,
     operations,
@@ -55,6 +56,11 @@ Environment:
                     a lake behind a server, as --endpoint; without them the key
                     is LAKECTL_CREDENTIALS_…, else in ~/.lakectl.yaml, if these
                     are for this server
+  GRAVELER_LOGIN    aws: log in to it with AWS's credentials instead, as --login
+  GRAVELER_SESSION_TOKEN
+                    or with a token that `graveler login` has shown
+  GRAVELER_SERVER_NAME
+                    what AWS's credentials sign for, if not its host name
   HTTPS_PROXY, HTTP_PROXY, NO_PROXY, AWS_CA_BUNDLE, SSL_CERT_FILE
                     how a server is reached, and who vouches for it
   AWS_…             region, credentials and AWS_ENDPOINT_URL_S3, …_DYNAMODB, as AWS's own tools take them
@@ -149,6 +155,12 @@ def root(
     dynamodb_endpoint_url: Annotated[
         str | None, typer.Option("--dynamodb-endpoint-url", metavar="URL", help="Another server that speaks DynamoDB.")
     ] = None,
+    login: Annotated[
+        str | None,
+        typer.Option(
+            "--login", metavar="HOW", help="To the server: aws, with AWS's credentials. [default: GRAVELER_LOGIN]"
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
@@ -161,7 +173,7 @@ def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -
         app.command(names[at] if names else verb.__name__, rich_help_panel=section)(verb)
 
 
-_add(_START, demonstration.demo, repositories.init, serve.serve)
+_add(_START, demonstration.demo, repositories.init, serve.serve, login.login)
 _SETTINGS: Final[Mapping[str, Callable[..., None]]] = {
     "metadata": settings.metadata,
     "protect": settings.protect,

@@ -49,6 +49,18 @@ class Refs(Struct, frozen=True):
     results: list[Ref]
 
 
+class User(Struct, frozen=True):
+    """Somebody, by name."""
+
+    id: str
+
+
+class CurrentUser(Struct, frozen=True):
+    """Who asks."""
+
+    user: User
+
+
 class WrittenVersion(Struct, frozen=True):
     """The commit that holds a numbered write, if there is one."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import uniform
 from secrets import token_hex
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -31,6 +31,7 @@ _BASE: Final = "/api/v1"
 _REPEATED: Final = frozenset((429, 502, 503, 504))
 _GATEWAYS: Final = frozenset((502, 504))
 """Whoever says this does not know what the server behind it did."""
+_UNKNOWN: Final = "error authenticating request"
 _LONGEST_WAIT: Final = 60.0
 _PIECE: Final = 1 << 20
 
@@ -73,10 +74,39 @@ class Answer(msgspec.Struct, frozen=True):
             ) from None
 
 
+class Session(Protocol):
+    """Who one is to a server for some time."""
+
+    def authorization(self) -> str:
+        """The header of this name."""
+        ...
+
+    def renewed(self, refused: str) -> str:
+        """Another one, instead of one that the server takes no more."""
+        ...
+
+
+class SessionToken(msgspec.Struct, frozen=True):
+    """Somebody else's token, which ends when it ends."""
+
+    token: str
+
+    def authorization(self) -> str:
+        """The header of this name."""
+        return f"Bearer {self.token}"
+
+    def renewed(self, refused: str) -> str:
+        """The same: there is no other."""
+        return refused
+
+    def __repr__(self) -> str:
+        return "SessionToken(token=…)"
+
+
 class Connection:
-    """A server and an access key. ``host`` is sent instead of the URL's own host name, for servers that tell their APIs apart by
-    it; ``network`` is how servers are reached. Shared by threads. No request is sent before one is asked for.
-    :class:`InvalidError` for a URL that is none."""
+    """A server and an access key, or a ``session`` instead; an empty key is nobody's. ``host`` is sent instead of the URL's own
+    host name, for servers that tell their APIs apart by it; ``network`` is how servers are reached. Shared by threads. No request
+    is sent before one is asked for. :class:`InvalidError` for a URL that is none."""
 
     def __init__(
         self,
@@ -87,6 +117,7 @@ class Connection:
         host: str | None = None,
         retries: Retries | None = None,
         network: Network | None = None,
+        session: Session | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
@@ -94,11 +125,12 @@ class Connection:
         self.url = url.rstrip("/").removesuffix(_BASE)
         self._headers = {
             "user-agent": f"graveler/{__version__}",
-            **make_headers(basic_auth=f"{key_id}:{secret}"),
+            **(make_headers(basic_auth=f"{key_id}:{secret}") if key_id else {}),
             **({"host": host} if host else {}),
         }
         self._retries = retries or Retries()
         self._pool = Pools(network or Network())
+        self._session = session
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -133,7 +165,15 @@ class Connection:
             sent["content-type"] = "application/json"
         if method == "POST":
             sent["idempotency-key"] = key or token_hex(16)
-        answer = self._send(method, f"{self.url}{_BASE}/{target}{_encoded(query)}", body, sent, what, seconds)
+        url = f"{self.url}{_BASE}/{target}{_encoded(query)}"
+        if self._session is not None:
+            sent["authorization"] = self._session.authorization()
+        answer = self._send(method, url, body, sent, what, seconds)
+        if self._session is not None and answer.status == 401 and _said(answer).message == _UNKNOWN:
+            # Nobody has done anything for it: the token has ended before its time.
+            again = self._session.renewed(sent["authorization"])
+            if again != sent["authorization"]:
+                answer = self._send(method, url, body, {**sent, "authorization": again}, what, seconds)
         if answer.status < 400 or answer.status in passing:
             return answer
         if answer.lost and method == "DELETE" and answer.status == 404:

@@ -35,6 +35,11 @@ class RemoteLake:
         prefix = self._connection.get(("config",), answers.Config).storage_config.default_namespace_prefix
         return prefix if prefix.endswith("//") else f"{prefix}/"
 
+    @property
+    def user(self) -> str:
+        """Who one is to the server: who commits."""
+        return self._connection.get(("user",), answers.CurrentUser).user.id
+
     def repository(self, name: str) -> RemoteRepository:
         """The repository of this name. No request."""
         return RemoteRepository(self._connection, name)

@@ -6,7 +6,8 @@ from graveler.errors import UnavailableError
 from graveler.places import ServedLake
 
 if TYPE_CHECKING:
-    from graveler.remote.connection import Connection
+    from graveler.remote.aws_session import AwsSession
+    from graveler.remote.connection import Connection, Session
     from graveler.remote.lake import RemoteLake
 
 
@@ -22,9 +23,23 @@ def open_served(place: ServedLake) -> "RemoteLake":
 def connect(place: ServedLake) -> "Connection":
     """What sends requests to a server. No request. Errors as :func:`open_served`."""
     try:
-        from graveler.remote.connection import Connection  # urllib3: not for a lake of one's own
+        from graveler.remote.connection import Connection, SessionToken  # urllib3: not for a lake of one's own
     except ModuleNotFoundError as error:
         raise UnavailableError(
             f"a lake behind a server needs the package {error.name!r}, which is not installed; pip install 'graveler[remote]'"
         ) from None
-    return Connection(place.url, place.key_id, place.secret, host=place.host, network=place.network)
+    session: Session | None = None
+    if place.by_aws:
+        session = log_in_with_aws(place)
+    elif place.token:
+        session = SessionToken(place.token)
+    return Connection(place.url, place.key_id, place.secret, host=place.host, network=place.network, session=session)
+
+
+def log_in_with_aws(place: ServedLake) -> "AwsSession":
+    """What logs in to a server with AWS's credentials. No request yet."""
+    from graveler.remote.aws_session import AwsSession, BotocoreSigner
+    from graveler.remote.connection import Connection
+
+    nobody = Connection(place.url, "", "", host=place.host, network=place.network)
+    return AwsSession(nobody, place.signed_name, BotocoreSigner())

@@ -1,9 +1,10 @@
 """Opening a lake from Python."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from graveler.errors import InvalidError
 from graveler.lake.place import create_at, open_at
@@ -71,6 +72,7 @@ def open_lake(
     region: str | None = None,
     s3_endpoint_url: str | None = None,
     dynamodb_endpoint_url: str | None = None,
+    login: Literal["aws"] | None = None,
 ) -> Lake:
     """The lake in a folder (``~`` is the home folder), or in its ``.graveler``; as ``dynamodb://table``, one on AWS, whose
     repositories lie below ``objects`` (``s3://bucket/prefix``); as ``https://host``, one behind the HTTP API of a server.
@@ -80,11 +82,14 @@ def open_lake(
     from the working folder; without ``objects``, GRAVELER_OBJECTS. Region, credentials and endpoints of AWS, if not given, are
     found as AWS's own tools find them. ``user`` signs commits; without one, GRAVELER_USER or the login name does. A server is
     asked with the access key in GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY, or lakectl's for it, whose name signs.
+    With ``login="aws"``, or GRAVELER_LOGIN, it is logged in to with AWS's credentials instead, again and again before a token
+    ends; with GRAVELER_SESSION_TOKEN, by a token that somebody has got.
 
     :class:`NotFoundError` if there is no lake, :class:`InvalidError` for words that name two or half of one,
     :class:`ForbiddenError` for a server without a key. On AWS, and of a server, nothing is asked yet.
     """
-    found = find_lake(_named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url))
+    named = _named(place, objects, region, s3_endpoint_url, dynamodb_endpoint_url)
+    found = find_lake(replace(named, login=login))
     verbs = open_served(found) if isinstance(found, ServedLake) else open_at(found)
     return Lake(verbs, user_name() if user is None else user)
 

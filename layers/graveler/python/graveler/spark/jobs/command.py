@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import InvalidError
-from graveler.places import KEY_ID, SECRET, ServedLake
+from graveler.places import KEY_ID, LOGIN, SECRET, TOKEN, ServedLake
 from graveler.secret_variables import handed_on
 from graveler.spark.jobs.frame import place_arguments, reported, session_of
 from graveler.spark.places import PLACE_OPTIONS, served_place_of
@@ -69,7 +69,9 @@ def _run(said: argparse.Namespace, spark: "SparkSession | None") -> int:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     if isinstance(place, ServedLake):
         options = ["--endpoint", place.url]
-        environment |= {KEY_ID: place.key_id, SECRET: place.secret}
+        if place.key_id:  # else the environment says how to log in
+            environment = {name: value for name, value in environment.items() if name not in (LOGIN, TOKEN)}
+            environment |= {KEY_ID: place.key_id, SECRET: place.secret}
     else:
         given = ((name, getattr(said, name)) for name in PLACE_OPTIONS)
         options = [word for name, value in given if value for word in (f"--{name.replace('_', '-')}", value)]
