@@ -1274,6 +1274,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
+        "a restored commit is as old as its record, and not as it says",
+        "lake/dump/history.py",
+        "else records.publication(number)",
+        "else {}",
+        "security/test_commit_dates.py::test_what_is_restored_or_repaired_does_not_age_either[restored]",
+    ),
+    Mutation(
+        "strangers",
+        "a repaired commit is as old as its record, and not as it says",
+        "lake/fsck/commits.py",
+        "write = self._commits.put_write(commit, published)",
+        "write = self._commits.put_write(commit, commit.created)",
+        "security/test_commit_dates.py::test_what_is_restored_or_repaired_does_not_age_either[repaired]",
+    ),
+    Mutation(
+        "strangers",
         "nobody makes the first key over HTTP",
         "api/resources/setup.py",
         "if not call.settings.open_setup:",

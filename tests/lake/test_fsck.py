@@ -503,6 +503,11 @@ def test_a_commits_record_in_the_store_is_rebuilt_from_the_table(lake: FolderLak
     check_repaired(lake, K.COMMIT_RECORD, "table")
 
 
+def but_for_its_time(item: dict[str, object]) -> dict[str, object]:
+    """The item of a commit without the time of its record, which is the machine's here, and not the clock's."""
+    return {name: value for name, value in item.items() if name != "published"}
+
+
 @pytest.mark.parametrize("how", ["smashed", "gone", "no record", "flipped"])
 def test_a_commits_item_is_rebuilt_from_the_store(lake: FolderLake, how: str) -> None:
     cid = some_commit(lake)
@@ -520,7 +525,7 @@ def test_a_commits_item_is_rebuilt_from_the_store(lake: FolderLake, how: str) ->
         lake.change_item(key, record=record.replace(b"m1", b"mX"))
     assert one(lake.fsck()).what == f"commit {cid}"
     check_repaired(lake, K.COMMIT_ITEM, "object store")
-    assert lake.item(key) == before
+    assert but_for_its_time(lake.item(key)) == before
 
 
 def test_all_commit_items_are_rebuilt_with_their_lines(lake: FolderLake) -> None:
@@ -531,7 +536,7 @@ def test_all_commit_items_are_rebuilt_with_their_lines(lake: FolderLake) -> None
     report = lake.fsck(repair=True)
     assert kinds(report) == {K.COMMIT_ITEM: len(keys)}
     assert report.remaining == ()
-    assert [lake.item(key) for key in keys] == before
+    assert [but_for_its_time(lake.item(key)) for key in keys] == before
     assert lake.fsck().findings == ()
 
 

@@ -510,7 +510,7 @@ def test_operations_are_listed_in_pages() -> None:
     world = World()
     for name in ("a", "b", "c"):
         operations(world).add(Operation(name, "work", b"", OperationState.RUNNING, 0, 0))
-    first, more = operations(world).page("", 2)
-    assert ([one.id for one in first], more) == (["a", "b"], True)
-    rest, more = operations(world).page("b", 2)
-    assert ([one.id for one in rest], more) == (["c"], False)
+    first = operations(world).page("", 2)
+    assert ([one.id for one in first.results], first.next_after) == (["a", "b"], "b")
+    rest = operations(world).page("b", 2)
+    assert ([one.id for one in rest.results], rest.next_after) == (["c"], None)

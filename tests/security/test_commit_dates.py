@@ -5,10 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from graveler.errors import ExpiredCommitError, InvalidError
-from graveler.history.commits import MAX_AHEAD
+from graveler.history.commits import MAX_AHEAD, CommitStore
+from graveler.lake.dump.restore import restore
+from graveler.lake.dump.take import dump
 from graveler.model import RetentionRules
 from graveler.retention.keeping import DAY
-from tests.lake.support import World
+from graveler.storage.memory_tables import MemoryTables
+from tests.lake.support import NAME, World
 from tests.retention.support import AGE, collect, contents, write
 
 DAYS = 30
@@ -68,3 +71,30 @@ def test_a_date_that_nobody_can_mean_is_refused(world: World, date: int) -> None
         with pytest.raises(InvalidError, match=f"date {when} is out of range"):
             make()
     assert [change.path for change in main.uncommitted("main").results] == ["new"]
+
+
+@pytest.mark.parametrize("how", ["restored", "repaired"])
+def test_what_is_restored_or_repaired_does_not_age_either(world: World, how: str) -> None:
+    """When a commit was published is in its item alone: of one that is made again from its record, the record's time says it."""
+    main = world.main
+    main.set_retention(RetentionRules(DAYS))
+    before = write(main, "main", kept="what the rules keep")
+    main.delete("main", ["kept"])
+    after = main.commit("main", "away with it", created=1).id
+    key = CommitStore(world.tables, main.repository.uid).key(after)
+    published = (world.tables.get(key) or {})["published"]
+    if how == "restored":
+        manifest = dump(main.repository, world.tables, world.objects(), world.clock)
+        world.tables = MemoryTables()
+        world.clock.time += DAY
+        restore(world.tables, world.objects(), manifest.id, NAME, world.clock.now())
+    else:
+        world.tables.delete(key)
+        world.clock.time += DAY
+        world.repository().fsck(repair=True)
+    assert (world.tables.get(key) or {}).get("published") == published
+    again = world.repository()
+    for _ in range(3):
+        world.clock.time += AGE
+        collect(world)
+    assert contents(again, before) == {"kept": "what the rules keep"}

@@ -33,7 +33,7 @@ from graveler.errors import UNREADABLE, CorruptError, InvalidError, RefNotFoundE
 from graveler.history.cuts import inherited
 from graveler.model import Commit, CommitID, MetarangeID, MetarangeName, RepositoryUID
 from graveler.storage.limits import text_key
-from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables, Value
+from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables
 
 RECORD_VERSION: Final = 1
 ID_DIGITS: Final = 64
@@ -254,10 +254,12 @@ def decode_commit(cid: CommitID, record: bytes) -> Commit:
 
 def commit_item(commit: Commit, line: bytes, now: float) -> Item:
     """The item of a commit that is published at ``now`` (Unix seconds); ``line`` as the module's docstring has it."""
-    item: dict[str, Value] = {"record": encode_commit(commit), "line": line}
-    if now - commit.created > _BACKDATED:
-        item["published"] = int(now)
-    return item
+    return {"record": encode_commit(commit), "line": line, **publication(commit.created, now)}
+
+
+def publication(created: int, published: float) -> Item:
+    """The part of a commit's item that says when it was published (Unix seconds), if that is not what the commit says."""
+    return {"published": int(published)} if published - created > _BACKDATED else {}
 
 
 class KeptCommit(Struct, frozen=True):

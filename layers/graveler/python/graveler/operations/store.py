@@ -8,6 +8,7 @@ the other one fails.
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -39,6 +40,7 @@ KEEP: Final = 7 * 86_400
 """Seconds for which a finished operation can still be asked after."""
 
 _TRIES: Final = 16
+_PAGE: Final = 1000
 
 _CLAIMS: Final = b"\xfe"
 _FAILURE: Final = b"\xff" * 8
@@ -177,6 +179,14 @@ class PartFailure(msgspec.Struct, frozen=True):
     number: int
     error: str
     cause: str = ""
+
+
+class OperationPage(msgspec.Struct, frozen=True):
+    """Some operations by ID, why others of them cannot be read, and the ID behind which there are more (None: there are not)."""
+
+    results: list[Operation]
+    damaged: list[CorruptError]
+    next_after: str | None
 
 
 class Operations:
@@ -382,22 +392,36 @@ class Operations:
     def all(self, damaged: Callable[[CorruptError], None] | None = None) -> Iterator[Operation]:
         """All operations that can still be asked after, by ID; ``damaged`` is told of those that cannot be read, which otherwise
         raise. One table read for each thousand."""
-        for sort, item in walk(self._tables, self._partition):
-            try:
-                if isinstance(item, DamagedItemError):
-                    raise item
-                operation = _decode(_name(sort), item)
-            except CorruptError as error:
-                if damaged is None:
-                    raise
-                damaged(error)
-            else:
+        for _, operation in self._read(b"", _PAGE):
+            if isinstance(operation, Operation):
                 yield operation
+            elif damaged is None:
+                raise operation
+            else:
+                damaged(operation)
 
-    def page(self, after: str, amount: int) -> tuple[list[Operation], bool]:
-        """Operations that can still be asked after, by ID, behind ``after``; and whether there are more. One table read."""
-        found = self._tables.query(self._partition, start=after.encode() + b"\0" if after else b"", limit=amount)
-        return [_decode(_name(sort), item) for sort, item in found.items], found.more
+    def page(self, after: str, amount: int) -> OperationPage:
+        """Operations that can still be asked after, by ID, behind ``after``. One table read, two more for each that is
+        damaged."""
+        found = list(islice(self._read(after.encode() + b"\0" if after else b"", min(amount + 1, _PAGE)), amount + 1))
+        shown = found[:amount]
+        return OperationPage(
+            [one for _, one in shown if isinstance(one, Operation)],
+            [one for _, one in shown if isinstance(one, CorruptError)],
+            shown[-1][0] if len(found) > amount else None,
+        )
+
+    def _read(self, start: bytes, page_size: int) -> Iterator[tuple[str, Operation | CorruptError]]:
+        """IDs and operations; of one that cannot be read, the error."""
+        for sort, item in walk(self._tables, self._partition, start, page_size):
+            name = _name(sort)
+            if isinstance(item, DamagedItemError):
+                yield name, item
+                continue
+            try:
+                yield name, _decode(name, item)
+            except CorruptError as error:
+                yield name, error
 
     def _parts_partition(self, operation: Operation) -> str:
         return f"{self._uid}/operation/{operation.id}"

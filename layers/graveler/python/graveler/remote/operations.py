@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import UNSET, Struct
 
 from graveler.api.operation_documents import OperationDocument
-from graveler.errors import PreconditionError, UnavailableError
+from graveler.errors import CorruptError, PreconditionError, UnavailableError
 from graveler.operations.failures import reason
 from graveler.operations.store import Operation, OperationState, Progress
 from graveler.remote.answers import Pagination, Said
@@ -23,6 +23,7 @@ _CONFLICT: Final = 409
 class _Page(Struct, frozen=True):
     pagination: Pagination
     results: list[OperationDocument]
+    damaged: list[str] = []
 
 
 def _ignore(_: Operation) -> None:
@@ -37,12 +38,17 @@ class RemoteOperations:
         self._connection = connection
         self._base = ("repositories", repository, "operations")
 
-    def all(self) -> Iterator[Operation]:
-        """All that are worked on, or ended within a week, by ID. Cost: one request for each thousand."""
+    def all(self, damaged: Callable[[CorruptError], None] | None = None) -> Iterator[Operation]:
+        """All that are worked on, or ended within a week, by ID; ``damaged`` is told of those that cannot be read, which
+        otherwise raise. Cost: one request for each thousand."""
         after: str | None = ""
         while after is not None:
             page = self._connection.get(self._base, _Page, {"after": after, "amount": PAGE})
             yield from map(_operation, page.results)
+            for error in map(CorruptError, page.damaged):
+                if damaged is None:
+                    raise error
+                damaged(error)
             after = page.pagination.next_after
 
     def get(self, operation_id: str) -> Operation:

@@ -5,23 +5,25 @@ from collections.abc import Iterator
 from graveler.storage.tables import DamagedItemError, Item, Tables
 
 
-def walk(tables: Tables, partition: str) -> Iterator[tuple[bytes, Item | DamagedItemError]]:
-    """Sort keys and items in their order; of an item that cannot be read, the error. One table read for each thousand, and two
-    more for each that is damaged."""
-    yield from _walk(tables, partition, b"", None)
+def walk(
+    tables: Tables, partition: str, start: bytes = b"", page_size: int = 1000
+) -> Iterator[tuple[bytes, Item | DamagedItemError]]:
+    """Sort keys, from ``start`` on, and items in their order; of an item that cannot be read, the error. One table read for each
+    ``page_size``, and two more for each that is damaged."""
+    yield from _walk(tables, partition, start, None, page_size)
 
 
 def _walk(
-    tables: Tables, partition: str, start: bytes, end: bytes | None
+    tables: Tables, partition: str, start: bytes, end: bytes | None, page_size: int
 ) -> Iterator[tuple[bytes, Item | DamagedItemError]]:
     while end is None or start < end:
         try:
-            page = tables.query(partition, start=start, end=end)
+            page = tables.query(partition, start=start, end=end, limit=page_size)
         except DamagedItemError as error:
             damaged = error.key.sort
             if damaged < start:
                 raise  # it is not among those that were asked for
-            yield from _walk(tables, partition, start, damaged)
+            yield from _walk(tables, partition, start, damaged, page_size)
             yield damaged, error
             start = damaged + b"\0"
             continue

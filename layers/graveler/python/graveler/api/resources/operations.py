@@ -17,22 +17,23 @@ _ALL = "/repositories/{repository}/operations"
 _ONE = "/repositories/{repository}/operations/{operation}"
 
 
-class OperationList(Struct, frozen=True):
-    """A page of operations, by ID."""
+class OperationList(Struct, frozen=True, omit_defaults=True):
+    """A page of operations, by ID. ``damaged`` says of those that cannot be read which they are, and why."""
 
     pagination: Pagination
     results: list[OperationDocument]
+    damaged: list[str] = []
 
 
 @routes.get(_ALL, "listOperations", Permission.READ, answers={200: OperationList, 404: Error})
 def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
     """List background operations that are worked on, or ended within the last week."""
     operations = operations_of(call, call.lake.repository(repository))
-    found, more = operations.page(query.after, query.limit)
-    pagination = Pagination(more, found[-1].id if more else "", len(found))
-    commits = operations.commits(found)
-    documents = [operation_document(operations, one, commit) for one, commit in zip(found, commits, strict=True)]
-    return json_response(OperationList(pagination, documents))
+    page = operations.page(query.after, query.limit)
+    pagination = Pagination(page.next_after is not None, page.next_after or "", len(page.results))
+    commits = operations.commits(page.results)
+    documents = [operation_document(operations, one, commit) for one, commit in zip(page.results, commits, strict=True)]
+    return json_response(OperationList(pagination, documents, [str(error) for error in page.damaged]))
 
 
 @routes.get(_ONE, "getOperation", Permission.READ, answers={200: OperationDocument, 404: Error})

@@ -11,6 +11,7 @@ from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import parse_repository
 from graveler.cli.values import moment
+from graveler.errors import CorruptError
 
 if TYPE_CHECKING:
     from graveler.operations.store import Operation, Operations, Progress
@@ -32,7 +33,8 @@ def list_(
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the operations of a repository that have not ended, or ended within a week.
+    """List the operations of a repository that have not ended, or ended within a week. One that cannot be read is an error at the
+    end.
 
     \b
     Examples:
@@ -43,7 +45,8 @@ def list_(
     """
     operations = _operations(lake, repository)
     screen = output()
-    for operation in sorted(operations.all(), key=lambda one: one.created):
+    damaged: list[CorruptError] = []
+    for operation in sorted(operations.all(damaged.append), key=lambda one: one.created):
         if running and operation.is_finished:
             continue
         if as_json:
@@ -52,6 +55,8 @@ def list_(
             what = f"{operation.kind} {operation.branch}".strip()
             state = screen.paint(operation.state.value, _COLOURS[operation.state.value])
             screen.line(f"{operation.id}  {moment(int(operation.created))}  {state}  {screen.safe(what)}")
+    if damaged:
+        raise damaged[0]
 
 
 @app.command()

@@ -10,13 +10,13 @@ from typing import IO, Final
 from msgspec import Struct
 
 from graveler.errors import CorruptError
-from graveler.history.commits import LINE_LENGTH, READ_BATCH, CommitStore, decode_commit, is_commit_id
+from graveler.history.commits import LINE_LENGTH, READ_BATCH, CommitStore, decode_commit, is_commit_id, publication
 from graveler.lake.fsck.findings import Progress, no_progress
 from graveler.lake.fsck.history import History
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.model import Commit, CommitID, RepositoryUID
 from graveler.storage.folders import temporary_files
-from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
 from graveler.storage.tables import Item, Put, Tables
 
 _AT_ONCE: Final = 16
@@ -52,6 +52,9 @@ def rebuild_commits(
     """Put the items of all commits that the object store has, or of those that ``reachable_from`` reach, into the table.
 
     Each record's ID is recomputed. An item that is there and says the same stays; with ``reachable_from`` it is alive afterwards.
+    When a commit was published is what its item says, or else the time of its record in the object store, which was written just
+    before: rules of retention go by that, not by what the commit says of itself. (Copied files are younger, and so are kept for
+    longer.)
     May be repeated. Cost: a listing request for each thousand records, one object read for each, a table read for each hundred,
     a table write for each 25; a temporary file as large as the records. Memory: 300 bytes a commit.
     """
@@ -87,16 +90,16 @@ class _Records:
     def __init__(self, objects: Objects, file: IO[bytes], progress: Progress) -> None:
         self._file = file
         self._places: dict[int, int] = {}
-        self._offsets, self._sizes = array("Q"), array("L")
+        self._offsets, self._sizes, self._modified = array("Q"), array("L"), array("d")
         self.history = History()
         self.damaged: list[str] = []
         done = 0
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="graveler-rebuild") as pool:
-            keys = (stored.key for stored in objects.list(f"{COMMITS_FOLDER}/"))
-            while batch := list(islice(keys, READ_BATCH)):
-                for key, data in zip(batch, pool.map(lambda key: _get(objects, key), batch), strict=True):
+            found = objects.list(f"{COMMITS_FOLDER}/")
+            while batch := list(islice(found, READ_BATCH)):
+                for stored, data in zip(batch, pool.map(lambda one: _get(objects, one.key), batch), strict=True):
                     if data is not None:
-                        self._add(key, data)
+                        self._add(stored, data)
                 done += len(batch)
                 progress("records", done, done)
 
@@ -105,6 +108,11 @@ class _Records:
         place = self._places[number]
         self._file.seek(self._offsets[place])
         return self._file.read(self._sizes[place])
+
+    def publication(self, number: int) -> Item:
+        """What the time of its record says of when a commit was published."""
+        commit = decode_commit(self.history.id(number), self.read(number))
+        return publication(commit.created, self._modified[self._places[number]])
 
     def reachable(self, heads: Sequence[int]) -> list[int]:
         """The commits that ``heads`` reach, and of which there is a record."""
@@ -125,7 +133,8 @@ class _Records:
             digits.append(self.history.id(number))
         return bytes.fromhex("".join(digits))
 
-    def _add(self, key: str, data: bytes) -> None:
+    def _add(self, stored: StoredObject, data: bytes) -> None:
+        key = stored.key
         name = key.rpartition("/")[2]
         try:
             if not is_commit_id(name):
@@ -139,6 +148,7 @@ class _Records:
         self._places[number] = len(self._offsets)
         self._offsets.append(self._file.seek(0, 2))
         self._sizes.append(len(data))
+        self._modified.append(stored.modified)
         self._file.write(data)
 
 
@@ -159,5 +169,7 @@ def _put(tables: Tables, commits: CommitStore, records: _Records, numbers: Seque
     for number, key, item in zip(numbers, keys, there, strict=True):
         record = records.read(number)
         if item is None or item.get("record") != record or (revive and "expired" in item):
-            writes.append(Put(key, {"record": record, "line": records.line(number)}))
+            said = (item or {}).get("published")
+            published: Item = {"published": said} if isinstance(said, int) else records.publication(number)
+            writes.append(Put(key, {"record": record, "line": records.line(number), **published}))
     tables.write_many(writes)

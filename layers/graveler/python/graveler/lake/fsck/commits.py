@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import CorruptError, RefNotFoundError
-from graveler.history.commits import READ_BATCH, CommitStore, decode_commit, encode_commit
+from graveler.history.commits import READ_BATCH, CommitStore, decode_commit, encode_commit, publication
 from graveler.lake.fsck.findings import Counts, FindingKind, Progress
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.objects import Store, Trouble
@@ -239,14 +239,19 @@ class CommitCheck:
         _mended(damage, f"the {good}'s copy")
 
     def _put_item(self, commit: Commit) -> None:
+        # The record was written just before the commit was published, whatever the commit says of its time.
+        published = self._store.objects.head(f"{COMMITS_FOLDER}/{commit.id}").modified
         try:
-            write = self._commits.put_write(commit, commit.created)
+            write = self._commits.put_write(commit, published)
             key, item = write.key, write.item
         except (
             RefNotFoundError,
             CorruptError,
         ):  # its parent's item cannot be read: then without a line, which is only a hint
-            key, item = self._commits.key(commit.id), {"record": encode_commit(commit)}
+            key, item = (
+                self._commits.key(commit.id),
+                {"record": encode_commit(commit), **publication(commit.created, published)},
+            )
         self._tables.put(key, item)
 
     def _put_record(self, commit: Commit) -> None:
