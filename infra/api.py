@@ -38,6 +38,7 @@ from infra.network import NetworkStack
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.routes import CATCH_ALL, api_routes
 from infra.settings import Settings
+from infra.stateful import lake_table
 
 SWEEP_MINUTES: Final = 15
 OWN_NAME: Final = "endpoint"
@@ -116,6 +117,7 @@ class ApiStack(Stack):
         network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: HTTP API and functions")
+        table = lake_table(self, settings, table)
         self._settings = settings
         self._queues()
         self.functions = Functions(

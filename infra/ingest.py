@@ -15,6 +15,7 @@ from constructs import Construct
 from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs, start
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.settings import Settings
+from infra.stateful import lake_table
 
 SECONDS: Final = 300
 """Of a function that works on a batch, the commit that it makes due included."""
@@ -63,6 +64,7 @@ class IngestStack(Stack):
         machine: states.IStateMachine,
     ) -> None:
         super().__init__(scope, name, description="graveler: ingest of what lands in buckets")
+        table = lake_table(self, settings, table)
         self._settings = settings
         self.dead_letters = dead_letters(self, "DeadLetters")
         self.queue = work_queue(self, "Events", seconds=VISIBILITY_SECONDS, tries=TRIES, given_up=self.dead_letters)

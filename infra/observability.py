@@ -19,6 +19,7 @@ from infra.ingest import IngestStack
 from infra.operations import OperationsStack
 from infra.settings import TAG, Settings
 from infra.spark import SparkStack
+from infra.stateful import lake_table
 
 _PERIOD: Final = Duration.minutes(5)
 _SLOW_MS: Final = 10_000
@@ -43,9 +44,10 @@ class ObservabilityStack(Stack):
         operations: OperationsStack,
         ingest: IngestStack | None,
         spark: SparkStack | None,
-        table: dynamodb.Table,
+        table: dynamodb.ITable,
     ) -> None:
         super().__init__(scope, name, description="graveler: dashboard, alarms, budget")
+        table = lake_table(self, settings, table)
         self._served = served
         self._machine = operations.machine
         self._ingest = ingest
@@ -77,7 +79,7 @@ class ObservabilityStack(Stack):
             )
         )
 
-    def _all_alarms(self, table: dynamodb.Table) -> list[cloudwatch.Alarm]:
+    def _all_alarms(self, table: dynamodb.ITable) -> list[cloudwatch.Alarm]:
         served = self._served
         api = served.api
         alarms = [
@@ -159,7 +161,7 @@ class ObservabilityStack(Stack):
             ]
         return alarms
 
-    def _throttles(self, table: dynamodb.Table) -> list[cloudwatch.Alarm]:
+    def _throttles(self, table: dynamodb.ITable) -> list[cloudwatch.Alarm]:
         """Reads and writes that the table refused, beside the units of those that it did not. (``ThrottledRequests`` has the
         dimension ``Operation`` besides the table, without which there is nothing:
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html)"""
@@ -237,7 +239,7 @@ class ObservabilityStack(Stack):
         alarm.add_alarm_action(actions.SnsAction(self._topic))
         return alarm
 
-    def _dashboard(self, settings: Settings, table: dynamodb.Table) -> None:
+    def _dashboard(self, settings: Settings, table: dynamodb.ITable) -> None:
         api, functions, own = self._served.api, self._functions, partial(_own, settings.name)
         dashboard = cloudwatch.Dashboard(
             self, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(3)

@@ -15,6 +15,7 @@ from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs
 from infra.network import NetworkStack
 from infra.settings import Settings
 from infra.state_machine import STEP_SECONDS, definition
+from infra.stateful import lake_table
 
 DUTY: Final = Duty("steps of long operations", WRITE_TABLE, WRITE_OBJECTS, seconds=STEP_SECONDS)
 
@@ -34,6 +35,7 @@ class OperationsStack(Stack):
         network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: long operations")
+        table = lake_table(self, settings, table)
         functions = Functions(
             self,
             "Functions",

@@ -44,6 +44,8 @@ class Settings:
     architecture: str = "arm64"
     removal: str = "retain"
     """What becomes of bucket, table and logs when their stack is deleted: ``retain``, or ``destroy`` for experiments."""
+    table: str = ""
+    """Name of the table that the lake is in, if it is another one than the stack's own: one that was restored to a moment."""
     data_buckets: tuple[str, ...] = ()
     """More buckets, or folders in them (``bucket/folder/``): repositories may have their namespaces there, and imports may come
     from there."""
@@ -113,6 +115,8 @@ class Settings:
         _check("removal", self.removal, REMOVALS)
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
             raise SettingsError(f"name {self.name!r} must be 1 to 20 small letters, digits and hyphens, a letter first")
+        if self.table and not re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", self.table):
+            raise SettingsError(f"table {self.table!r} must be the name of a table: 3 to 255 letters, digits, _ . -")
         if self.ingest_buckets and not self.ingest:
             raise SettingsError("ingest_buckets are named, but ingest is false; leave one of them out")
         if self.spark_jobs and not self.spark:

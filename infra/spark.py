@@ -22,6 +22,7 @@ from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.functions import READ_OBJECTS, USE_KEY, WRITE_OBJECTS, WRITE_TABLE
 from infra.job_flow import flow
 from infra.settings import Settings
+from infra.stateful import lake_table
 
 RELEASE: Final = "emr-spark-8.0.0"
 """Spark 4.0.2, which the tests run."""
@@ -50,6 +51,7 @@ class SparkStack(Stack):
         endpoint: str,
     ) -> None:
         super().__init__(scope, name, description="graveler: Spark jobs")
+        table = lake_table(self, settings, table)
         self._settings = settings
         self.artifacts = private_bucket(
             self,

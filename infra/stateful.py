@@ -97,6 +97,11 @@ class StatefulStack(Stack):
         )
 
 
+def lake_table(stack: Stack, settings: Settings, own: dynamodb.ITable) -> dynamodb.ITable:
+    """The table that the lake is in, as ``stack`` uses it: the stateful stack's ``own``, or the one that the settings name."""
+    return dynamodb.Table.from_table_name(stack, "LakeTable", settings.table) if settings.table else own
+
+
 def _warm(settings: Settings) -> dynamodb.WarmThroughput | None:
     """What the table takes at once from its first second on. It can only be raised:
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html"""

@@ -101,6 +101,9 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(shared_folder(tmp_path_factory), "full", make)
 
 
+RESTORED: Final = "lake-then"
+"""A table that takes over from the stack's own."""
+
 LONG_NAMES: Final = tuple(f"data-{number:02}-{'x' * 55}" for number in range(37))
 """As many buckets with names of 63 characters as a function may be told."""
 
@@ -110,7 +113,9 @@ def crowded_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With more buckets than one policy holds, and all that makes policies and environments longer."""
 
     def make(into: Path) -> None:
-        _synthesised(into, shared_cache=True, tracing=True, spark=True, data_buckets=LONG_NAMES, name="c" * 20)
+        _synthesised(
+            into, shared_cache=True, tracing=True, spark=True, data_buckets=LONG_NAMES, name="c" * 20, table=RESTORED
+        )
 
     return made_once(shared_folder(tmp_path_factory), "crowded", make)
 

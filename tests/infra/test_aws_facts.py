@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.infra.conftest import LONG_NAMES
+from tests.infra.conftest import LONG_NAMES, RESTORED
 from tests.infra.tools import policies, resources, templates
 
 pytestmark = pytest.mark.ci
@@ -323,6 +323,26 @@ def test_policies_and_environments_fit(variant: Templates) -> None:
         for name, function in resources(template, "AWS::Lambda::Function").items():
             variables = function["Properties"].get("Environment", {}).get("Variables", {})
             assert sum(len(each) + len(rendered(value)) for each, value in variables.items()) <= ENVIRONMENT_BYTES, name
+
+
+def test_a_restored_table_takes_over(crowded: Templates) -> None:
+    """The functions, their rights, Spark jobs and alarms; the old table stays, and stays exported."""
+    (own,) = resources(crowded["stateful"], "AWS::DynamoDB::Table")
+    for stack in ("api", "operations", "ingest", "spark", "observability"):
+        text = json.dumps(crowded[stack])
+        assert own not in text, "nothing asks for the old table"
+        assert RESTORED in text, stack
+        told = [
+            function["Properties"]["Environment"]["Variables"].get("GRAVELER_TABLES")
+            for function in resources(crowded[stack], "AWS::Lambda::Function").values()
+            if "Environment" in function["Properties"]
+        ]
+        assert set(told) <= {f"dynamodb://{RESTORED}", None}
+        for policy in policies(crowded[stack]):
+            for each in policy["Properties"]["PolicyDocument"]["Statement"]:
+                if any(action.startswith("dynamodb:") for action in several(each["Action"])):
+                    assert f":table/{RESTORED}" in json.dumps(each["Resource"])
+    assert json.dumps(crowded["stateful"]["Outputs"]).count(own) >= 2
 
 
 def test_each_of_many_buckets_may_be_used(crowded: Templates) -> None:
