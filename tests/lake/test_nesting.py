@@ -1,5 +1,6 @@
 """No namespace lies in another one's, whoever creates them, however many at once, and whenever somebody dies."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from graveler.errors import BusyError, GravelerError, InvalidError
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.lake import Lake
-from graveler.lake.nesting import BELIEVED, Neighbours
+from graveler.lake.nesting import BELIEVED, Neighbours, _RealPaths
 from graveler.storage.tables import Delete, Key
 from tests.lake.support import NAME, TINY, Before, DieAt, World, died
 from tests.support.instruments import CountingTables
@@ -187,3 +188,21 @@ def test_whose_an_address_is_costs_two_reads_in_five_seconds() -> None:
     now = BELIEVED
     assert [owner.name for owner in neighbours.owners("mem://new/x")] == ["new"]
     assert tables.requests == 4
+
+
+def test_many_paths_are_found_as_one_by_one(tmp_path: Path) -> None:
+    """.. each folder being looked at once."""
+    for folder in ("objects/r1", "objects/r2/in", "else/x"):
+        (tmp_path / folder).mkdir(parents=True)
+    for link, target in (
+        ("objects/link", tmp_path / "else"),
+        ("objects/odd", "link/../objects/r1"),
+        ("objects/loop", "loop"),
+        ("alias", "objects"),
+    ):
+        (tmp_path / link).symlink_to(target)
+    real = _RealPaths()
+    below = ("objects/r1", "objects/link/x/y", "objects/odd/z", "objects/loop/q", "alias/r2/in", "alias/link/../r2")
+    odd = ("objects/none/.hidden/..x", "objects//r1", "objects/./r1/", "alias/link/..")
+    for path in (*(f"{tmp_path}/{one}" for one in (*below, *odd)), "/", "//x", "/...", "x/y", ""):
+        assert real(path) == os.path.realpath(path), path
