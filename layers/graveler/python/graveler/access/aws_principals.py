@@ -8,6 +8,7 @@ literal: anybody has an account of their own, with roles of any name.
 """
 
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 from graveler.errors import InvalidError
 
 _ARN: Final = re.compile(
-    r"arn:(?P<partition>aws[a-z-]{0,20}):(?P<service>sts|iam)::(?P<account>[0-9]{12}):(?P<kind>[a-z-]+)(?P<rest>(?:/[^/:]+)*)"
+    r"arn:(?P<partition>aws[a-z-]{0,20}):(?P<service>sts|iam)::(?P<account>[0-9]{12}):(?P<kind>[a-z-]+)(?P<rest>(?:/[^:]+)?)"
 )
 _KINDS: Final = {"assumed-role": "sts", "federated-user": "sts", "user": "iam", "root": "iam"}
 _WILD: Final = re.compile(r"[*?\[\]]")
@@ -35,7 +36,7 @@ def read_principal(arn: str) -> AwsPrincipal:
     """A principal by its ARN, as STS says it. :class:`InvalidError` for another text."""
     found = _ARN.fullmatch(arn) if len(arn) <= _MAX and arn.isprintable() else None
     parts = found["rest"].split("/")[1:] if found else []
-    if found is None or _KINDS.get(found["kind"]) != found["service"] or not _has_parts(found["kind"], len(parts)):
+    if found is None or _KINDS.get(found["kind"]) != found["service"] or not _has_parts(found["kind"], parts):
         raise InvalidError(f"{arn[:200]!r} is the ARN of no AWS principal who signs requests")
     if found["kind"] == "assumed-role":
         return AwsPrincipal(arn, parts[0], parts[1])
@@ -52,7 +53,7 @@ def principal_pattern(text: str) -> str:
             "without wildcards, and each part behind it may have *, ? and […]"
         )
     start, kind, parts = f"arn:{found['partition']}", found["kind"], found["rest"].split("/")[1:]
-    if kind == "role" and found["service"] == "iam" and parts:
+    if kind == "role" and found["service"] == "iam" and parts and "" not in parts:
         if len(parts) > 1 and _WILD.search(parts[-1]):
             raise InvalidError(
                 f"principal {text[:200]!r}: sessions do not say the path of their role, so a role with a path has its whole name "
@@ -61,7 +62,7 @@ def principal_pattern(text: str) -> str:
         return f"{start}:sts::{found['account']}:assumed-role/{parts[-1]}/*"
     if kind == "assumed-role" and len(parts) == 1:
         parts.append("*")
-    if _KINDS.get(kind) != found["service"] or not _has_parts(kind, len(parts)):
+    if _KINDS.get(kind) != found["service"] or not _has_parts(kind, parts):
         raise InvalidError(
             f"principal {text[:200]!r} must be of a role (arn:aws:iam::…:role/NAME), a role's session "
             "(arn:aws:sts::…:assumed-role/NAME/SESSION), or a user (arn:aws:iam::…:user/NAME)"
@@ -82,7 +83,11 @@ def literals(pattern: str) -> int:
     return len(_WILD.sub("", pattern))
 
 
-def _has_parts(kind: str, parts: int) -> bool:
+def _has_parts(kind: str, parts: Sequence[str]) -> bool:
+    return "" not in parts and _has_so_many(kind, len(parts))
+
+
+def _has_so_many(kind: str, parts: int) -> bool:
     if kind == "root":
         return parts == 0
     return parts == 2 if kind == "assumed-role" else parts >= 1
