@@ -15,7 +15,7 @@ from graveler.access.permissions import Role
 from graveler.functions.entry import Event, api_handler
 from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
 
-Handler = Callable[[Event, object], Event]
+Handler = Callable[[Event, None], Event]
 
 
 @contextmanager

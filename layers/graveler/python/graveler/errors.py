@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from graveler.model import Conflict
+    from graveler.model import Begun, Conflict
 
 
 UNREADABLE: Final = (ValueError, RecursionError)
@@ -265,13 +265,19 @@ class DirtyBranchError(PreconditionError):
 
 class TooMuchWorkError(PreconditionError):
     """One call was allowed less work than this takes; nothing was changed. As an operation it can be done in parts.
-    ``operation`` is who holds the changes that a commit has sealed, so that the operation can go on as that one."""
+    ``operation`` is who holds the changes that a commit has sealed, so that the operation can go on as that one; without a
+    ``limit`` it is the time that was not enough, and ``begun`` is what was built in it."""
 
-    def __init__(self, what: str, records: int, limit: int, operation: str = "") -> None:
-        self.records, self.limit, self.operation = records, limit, operation
-        super().__init__(
-            f"{what} takes reading {records:,} records or more, and one call was allowed {limit:,}; do it as an operation"
+    def __init__(
+        self, what: str, records: int = 0, limit: int | None = None, operation: str = "", begun: "Begun | None" = None
+    ) -> None:
+        self.records, self.limit, self.operation, self.begun = records, limit, operation, begun
+        why = (
+            "takes longer than one call may"
+            if limit is None
+            else f"takes reading {records:,} records or more, and one call was allowed {limit:,}"
         )
+        super().__init__(f"{what} {why}; do it as an operation")
 
 
 class AmbiguousRefError(InvalidError):

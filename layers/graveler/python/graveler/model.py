@@ -40,6 +40,15 @@ class SplitParameters(Struct, frozen=True):
     raggedness: int = 5_000
 
 
+class Begun(Struct, frozen=True):
+    """The part of a tree that a call has built before its time was up: the keys up to ``upto``, inclusive, as the metarange
+    ``tree``. ``part`` names all that it depends on."""
+
+    upto: bytes
+    part: str
+    tree: MetarangeName
+
+
 # Made by the million, and never part of a cycle: without gc=False the collector takes a quarter of a scan's or diff's time.
 class ObjectEntry(Struct, frozen=True, gc=False):
     """What the lake knows of one object. ``size`` in bytes, ``mtime`` in Unix seconds, ``checksum`` usually 32 hex digits

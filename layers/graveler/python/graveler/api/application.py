@@ -4,7 +4,8 @@ It keeps nothing between requests but what the lake and the authenticator cache,
 """
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from secrets import token_hex
 from typing import Any, Final
 
@@ -53,10 +54,11 @@ class Application:
             {"/" + route.template.rpartition("/")[2] for route in self._router.routes if route.scans}
         )
 
-    def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to an event. Two keys are ours: ``graveler.operation`` names the operation in the answer, for logs and
-        figures; ``graveler.body_file`` in an event is the file that holds its body."""
-        answer = self._respond(event, has_body=True)
+    def __call__(self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None) -> dict[str, Any]:
+        """The answer to an event; where somebody stops the process then, within ``seconds_left``. Two keys are ours:
+        ``graveler.operation`` names the operation in the answer, for logs and figures; ``graveler.body_file`` in an event is the
+        file that holds its body."""
+        answer = self._respond(event, has_body=True, seconds_left=seconds_left)
         assert answer is not None
         return answer
 
@@ -92,7 +94,15 @@ class Application:
         """Stop working on operations; others take them over."""
         self._runner.close()
 
-    def _respond(self, event: Mapping[str, Any], *, has_body: bool) -> dict[str, Any] | None:
+    def _respond(
+        self, event: Mapping[str, Any], *, has_body: bool, seconds_left: Callable[[], float] | None = None
+    ) -> dict[str, Any] | None:
+        began = time.monotonic()
+
+        def left() -> float:
+            own = began + self._settings.request_seconds - time.monotonic()
+            return own if seconds_left is None else min(own, seconds_left())
+
         context = event.get("requestContext", {})
         request_id = str(context.get("requestId", "")) or token_hex(8)
         path = _path(event.get("rawPath", "/"), context.get("stage", ""))
@@ -105,7 +115,7 @@ class Application:
             else:
                 route, parameters = self._router.find(method, path[len(BASE) :] or "/")
                 operation = route.operation
-                response = self._answer(event, route, parameters, request_id, has_body)
+                response = self._answer(event, route, parameters, request_id, left, has_body=has_body)
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets an answer
             response = _refusal(error, operation or path, request_id)
         if response is None:
@@ -118,7 +128,14 @@ class Application:
         return answer
 
     def _answer(
-        self, event: Mapping[str, Any], route: Route, parameters: dict[str, str], request_id: str, has_body: bool
+        self,
+        event: Mapping[str, Any],
+        route: Route,
+        parameters: dict[str, str],
+        request_id: str,
+        seconds_left: Callable[[], float],
+        *,
+        has_body: bool,
     ) -> Response | None:
         headers = event.get("headers") or {}
         identity = ANONYMOUS
@@ -137,6 +154,7 @@ class Application:
             identity,
             route.operation,
             request_id,
+            seconds_left,
         )
         pairs = split_query(event.get("rawQueryString", ""))
         if not route.changes:

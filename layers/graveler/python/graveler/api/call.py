@@ -1,7 +1,7 @@
 """One request on its way through a handler."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -23,9 +23,21 @@ ANONYMOUS: Final = Identity("", "", Role.READER, repositories=("",))
 
 
 class Call:
-    """What a handler may know of its request, besides its parameters. Header names are in lower case."""
+    """What a handler may know of its request, besides its parameters. Header names are in lower case. ``seconds_left``
+    is what it may still take."""
 
-    __slots__ = ("_event", "access", "headers", "identity", "lake", "operation", "request_id", "runner", "settings")
+    __slots__ = (
+        "_event",
+        "access",
+        "headers",
+        "identity",
+        "lake",
+        "operation",
+        "request_id",
+        "runner",
+        "seconds_left",
+        "settings",
+    )
 
     def __init__(
         self,
@@ -38,6 +50,7 @@ class Call:
         identity: Identity,
         operation: str,
         request_id: str,
+        seconds_left: Callable[[], float],
     ) -> None:
         self._event = event
         self.headers = headers
@@ -48,6 +61,7 @@ class Call:
         self.identity = identity
         self.operation = operation
         self.request_id = request_id
+        self.seconds_left = seconds_left
 
     @property
     def committer(self) -> str:

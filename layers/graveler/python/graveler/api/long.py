@@ -1,5 +1,8 @@
 """Verbs that may take longer than a request: answered in it if they are little work, else worked on as operations.
 
+What is seen to be too much before anything is read is handed over at once; else the request works for half of the time that it
+has, and leaves the rest to an operation at the end of a range, which goes on from there (:mod:`graveler.lake.begun`).
+
 Who sends ``Prefer: respond-async`` is told 202 at once, and where to ask after the operation. Others wait for its end, but not
 beyond the request's time; then they are told 429 and when to come again, which every client does by itself, and the same request
 finds the operation at work, or its result. What asks for the same is the same: kind, branch, all that the request says, who asks,
@@ -18,11 +21,12 @@ from graveler.api.errors import ApiError
 from graveler.api.operation_documents import accepted, operations_of
 from graveler.api.response import Response
 from graveler.errors import TooMuchWorkError
-from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk, ReplayAsk
+from graveler.lake.in_parts.asks import Ask, CommitAsk, ImportAsk, MergeAsk, ReplayAsk, RewriteAsk
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit, CommitID
+from graveler.model import Begun, Commit, CommitID
 from graveler.operations.failures import reason
 from graveler.operations.store import Operation, OperationState
+from graveler.tree.writer import Stop
 
 RETRY_AFTER: Final = 5
 """Seconds after which a client is to ask again."""
@@ -37,12 +41,12 @@ T = TypeVar("T", bound=Ask)
 
 
 class LongVerb(msgspec.Struct, frozen=True):
-    """One request. ``at_once`` makes the commit in the request, if no more records than it is given have to be read; ``ask`` says
+    """One request. ``at_once`` makes the commit in the request, by the limit and the sign to stop that verbs take; ``ask`` says
     what the operation is asked for, of the operation that has sealed its changes already (or of none)."""
 
     kind: str
     branch: str
-    at_once: Callable[[int], Commit]
+    at_once: Callable[[int | None, Stop | None], Commit]
     ask: Callable[[str], Ask]
     request_id: str = ""
 
@@ -51,7 +55,7 @@ def answer(call: Call, repository: OpenRepository, verb: LongVerb, render: Calla
     """The answer to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the verb.
 
     Cost: a table read, and the verb; of an operation a transaction, and table reads while it is waited for."""
-    began = time.monotonic()
+    half = call.seconds_left() / 2
     asked = _asked(call, verb)
     seen = call.runner.of_request(repository, asked)
     waiting = seen is not None and _joins(repository, verb, seen)
@@ -62,14 +66,16 @@ def answer(call: Call, repository: OpenRepository, verb: LongVerb, render: Calla
         if operation.is_finished:
             _tell(call, repository, operation)
         return response
-    owner = ""
+    owner, begun = "", None
     if not waiting:
         try:
-            return render(verb.at_once(call.settings.operation_records))
+            if not call.settings.hands_over:
+                return render(verb.at_once(None, None))
+            return render(verb.at_once(call.settings.operation_records, lambda: call.seconds_left() <= half))
         except TooMuchWorkError as error:
-            owner = error.operation
-    operation = _start(call, repository, verb, asked, owner)
-    return render(_wait(call, repository, operation, began))
+            owner, begun = error.operation, error.begun
+    operation = _start(call, repository, verb, asked, owner, begun)
+    return render(_wait(call, repository, operation))
 
 
 def _wants_no_wait(call: Call) -> bool:
@@ -83,11 +89,16 @@ def _asked(call: Call, verb: LongVerb) -> str:
     return sha256(msgspec.json.encode(said)).hexdigest()[:32]
 
 
-def _start(call: Call, repository: OpenRepository, verb: LongVerb, asked: str, owner: str) -> Operation:
+def _start(
+    call: Call, repository: OpenRepository, verb: LongVerb, asked: str, owner: str, begun: Begun | None = None
+) -> Operation:
+    ask = verb.ask(owner)
+    if begun is not None and not isinstance(ask, ImportAsk | RewriteAsk):
+        ask = msgspec.structs.replace(ask, begun=begun)
     return call.runner.ask(
         repository,
         verb.kind,
-        msgspec.json.encode(verb.ask(owner)),
+        msgspec.json.encode(ask),
         asked,
         joins=lambda found: _joins(repository, verb, found),
         branch=verb.branch,
@@ -114,11 +125,11 @@ def _joins(repository: OpenRepository, verb: LongVerb, found: Operation) -> bool
     return True
 
 
-def _wait(call: Call, repository: OpenRepository, operation: Operation, began: float) -> Commit:
+def _wait(call: Call, repository: OpenRepository, operation: Operation) -> Commit:
     """The commit that an operation makes. 429 when the request's time is over, its error if it fails."""
     pause = _FIRST_PAUSE
     while not operation.is_finished:
-        left = began + call.settings.request_seconds - time.monotonic()
+        left = call.seconds_left()
         if left <= 0:
             raise ApiError(
                 429,

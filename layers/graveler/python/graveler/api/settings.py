@@ -26,8 +26,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     that may be linked, staged and imported, ``ingest_sources`` (None: the same) those that rules of ingest may be about.
     Objects of more than ``max_body_bytes`` are answered with a redirect to their bytes. Of others the number of bytes is compared
     with what was noted, with ``verify_bytes`` their MD5 too. Commits, merges and the like for which
-    more than ``operation_records`` records have to be read are worked on as operations; a request waits ``request_seconds`` for
-    one. With ``open_setup`` whoever comes first makes the first access key of a lake that never had one."""
+    more than ``operation_records`` records have to be read, as far as that is seen before, or which take longer than half of
+    ``request_seconds``, are worked on as operations, for which a request waits the other half; unless nobody ``hands_over`` to
+    anybody. With ``open_setup`` whoever comes first makes the first access key of a lake that never had one."""
 
     namespace_prefix: str = "local://"
     namespace_pattern: str = "^(local|s3|mem)://"
@@ -40,4 +41,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     verify_bytes: bool = False
     operation_records: int = DEFAULT_OPERATION_RECORDS
     request_seconds: float = DEFAULT_REQUEST_SECONDS
+    hands_over: bool = True
     open_setup: bool = False

@@ -75,10 +75,9 @@ class Configuration(Struct, frozen=True, kw_only=True):
             secure_cookies=True,
             import_sources=_sources((*self.data_buckets, *self.import_buckets)),
             ingest_sources=_sources((*self.data_buckets, *self.ingest_buckets)),
+            operation_records=self.operation_records,
             # Without anybody to hand it to, all is done in the request.
-            operation_records=self.operation_records
-            if self.operations_queue or self.operations_machine
-            else sys.maxsize,
+            hands_over=bool(self.operations_queue or self.operations_machine),
         )
 
 

@@ -9,8 +9,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
 from graveler.access.authentication import Access
@@ -38,11 +38,24 @@ MAX_ANSWER: Final = 6 * 1024 * 1024
 _SMALL: Final = MAX_ANSWER // 6
 """Characters of a body that fits whatever is in it: the longest escape of one has six."""
 
+_RESERVE: Final = 3.0
+"""Seconds before the end of its function's time at which a request has its answer."""
+
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]|%(?![0-9A-Fa-f]{2})")
 _REPOSITORY: Final = re.compile(r"^/api/v1/repositories/([^/]+)")
 _UPLOAD: Final = re.compile(r"^/api/v1/repositories/[^/]+/branches/[^/]+/objects$")
 _REPLACED: Final = "\N{REPLACEMENT CHARACTER}"
 """What stands in a text where bytes were not UTF-8."""
+
+
+class Context(Protocol):
+    """The part of Lambda's context that is used here."""
+
+    aws_request_id: str
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until the process is stopped."""
+        ...
 
 
 class Function:
@@ -56,9 +69,9 @@ class Function:
         self.lake: Lake = open_deployed_lake(self.configuration, self.traffic)
 
 
-def api_handler(verb: str) -> Callable[[Event, object], Event]:
+def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
     """The handler of a function that clients ask. Which of the API's operations reach it is the deployment's choice
-    (``infra/routes.py``), and what it may do there its role's."""
+    (``infra/routes.py``), and what it may do there its role's. Without a context nothing stops the process."""
 
     @cache
     def opened() -> tuple[Function, Application]:
@@ -68,12 +81,13 @@ def api_handler(verb: str) -> Callable[[Event, object], Event]:
         access = Access(tables, function.lake.keyring, aws=_aws_login(configuration))
         return function, Application(function.lake, access, configuration.api_settings(), operator)
 
-    def handler(event: Event, _context: object) -> Event:
+    def handler(event: Event, context: Context | None) -> Event:
         began = time.perf_counter()
         function, application = opened()
         function.telemetry.begin(str(event.get("requestContext", {}).get("requestId", "")))
         path = raw_path(event.get("rawPath", "/"))
-        answer = answered(application, {**event, "rawPath": path})
+        bounded = application if context is None else partial(application, seconds_left=partial(seconds_left, context))
+        answer = answered(bounded, {**event, "rawPath": path})
         operation = answer.pop("graveler.operation", "")
         named = _REPOSITORY.match(path)
         function.telemetry.tell(
@@ -97,6 +111,11 @@ def _aws_login(configuration: Configuration) -> "AwsLogin | None":
     from graveler.access.aws_login import AwsLogin  # with what TLS needs: for the one function that logs in
 
     return AwsLogin(configuration.aws_login)
+
+
+def seconds_left(context: Context) -> float:
+    """Seconds that a request may still take: those of its function, but for what the answer takes."""
+    return context.get_remaining_time_in_millis() / 1000 - _RESERVE
 
 
 def answered(application: Callable[[Event], Event], event: Event) -> Event:

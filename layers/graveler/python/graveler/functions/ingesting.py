@@ -17,8 +17,7 @@ import msgspec
 from graveler.api.ingest_commits import OperationCommits
 from graveler.functions.clients import client
 from graveler.functions.dispatching import dispatcher
-from graveler.functions.entry import Event, Function
-from graveler.functions.maintenance import Context
+from graveler.functions.entry import Context, Event, Function
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.results import Batch, Message, Outcome, Result
 from graveler.lake.clock import SystemClock

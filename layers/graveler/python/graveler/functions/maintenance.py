@@ -6,13 +6,13 @@ Both are idempotent and may be cut off anywhere; what is not finished is found a
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from graveler.errors import RepositoryNotFoundError, UnavailableError
 from graveler.functions.dispatching import dispatcher
-from graveler.functions.entry import Event, Function
+from graveler.functions.entry import Context, Event, Function
 from graveler.functions.queue import OperationMessage
 from graveler.lake.lake import Lake
 from graveler.model import Repository
@@ -27,16 +27,6 @@ _RESERVE: Final = 20.0
 """Seconds before the end of its time at which a run stops."""
 
 _LOOK_EVERY: Final = 1.0
-
-
-class Context(Protocol):
-    """The part of Lambda's context that is used here."""
-
-    aws_request_id: str
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until the process is stopped."""
-        ...
 
 
 def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:

@@ -13,8 +13,7 @@ import msgspec
 
 from graveler import errors
 from graveler.errors import UNREADABLE, GravelerError, InvalidError
-from graveler.functions.entry import Event, Function
-from graveler.functions.maintenance import Context
+from graveler.functions.entry import Context, Event, Function
 from graveler.lake.in_parts.work import Sizes
 from graveler.operations.failures import kind_of, of_kind
 from graveler.operations.machine import Machine, Task

@@ -12,6 +12,7 @@ from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError,
 from graveler.history.commits import CommitStore, check_date, new_commit
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
+from graveler.lake.begun import commit_terms, keep
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Clock, Polls
 from graveler.lake.deadline import Deadline, Deadlines
@@ -24,6 +25,7 @@ from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.tables import Check
 from graveler.tree.apply import Change, Interval, apply, reapply
 from graveler.tree.tree import Tree, Trees
+from graveler.tree.writer import Stop, StoppedError
 
 _AHEAD: Final = 50_000
 """Changes that are looked at before they are used."""
@@ -73,6 +75,7 @@ class Committer:
         created: int | None = None,
         force: bool = False,
         limit: int | None = None,
+        stop: Stop | None = None,
     ) -> Commit:
         """See :meth:`graveler.lake.repository.OpenRepository.commit`."""
         said = Said(message, committer, metadata, created, token_hex(16))
@@ -84,7 +87,7 @@ class Committer:
                 until = self._deadlines.begin()
                 sealed = self._sealer.seal(branch, said.operation, request_id, Intent(direct=True, force=force))
                 first = first or sealed.own
-                attempt = _Attempt(self._split, self._staged, said.operation, limit)
+                attempt = _Attempt(self._split, self._staged, self._trees, said.operation, limit, stop)
                 try:
                     with self._sealer.holding(sealed.own, said.operation, request_id):
                         return self._publish(branch, sealed, said, allow_empty, request_id, until, attempt.build)
@@ -243,13 +246,24 @@ class Said:
 
 class _Attempt:
     """Builds the tree of staged changes on a head; on another head it redoes only where the heads differ (promise C6). With a
-    ``limit``, only if no more records than that are to be read."""
+    ``limit``, only if no more records than that are to be read; with ``stop`` too, as far as the first changes show, and at the
+    end of a range once that says so."""
 
-    def __init__(self, split: SplitParameters, staged: StagedChanges, operation: str, limit: int | None) -> None:
+    def __init__(
+        self,
+        split: SplitParameters,
+        staged: StagedChanges,
+        trees: Trees,
+        operation: str,
+        limit: int | None,
+        stop: Stop | None,
+    ) -> None:
         self._split = split
         self._staged = staged
+        self._trees = trees
         self._operation = operation
         self._limit = limit
+        self._stop = stop
         self._tokens: tuple[Token, ...] = ()
         self._head: Tree | None = None
         self._result: Tree | None = None
@@ -259,13 +273,18 @@ class _Attempt:
         """``head`` with what is staged under ``tokens`` (the oldest first). :class:`TooMuchWorkError`."""
         changes = staged_changes(self._staged, tokens)
         split = split_of(commit, self._split)
-        if self._head is None or self._result is None or tokens != self._tokens or split != self._cut:
-            everything = changes((None, None))
-            if self._limit is not None:
-                everything = _within(self._limit, head, everything, self._operation)
-            result = apply(head, everything, split)
-        else:
-            result = reapply(self._head, self._result, head, changes, split)
+        try:
+            if self._head is None or self._result is None or tokens != self._tokens or split != self._cut:
+                everything = changes((None, None))
+                if self._limit is not None:
+                    is_hint = self._stop is not None
+                    everything = _within(self._limit, head, everything, self._operation, is_hint=is_hint)
+                result = apply(head, everything, split, self._stop)
+            else:
+                result = reapply(self._head, self._result, head, changes, split, self._stop)
+        except StoppedError as stopped:
+            begun = keep(self._trees, stopped, commit_terms(tokens, split), (head,))
+            raise TooMuchWorkError("committing", operation=self._operation, begun=begun) from None
         self._head, self._result, self._tokens, self._cut = head, result, tokens, split
         return result
 
@@ -281,9 +300,9 @@ def staged_changes(staged: StagedChanges, tokens: tuple[Token, ...]) -> Callable
     return changes
 
 
-def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str) -> Iterator[Change]:
+def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str, *, is_hint: bool) -> Iterator[Change]:
     """The changes. :class:`TooMuchWorkError` once applying them would take reading more than ``limit`` records; before the first
-    of them is used, if some ten thousand changes are enough to see that."""
+    of them is used, if some ten thousand changes are enough to see that; with ``is_hint``, only then."""
     source = iter(changes)
     records, number = 0, -1
     while ahead := list(islice(source, _AHEAD)):
@@ -296,6 +315,8 @@ def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str) -
         if records > limit:
             raise TooMuchWorkError("committing", records, limit, operation)
         yield from ahead
+        if is_hint:
+            yield from source
 
 
 def no_changes(branch: str) -> NoChangesError:

@@ -6,6 +6,7 @@ import msgspec
 
 from graveler.errors import MergeConflictError, NoChangesError, TooMuchWorkError
 from graveler.history.cuts import split_of
+from graveler.lake.begun import keep, merge_terms
 from graveler.lake.deadline import Deadline
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.recut import as_cut
@@ -13,7 +14,8 @@ from graveler.lake.sides import Sides
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
 from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
-from graveler.tree.tree import Tree
+from graveler.tree.tree import Tree, Trees
+from graveler.tree.writer import Stop, StoppedError
 
 
 class ThreeWay(msgspec.Struct, frozen=True):
@@ -52,14 +54,15 @@ class Undertaking(msgspec.Struct, frozen=True):
 class ThreeWayLander:
     """Lands three-way merges on branches of one repository."""
 
-    def __init__(self, split: SplitParameters, sides: Sides, lander: Lander) -> None:
+    def __init__(self, split: SplitParameters, sides: Sides, lander: Lander, trees: Trees) -> None:
+        self._trees = trees
         self._split = split
         self._sides = sides
         self._lander = lander
 
-    def land(self, undertaking: Undertaking, limit: int | None = None) -> Commit:
+    def land(self, undertaking: Undertaking, limit: int | None = None, stop: Stop | None = None) -> Commit:
         """The commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if more than
-        ``limit`` records would have to be read; others as :meth:`Lander.land`."""
+        ``limit`` records would have to be read, or at the end of a range once ``stop`` says so; others as :meth:`Lander.land`."""
 
         def prepare() -> Build:
             choose = undertaking.begin()
@@ -70,8 +73,12 @@ class ThreeWayLander:
                 if limit is not None and (load := total_load(merge_points(base, source, before))).records > limit:
                     raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", load.records, limit)
                 split = split_of(head, self._split)
-                source = as_cut(source, self.split_of(chosen.source), split)
-                result = merge(base, source, before, split, strategy_by_key(chosen.strategies))
+                as_here = as_cut(source, self.split_of(chosen.source), split)
+                try:
+                    result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), stop)
+                except StoppedError as stopped:
+                    begun = keep(self._trees, stopped, merge_terms(chosen.strategies, split), (base, source, before))
+                    raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", begun=begun) from None
                 if result.tree is None:
                     raise self.conflicts(undertaking, result.conflicts)
                 return draft(undertaking, chosen, result.tree, before)

@@ -18,6 +18,7 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
+from graveler.staging.ahead import ReadAhead
 from graveler.staging.tokens import new_token, next_token, shard_count
 from graveler.storage.limits import check_text_keys
 from graveler.storage.tables import (
@@ -200,8 +201,11 @@ class StagedChanges:
         return [([key for key, _ in page.items], page.more) for page in pages]
 
     def scan(self, tokens: Sequence[Token], start: bytes = b"", end: bytes | None = None) -> Iterator[StagedRecord]:
-        """All records with ``start <= key < end`` in key order. Streaming, as many reads as :meth:`chunk` for each thousand."""
-        return self.reader(tokens).scan(start, end)
+        """All records with ``start <= key < end`` in key order. Streaming: one table read for each token, shard and thousand of
+        its items; of each shard, one is made ahead."""
+        # The newest token's last: where several hold a key, it counts.
+        places = [partition for token in reversed(tokens) for partition in self.partitions(token)]
+        return iter(ReadAhead(self._tables, [Query(place, start, end, PAGE) for place in places], record_of))
 
     def remove(self, token: Token, limit: int = PAGE) -> bool:
         """Forget what is staged under a token that nobody reads any more, at most ``limit`` items of each shard; True when

@@ -20,7 +20,7 @@ from graveler.tree.patch import Change as Change
 from graveler.tree.patch import patch_work
 from graveler.tree.record import identity, record_ids
 from graveler.tree.tree import Tree
-from graveler.tree.writer import BATCH, TreeWriter, batches
+from graveler.tree.writer import BATCH, Stop, TreeWriter
 
 if TYPE_CHECKING:
     from graveler.tree.crew import Crew
@@ -33,13 +33,14 @@ _FEW: Final = 4
 """Where more than one in so many records of a range changes, nobody asks whether its blocks can be copied."""
 
 
-def apply(tree: Tree, changes: Iterable[Change], split: SplitParameters) -> Tree:
+def apply(tree: Tree, changes: Iterable[Change], split: SplitParameters, stop: Stop | None = None) -> Tree:
     """``tree`` with ``changes``, which come in ascending order of distinct keys.
 
     A change that brings the identity which a record already has leaves the record as it was; one that removes an absent key
     is none. Cost: reads t ranges, writes those that come out different. The metarange is not written yet.
+    :class:`StoppedError` at the end of a range, or of a worker's share, once ``stop`` says so.
     """
-    writer = TreeWriter(tree.store, split, known=(tree,))
+    writer = TreeWriter(tree.store, split, known=(tree,), stop=stop)
     if tree.store.workers > 1:
         shares = _shares(tree, _ascending(changes))
         first, records = [], 0
@@ -112,6 +113,7 @@ def _apply_in_parallel(
 
     for lasts, packed in crew.run(_apply_share, tasks()):
         writer.take(Tree(tree.store, lasts, packed))
+        writer.stop_if_asked()
     if upto is not None:
         writer.copy(tree, upto, None)
     return writer.finish()
@@ -138,13 +140,15 @@ def reapply(
     new_head: Tree,
     changes: Callable[[Interval], Iterable[Change]],
     split: SplitParameters,
+    stop: Stop | None = None,
 ) -> Tree:
     """What :func:`apply` would make of ``new_head``, when ``old_result`` is what it made of ``old_head`` (promise C6).
 
     Where both heads have the same ranges, the finished ones are kept; elsewhere ``changes`` is asked for the changes of an
     interval, and they are applied anew. (Merging the finished tree instead would lose changes that equal the old head.)
+    ``stop`` as there.
     """
-    writer = TreeWriter(new_head.store, split, known=(new_head, old_result))
+    writer = TreeWriter(new_head.store, split, known=(new_head, old_result), stop=stop)
     for interval, same in aligned(old_head, new_head):
         if same:
             writer.copy(old_result, *interval)
@@ -212,7 +216,11 @@ def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], 
     after, upto = interval
     source = _Ahead(changes)
     change = next(source, None)
+    is_first = True
     while change is not None:
+        if not is_first:  # whoever is asked to stop has done something
+            writer.stop_if_asked(after)
+        is_first = False
         # A change belongs to the first range whose last key is not below it; after all of them, to the end.
         number = bisect_left(tree.lasts, change[0])
         before = tree.lasts[number - 1] if number else None
@@ -220,9 +228,13 @@ def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], 
             writer.copy(tree, after, before)
             after = before
         if number == len(tree):
-            present = filter(itemgetter(1), chain([change], source.rest()))  # None is a removal, and no record is empty
-            for keys, packed in batches(cast(Iterator[tuple[bytes, bytes]], present)):
-                writer.add(keys, packed)
+            rest = chain([change], source.rest())
+            while some := list(islice(rest, BATCH)):
+                present = cast("list[tuple[bytes, bytes]]", list(filter(itemgetter(1), some)))  # None is a removal
+                if present:
+                    writer.add([key for key, _ in present], [value for _, value in present])
+                else:
+                    writer.stop_if_asked()
             return
         last = tree.lasts[number] if upto is None else min(upto, tree.lasts[number])
         if after == before and last == tree.lasts[number]:

@@ -26,7 +26,7 @@ from graveler.tree.patch import Change, patch_work, worth_copying
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
-from graveler.tree.writer import TreeWriter
+from graveler.tree.writer import Stop, TreeWriter
 
 if TYPE_CHECKING:
     from graveler.tree.crew import Crew
@@ -63,13 +63,15 @@ def merge(
     destination: Tree,
     split: SplitParameters,
     strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE,
+    stop: Stop | None = None,
 ) -> MergeResult:
     """Merge what ``source`` changed since ``base`` into ``destination``.
 
     Cost: reads the ranges that both sides changed, and seams; writes the ranges that are new. All conflicts are found; with any,
-    there is no tree. The metarange is not written yet.
+    there is no tree. The metarange is not written yet. :class:`StoppedError` at the end of a range, or of a worker's share, once
+    ``stop`` says so, as long as no conflict was found.
     """
-    writer = TreeWriter(destination.store, split, known=(destination, source))
+    writer = TreeWriter(destination.store, split, known=(destination, source), stop=stop)
     conflicts = tuple(_Merge(base, source, destination, split, strategy, writer).run())
     return MergeResult(None, conflicts) if conflicts else MergeResult(writer.finish())
 
@@ -130,6 +132,7 @@ class _Merge:
         sharing = destination.tree.store.workers > 1
         while True:
             if self._whole_ranges():
+                self._stop_if_asked()
                 continue
             if sharing and source.at_start and worth_sharing((base, source, destination)):
                 crew = destination.tree.store.crew()
@@ -137,7 +140,10 @@ class _Merge:
                     yield from self._in_parallel(crew)
                     return
                 sharing = False
-            if self._patched() or self._whole_blocks():
+            if self._patched():
+                self._stop_if_asked()
+                continue
+            if self._whole_blocks():
                 continue
             keys = [key for key in (base.key, source.key, destination.key) if key is not None]
             if not keys:
@@ -160,7 +166,12 @@ class _Merge:
                 self.writer = None
             if self.writer is not None:
                 self.writer.take(Tree(self.destination.tree.store, lasts, packed))
+                self.writer.stop_if_asked()
             yield from conflicts
+
+    def _stop_if_asked(self) -> None:
+        if self.writer is not None:
+            self.writer.stop_if_asked()
 
     def _whole_ranges(self) -> bool:
         """Decide what can be decided without opening anything; False if nothing can."""

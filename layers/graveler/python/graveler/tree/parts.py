@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 import msgspec
@@ -98,13 +98,12 @@ def apply_points(tree: Tree, changes: Iterable[tuple[bytes, int]]) -> list[Point
     return points
 
 
-def cut(points: Sequence[Point], parts: int, smallest: int = 1) -> list[Piece]:
-    """Intervals of similar work that cover all keys, at most ``parts`` of them; only the last has less than ``smallest`` records
-    to read. The keys of a point stay together."""
+def cut(points: Sequence[Point], parts: int, smallest: int = 1, after: bytes | None = None) -> list[Piece]:
+    """Intervals of similar work that cover all keys behind ``after``, at most ``parts`` of them; only the last has less than
+    ``smallest`` records to read. The keys of a point stay together."""
     total = total_load(points)
     share = max(-(-total.records // max(parts, 1)), smallest, 1)
     pieces: list[Piece] = []
-    after: bytes | None = None
     load = Load()
     for number, point in enumerate(points, 1):
         load += point.load
@@ -114,6 +113,13 @@ def cut(points: Sequence[Point], parts: int, smallest: int = 1) -> list[Piece]:
             after, load = point.key, Load()
     pieces.append(Piece((after, None), load))
     return pieces
+
+
+def cut_behind(upto: bytes, points: Sequence[Point], parts: int, smallest: int = 1) -> list[Piece]:
+    """One part of all keys up to ``upto``, and behind it as :func:`cut`."""
+    number = bisect_right(points, upto, key=attrgetter("key"))
+    done = Piece((None, upto), total_load(points[:number]))
+    return [done, *cut(points[number:], max(parts - 1, 1), smallest, upto)]
 
 
 def cut_at(points: Sequence[Point], keys: Sequence[bytes]) -> list[Piece]:

@@ -7,7 +7,7 @@ the tree depend on its history. ``docs/format.md`` has the argument, ``tests/tre
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from operator import ge, itemgetter
@@ -28,9 +28,21 @@ from graveler.tree.sstable import layout_of, write_table
 from graveler.tree.tail import Label, labelled
 from graveler.tree.tree import MAX_TOTAL, RangeInfo, Tree
 
+Stop = Callable[[], bool]
+"""Says that whoever builds a tree is to stop."""
+
 BATCH: Final = 4096
 """Records that a stream of single ones is gathered to."""
 _SIZE: Final = itemgetter(slice(2, 10))
+
+
+class StoppedError(Exception):
+    """Building a tree was stopped. ``tree`` has what was built of it, whole ranges that are durable: all keys up to ``upto``,
+    inclusive; None: nothing yet. For the verbs that hand work over only."""
+
+    def __init__(self, tree: Tree, upto: bytes | None) -> None:
+        super().__init__("building a tree was stopped")
+        self.tree, self.upto = tree, upto
 
 
 class TreeWriter:
@@ -39,9 +51,12 @@ class TreeWriter:
 
     Holds the records of one range in memory (at most ``max_size`` of logical size). ``known`` are ranges that are already
     stored: one that comes out like one of these is not written again. Range files are durable when it has finished.
+    With ``stop``, :meth:`add` and :meth:`take` raise :class:`StoppedError` at the end of a range if that says so.
     """
 
-    def __init__(self, store: TreeStore, split: SplitParameters, known: Iterable[Tree] = ()) -> None:
+    def __init__(
+        self, store: TreeStore, split: SplitParameters, known: Iterable[Tree] = (), stop: Stop | None = None
+    ) -> None:
         validate_split(split)
         self._store = store
         self._split = split
@@ -55,6 +70,7 @@ class TreeWriter:
         self._tail_open = False
         """The last range taken was ended by the end of its tree's data and not by the rule: what follows reopens it."""
         self._known = tuple(known)
+        self._stop = stop
         self._writes = store.writes()
 
     @property
@@ -93,6 +109,7 @@ class TreeWriter:
             del self._ids[len(self._keys) * ID_BYTES :]
             self._cut()
             self._ids = rest
+            self.stop_if_asked()
         self._keys += keys[done:]
         self._packed += packed[done:]
 
@@ -169,6 +186,20 @@ class TreeWriter:
         self._tree.packed.append(description)
         self._tail_open = not cuts_after(self._split, info.size, info.last)
         return True
+
+    def stop_if_asked(self, reached: bytes | None = None) -> None:
+        """:class:`StoppedError` if ``stop`` says so. Whoever calls it has appended all keys up to ``reached`` (None: does not
+        know). What is not the end of a range yet is dropped: it was not put."""
+        if self._stop is None or not self._stop():
+            return
+        tree = self._tree
+        if not self.at_cut:
+            reached = None
+        if self._tail_open:  # the rule has not ended it
+            del tree.lasts[-1:], tree.packed[-1:]
+        self._writes.settle()
+        tree.cut_by = self._split
+        raise StoppedError(tree, reached or (tree.lasts[-1] if tree.lasts else None))
 
     def finish(self) -> Tree:
         """The tree of all that was appended. Its metarange is not written yet (:meth:`Tree.save`)."""

@@ -35,6 +35,7 @@ from graveler.lake.rules import protecting
 from graveler.model import CommitID, SplitParameters
 from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
 from graveler.tree.split import validate_split
+from graveler.tree.writer import Stop
 
 routes = Routes("branches")
 
@@ -390,7 +391,7 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
     overrides = body.commit_overrides or CommitOverrides()
     known_by = request_id(call)
 
-    def at_once(limit: int) -> model.Commit:
+    def at_once(limit: int | None, stop: Stop | None) -> model.Commit:
         return opened.revert(
             branch,
             body.ref,
@@ -402,6 +403,7 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
             force=call.force(body.force),
             request_id=known_by,
             limit=limit,
+            stop=stop,
         )
 
     def ask(_: str) -> RevertAsk:
@@ -457,7 +459,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
     overrides = body.commit_overrides or CommitOverrides()
     known_by = request_id(call)
 
-    def at_once(limit: int) -> model.Commit:
+    def at_once(limit: int | None, stop: Stop | None) -> model.Commit:
         return opened.cherry_pick(
             branch,
             body.ref,
@@ -469,6 +471,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
             force=call.force(body.force),
             request_id=known_by,
             limit=limit,
+            stop=stop,
         )
 
     def ask(_: str) -> CherryPickAsk:
@@ -513,7 +516,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
         )
     known_by = request_id(call)
 
-    def at_once(limit: int) -> model.Commit:
+    def at_once(limit: int | None, _: Stop | None) -> model.Commit:
         return opened.rewrite(
             branch,
             split,

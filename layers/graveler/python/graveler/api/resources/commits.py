@@ -21,6 +21,7 @@ from graveler.history.commits import is_commit_id
 from graveler.lake.in_parts.asks import CommitAsk
 from graveler.model import CommitID, MetarangeName
 from graveler.operations.parted import COMMIT
+from graveler.tree.writer import Stop
 
 routes = Routes("commits")
 
@@ -100,11 +101,11 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
             owner=owner,
         )
 
-    def at_once(limit: int | None) -> model.Commit:
+    def at_once(limit: int | None, stop: Stop | None) -> model.Commit:
         make = (
             partial(opened.commit_metarange, branch, ready, parent=parent or None)
             if ready or parent
-            else partial(opened.commit, branch, limit=limit)
+            else partial(opened.commit, branch, limit=limit, stop=stop)
         )
         return make(
             body.message,
@@ -118,7 +119,7 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
 
     try:
         if ready or parent:
-            return _made(at_once(None))
+            return _made(at_once(None, None))
         return answer(call, opened, LongVerb(COMMIT, branch, at_once, ask, known_by), _made)
     except NoChangesError as error:
         raise ApiError(400, "commit: no changes", detail=str(error)) from None

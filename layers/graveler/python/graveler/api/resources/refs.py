@@ -18,6 +18,7 @@ from graveler.errors import MergeConflictError, TouchedError
 from graveler.lake.in_parts.asks import MergeAsk
 from graveler.model import Application, Change, Commit, MergeStrategies, MergeStrategy
 from graveler.operations.parted import MERGE
+from graveler.tree.writer import Stop
 
 routes = Routes("refs")
 
@@ -108,7 +109,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
     known_by = request_id(call)
     application = None if body.application is None else Application(body.application.id, body.application.version)
 
-    def at_once(limit: int) -> Commit:
+    def at_once(limit: int | None, stop: Stop | None) -> Commit:
         return opened.merge(
             source,
             destination,
@@ -121,6 +122,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
             force=call.force(body.force),
             request_id=known_by,
             limit=limit,
+            stop=stop,
             untouched=body.untouched or (),
             application=application,
             beside_uncommitted=bool(body.beside_uncommitted),

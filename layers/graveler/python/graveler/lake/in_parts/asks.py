@@ -1,4 +1,5 @@
-"""What a verb in parts is asked for. Refs are those that were named, for messages; their IDs say what they were then."""
+"""What a verb in parts is asked for. Refs are those that were named, for messages; their IDs say what they were then.
+``begun`` is what a call had built already, when its time was up."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -6,7 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from graveler.lake.importing.prefix_listing import ImportAddress
-from graveler.model import Application, CommitID, MergeStrategies, SplitParameters
+from graveler.model import Application, Begun, CommitID, MergeStrategies, SplitParameters
 
 
 class MergeAsk(Struct, frozen=True, kw_only=True):
@@ -26,6 +27,7 @@ class MergeAsk(Struct, frozen=True, kw_only=True):
     untouched: tuple[str, ...] = ()
     application: Application | None = None
     beside_uncommitted: bool = False
+    begun: Begun | None = None
 
 
 class ReplayAsk(Struct, frozen=True, kw_only=True):
@@ -41,6 +43,7 @@ class ReplayAsk(Struct, frozen=True, kw_only=True):
     allow_empty: bool = False
     created: int | None = None
     force: bool = False
+    begun: Begun | None = None
 
 
 class RevertAsk(ReplayAsk, frozen=True, kw_only=True):
@@ -63,6 +66,7 @@ class CommitAsk(Struct, frozen=True, kw_only=True):
     created: int | None = None
     force: bool = False
     owner: str = ""
+    begun: Begun | None = None
 
 
 class ImportAsk(Struct, frozen=True):

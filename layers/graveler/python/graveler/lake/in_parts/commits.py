@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
-import msgspec
-
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
+from graveler.lake.begun import commit_terms
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.commit import Build, Committer, RestagedError, Said, no_changes, staged_changes
@@ -21,7 +20,7 @@ from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
-from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, planned
+from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
 from graveler.lake.publish import Publisher
 from graveler.lake.sealing import Sealed, Sealer
 from graveler.lake.sides import Sides
@@ -93,9 +92,8 @@ class CommitWork:
             head = self._sides.commit(state.commit_id)
             tree = self._sides.tree(head)
             split = split_of(head, self._split)
-            what = b"commit\0" + msgspec.msgpack.encode((tokens, split))
             points = apply_points(tree, sample(self._staged, tokens, tree))
-            parts = planned(what, (tree,), points, sizes, before)
+            parts = planned(commit_terms(tokens, split), (tree,), points, sizes, before, self._ask.begun)
             return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, split=split)
 
     def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
@@ -124,9 +122,13 @@ class CommitWork:
         return Plan((), done=made.id)
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
-        """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each thousand
-        changes; its new ranges written."""
+        """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each shard and
+        thousand changes; its new ranges written. Of what the call had built already that handed it over, one metarange."""
         part = plan.parts[number]
+        done = begun_result(self._trees, self._ask.begun, part)
+        if done is not None:
+            progress(done.records, done.bytes)
+            return done
         count = 0
         scan = staged_changes(self._staged, plan.tokens)
 

@@ -110,6 +110,7 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_whi
         tools.lander,
         tools.three_way,
         until,
+        ask.begun,
     )
 
 

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-import msgspec
-
+from graveler.lake.begun import merge_terms
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
-from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, planned
+from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
 from graveler.lake.landing import Draft, Lander
 from graveler.lake.recut import recut
 from graveler.lake.sides import Sides
 from graveler.lake.three_way import ThreeWayLander, Undertaking, draft, strategy_by_key
-from graveler.model import Commit, MergeStrategies, SplitParameters
+from graveler.model import Begun, Commit, MergeStrategies, SplitParameters
 from graveler.tree.apply import Interval
 from graveler.tree.merge import MergeResult, TreeConflict
 from graveler.tree.parts import clip, join_parts, merge_part, merge_points
@@ -22,7 +21,7 @@ from graveler.tree.tree import Tree, Trees
 
 
 class ThreeWayWork:
-    """One merge, revert or cherry-pick. ``until`` is the deadline of the operation."""
+    """One merge, revert or cherry-pick. ``until`` is the deadline of the operation, ``begun`` what a call had built before it."""
 
     def __init__(
         self,
@@ -33,6 +32,7 @@ class ThreeWayWork:
         lander: Lander,
         three_way: ThreeWayLander,
         until: Deadline,
+        begun: Begun | None = None,
     ) -> None:
         self._undertaking = undertaking
         self._strategies = strategies
@@ -41,6 +41,7 @@ class ThreeWayWork:
         self._lander = lander
         self._three_way = three_way
         self._until = until
+        self._begun = begun
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. Three metaranges read, and what finding base and head takes: as merge in one call."""
@@ -52,14 +53,20 @@ class ThreeWayWork:
         chosen = choose(head)
         base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
         split = self._three_way.split_of(head)
-        what = b"merge\0" + msgspec.msgpack.encode((self._strategies, split))
-        parts = planned(what, (base, source, destination), merge_points(base, source, destination), sizes, before)
+        trees = base, source, destination
+        what = merge_terms(self._strategies, split)
+        parts = planned(what, trees, merge_points(*trees), sizes, before, self._begun)
         names = base.name(), source.name(), destination.name()
         return Plan(parts, head.id, names, recut=self._three_way.split_of(chosen.source) != split, split=split)
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
-        """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written."""
+        """See :class:`Work`. Three metaranges, and the ranges of the interval that both sides changed; its new ranges written. Of
+        what the call had built already that handed it over, one metarange."""
         part = plan.parts[number]
+        begun = begun_result(self._trees, self._begun, part)
+        if begun is not None:
+            progress(begun.records, begun.bytes)
+            return begun
         base, source, destination = map(self._trees.load, plan.trees)
         merged = self._merge((base, source, destination), part.interval, self._split(plan), recuts=plan.recut)
         progress(part.load.records, part.load.bytes)

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from hashlib import sha256
 from typing import Protocol
 
 import msgspec
 
+from graveler.lake.begun import part_name
 from graveler.lake.importing.progress import Progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
-from graveler.model import Commit
-from graveler.tree.parts import Piece, Point, cut, cut_at, digest
-from graveler.tree.tree import Tree
+from graveler.model import Begun, Commit
+from graveler.tree.parts import Piece, Point, cut, cut_at, cut_behind
+from graveler.tree.tree import Tree, Trees
 
 
 class AnotherRoundError(Exception):
@@ -58,17 +58,33 @@ class Work(Protocol):
 
 
 def planned(
-    what: bytes, trees: Sequence[Tree], points: Sequence[Point], sizes: Sizes, before: Plan | None
+    what: bytes,
+    trees: Sequence[Tree],
+    points: Sequence[Point],
+    sizes: Sizes,
+    before: Plan | None,
+    begun: Begun | None = None,
 ) -> tuple[PlannedPart, ...]:
     """Parts of similar work; where an earlier round had them, if there was one: so what did not change since is done already.
-    ``what`` is all that a part depends on besides the trees."""
+    So is what a call had ``begun``, if that was on these trees: it is the first part then. ``what`` is all that a part depends on
+    besides the trees."""
     if before is None:
-        pieces = cut(points, sizes.parts, sizes.records)
+        if begun is not None and begun.part == part_name(what, trees, (None, begun.upto)):
+            pieces = cut_behind(begun.upto, points, sizes.parts, sizes.records)
+        else:
+            pieces = cut(points, sizes.parts, sizes.records)
     else:
         pieces = cut_at(points, [end for part in before.parts if (end := part.interval[1]) is not None])
     return tuple(_part(what, trees, piece) for piece in pieces)
 
 
 def _part(what: bytes, trees: Sequence[Tree], piece: Piece) -> PlannedPart:
-    name = sha256(sha256(what).digest() + digest(trees, piece.interval)).hexdigest()[:32]
-    return PlannedPart(piece.interval, piece.load, name)
+    return PlannedPart(piece.interval, piece.load, part_name(what, trees, piece.interval))
+
+
+def begun_result(trees: Trees, begun: Begun | None, part: PlannedPart) -> PartResult | None:
+    """What a part came to that the call had built already which handed the work over. One object read."""
+    if begun is None or part.name != begun.part:
+        return None
+    tree = trees.load(begun.tree)
+    return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)

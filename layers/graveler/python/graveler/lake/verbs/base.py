@@ -267,7 +267,7 @@ class VerbsBase(RepositoryReader):
     def _three_way(self) -> "ThreeWayLander":
         from graveler.lake.three_way import ThreeWayLander
 
-        return ThreeWayLander(self._known.repository.split, self._sides, self._lander)
+        return ThreeWayLander(self._known.repository.split, self._sides, self._lander, self._trees)
 
     @cached_property
     def _importer(self) -> "Importer":

@@ -17,6 +17,7 @@ from graveler.model import (
     MetarangeName,
     SplitParameters,
 )
+from graveler.tree.writer import Stop
 
 if TYPE_CHECKING:
     from graveler.lake.importing.importer import ImportSource
@@ -45,12 +46,14 @@ class CommitVerbs(VerbsBase):
         created: int | None = None,
         force: bool = False,
         limit: int | None = None,
+        stop: Stop | None = None,
     ) -> Commit:
         """Make the branch's uncommitted changes a commit: all at once, or not at all (promise C2).
 
         With a ``request_id``, a repeated request returns the first one's commit (promise C4). ``created`` (Unix seconds,
         from 1970 to a day from now) overrides the time. With a ``limit``, only if no more records than that have to be read, else
-        :class:`TooMuchWorkError`: see :meth:`in_parts`.
+        :class:`TooMuchWorkError`: see :meth:`in_parts`. With ``stop`` too, the limit counts as far as it is seen before anything
+        is read, and at the end of each range ``stop`` is asked whether to leave the rest to an operation, by the same error.
 
         Cost: the head's commit, its metarange and t ranges read; the ranges that differ, the metarange and the commit record
         written; two transactions. Table reads: the branch; one for each shard to see that something is staged; one for each
@@ -68,6 +71,7 @@ class CommitVerbs(VerbsBase):
             created=created,
             force=force,
             limit=limit,
+            stop=stop,
         )
         self._sweep()
         return commit
@@ -128,6 +132,7 @@ class CommitVerbs(VerbsBase):
         created: int | None = None,
         force: bool = False,
         limit: int | None = None,
+        stop: Stop | None = None,
         untouched: Sequence[str] = (),
         application: Application | None = None,
         beside_uncommitted: bool = False,
@@ -136,12 +141,12 @@ class CommitVerbs(VerbsBase):
 
         Uncommitted changes of the source stay out. A ``strategy`` decides conflicts, one for all paths or by prefix. With
         ``squash``, the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing
-        to bring. ``limit`` as for :meth:`commit`. If the destination has changed below a prefix of ``untouched`` since the base,
-        :class:`TouchedError`: for who replaces all that was there. With an ``application``, a version that is in the branch's
-        history already, or an older one, changes nothing, and the commit in which it came is returned, or that of a later one,
-        whatever time has passed and whether the source is still there (promise C4). That costs one table read. With
-        ``beside_uncommitted``, uncommitted changes of the destination stay as they are, and refuse the merge only where it would
-        change the same object, or below ``untouched``: that costs what is staged, read twice.
+        to bring. ``limit`` and ``stop`` as for :meth:`commit`. If the destination has changed below a prefix of
+        ``untouched`` since the base, :class:`TouchedError`: for who replaces all that was there. With an ``application``, a
+        version that is in the branch's history already, or an older one, changes nothing, and the commit in which it came is
+        returned, or that of a later one, whatever time has passed and whether the source is still there (promise C4). That
+        costs one table read. With ``beside_uncommitted``, uncommitted changes of the destination stay as they are, and refuse
+        the merge only where it would change the same object, or below ``untouched``: that costs what is staged, read twice.
 
         Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges
         that are new, the metarange and the commit record written; one transaction. Two table reads to see that nothing is staged
@@ -167,6 +172,7 @@ class CommitVerbs(VerbsBase):
                 beside_uncommitted=beside_uncommitted,
             ),
             limit,
+            stop,
         )
 
     def written_by(self, branch: str, application: Application) -> Commit | None:
@@ -205,11 +211,12 @@ class CommitVerbs(VerbsBase):
         created: int | None = None,
         force: bool = False,
         limit: int | None = None,
+        stop: Stop | None = None,
     ) -> Commit:
         """Take back on a branch what one commit changed, as a commit.
 
-        ``parent_number`` (from 1) says against which parent a merge is taken back; 0 is the only one. ``limit`` as for
-        :meth:`commit`. Cost: as :meth:`merge`.
+        ``parent_number`` (from 1) says against which parent a merge is taken back; 0 is the only one. ``limit`` and ``stop``
+        as for :meth:`commit`. Cost: as :meth:`merge`.
         :class:`MergeConflictError` where the branch changed the same objects since; :class:`NoChangesError`,
         :class:`DirtyBranchError`, :class:`InvalidError` for the parent, :class:`BusyError`.
         """
@@ -227,6 +234,7 @@ class CommitVerbs(VerbsBase):
                 force=force,
             ),
             limit,
+            stop,
         )
 
     def cherry_pick(
@@ -243,6 +251,7 @@ class CommitVerbs(VerbsBase):
         created: int | None = None,
         force: bool = False,
         limit: int | None = None,
+        stop: Stop | None = None,
     ) -> Commit:
         """Make on a branch what one commit changed elsewhere, as a commit with its message and metadata.
 
@@ -265,6 +274,7 @@ class CommitVerbs(VerbsBase):
                 force=force,
             ),
             limit,
+            stop,
         )
 
     def rewrite(

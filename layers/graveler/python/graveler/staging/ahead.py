@@ -1,0 +1,108 @@
+"""Reading several partitions in the order of their keys, each a page ahead of what is taken from it.
+
+While the pages at hand are used, the next one of each partition is on its way: whoever takes 1,000 changes of each does not wait
+for 1,000 more. A partition whose last page is at hand costs nothing more, so that few items are read without any thread.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from graveler.storage.limits import check_text_keys
+from graveler.storage.tables import Item, Query, QueryPage, Tables
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+V = TypeVar("V")
+
+
+class _Stream:
+    """One partition: the page at hand from ``at`` on, and the request for the next one."""
+
+    __slots__ = ("at", "items", "keys", "more", "next", "query")
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.next: Future[QueryPage] | None = None
+        self.keys: list[bytes] = []
+        self.items: list[tuple[bytes, Item]] = []
+        self.at = 0
+        self.more = False
+
+    def take_page(self, page: QueryPage) -> None:
+        """Go on with this page, behind the one before."""
+        self.items, self.at, self.more = page.items, 0, page.more
+        self.keys = [key for key, _ in page.items]
+        check_text_keys(self.query.partition, self.keys)
+
+    def following(self) -> Query:
+        """What is to be asked for behind the page at hand."""
+        query = self.query
+        return Query(query.partition, self.keys[-1] + b"\0", query.end, query.limit)
+
+
+class ReadAhead(Generic[V]):
+    """Merges queries of one table: one page of each partition is under way while the one before is used.
+
+    Where several partitions hold a key, the later one counts. ``value`` makes of an item what is yielded with its key. Cost: one
+    request for each page; holds two pages of each partition.
+    """
+
+    def __init__(self, tables: Tables, queries: Sequence[Query], value: Callable[[Item], V]) -> None:
+        self._tables = tables
+        self._value = value
+        self._streams = [_Stream(query) for query in queries]
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __iter__(self) -> Iterator[tuple[bytes, V]]:
+        streams = self._streams
+        for stream, page in zip(streams, self._tables.query_many([stream.query for stream in streams]), strict=True):
+            stream.take_page(page)
+        try:
+            for stream in streams:
+                self._ask(stream)
+            while True:
+                unread = [stream for stream in streams if stream.more]
+                upto = min((stream.keys[-1] for stream in unread), default=None)
+                yield from self._taken(upto)
+                if upto is None:
+                    return
+                for stream in unread:
+                    if stream.at == len(stream.keys):
+                        assert stream.next is not None
+                        stream.take_page(stream.next.result())
+                        self._ask(stream)
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _taken(self, upto: bytes | None) -> Iterator[tuple[bytes, V]]:
+        """What the pages at hand have up to a key, inclusive (None: all)."""
+        value = self._value
+        found: dict[bytes, V] = {}
+        for stream in self._streams:
+            end = len(stream.keys) if upto is None else bisect_right(stream.keys, upto, stream.at)
+            mine = stream.items if end - stream.at == len(stream.items) else stream.items[stream.at : end]
+            if len(self._streams) == 1:
+                stream.at = end
+                yield from ((key, value(item)) for key, item in mine)
+                return
+            found.update((key, value(item)) for key, item in mine)
+            stream.at = end
+        for key in sorted(found):
+            yield key, found[key]
+
+    def _ask(self, stream: _Stream) -> None:
+        """Have the next page fetched, if there is one."""
+        stream.next = None
+        if not stream.more:
+            return
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever reads much
+
+            self._pool = ThreadPoolExecutor(len(self._streams), thread_name_prefix="graveler-staged")
+        query = stream.following()
+        stream.next = self._pool.submit(
+            self._tables.query, query.partition, start=query.start, end=query.end, limit=query.limit
+        )
