@@ -3,6 +3,7 @@ time is up. ``GRAVELER_WHOLE`` makes it a million records; without, it is enough
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Lock
 
 import pytest
@@ -17,6 +18,7 @@ from graveler.operations.kinds import KINDS
 from graveler.operations.runner import Runner
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.memory_tables import MemoryTables
+from graveler.storage.objects import StoredObject
 from graveler.storage.tables import QueryPage
 from tests.api.support import BASE, Answer, as_answer, basic, make_event
 from tests.support.campaigns import WHOLE
@@ -70,7 +72,7 @@ class SlowObjects(MemoryObjects):
         self.clock = clock
         self.ranges: Counter[str] = Counter()
 
-    def put(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
+    def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
         self.clock.spend(PUT_SECONDS)
         if "/ranges/" in key:
             self.ranges[key] += 1

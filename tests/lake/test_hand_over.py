@@ -93,21 +93,21 @@ def commit_ask(error: TooMuchWorkError) -> CommitAsk:
     return CommitAsk(branch="main", message="m", owner=error.operation, begun=error.begun)
 
 
-def opened(world: World, ask: Ask, objects: Objects | None = None) -> PartedOperation:
+def opened(world: World, ask: Ask, objects: Objects | None = None, sizes: Sizes = SMALL) -> PartedOperation:
     repository = (
         world.repository()
         if objects is None
         else Lake(world.tables, lambda _: objects, clock=world.clock).repository(NAME)
     )
-    return repository.in_parts("op", ask, request_id="r", began=world.clock.now(), sizes=SMALL)
+    return repository.in_parts("op", ask, request_id="r", began=world.clock.now(), sizes=sizes)
 
 
-def operate(world: World, ask: Ask, objects: Objects | None = None) -> Commit:
+def operate(world: World, ask: Ask, objects: Objects | None = None, sizes: Sizes = SMALL) -> Commit:
     for number in range(20):
-        planned = opened(world, ask, objects).plan(number)
+        planned = opened(world, ask, objects, sizes).plan(number)
         for part in range(planned.parts):
-            opened(world, ask, objects).run_part(part, number)
-        made = opened(world, ask, objects).publish(number)
+            opened(world, ask, objects, sizes).run_part(part, number)
+        made = opened(world, ask, objects, sizes).publish(number)
         if made is not None:
             return made
     raise AssertionError("no end")
@@ -187,7 +187,9 @@ def test_a_head_that_moves_after_the_plan_has_the_part_made_anew() -> None:
     put(world.main, {"00001": "side"}, branch="side")
     world.main.commit("side", "side")
     world.main.merge("side", "main", beside_uncommitted=True)
-    assert operate(world, ask).message == "m"
+    in_rounds = structs.replace(SMALL, in_place=0)
+    assert operate(world, ask, sizes=in_rounds).message == "m"
+    assert opened(world, ask).plan(1).parts == planned.parts, "another round, with the same cuts"
     assert texts(world.repository())["00001"] == "side"
 
 
@@ -324,6 +326,7 @@ def test_conflicts_of_a_merge_are_all_told_whenever_its_time_is_up() -> None:
             with pytest.raises(MergeConflictError) as told:
                 operate(world, merge_ask(world.main, error.begun))
             error = told.value
+        assert isinstance(error, MergeConflictError)
         assert [conflict.path for conflict in error.conflicts] == ["00070", "00140"], moment
 
 

@@ -12,6 +12,7 @@ from graveler.api.settings import DEFAULT_OPERATION_RECORDS, DEFAULT_REQUEST_SEC
 from graveler.functions import ingesting
 from graveler.ingest.results import Outcome
 from graveler.lake.clock import GRACE, Polls
+from graveler.lake.commit import _AHEAD
 from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.turns import KEPT, PATIENT, TURN
@@ -74,9 +75,10 @@ DEAD: Final = machine.LEASE + SILENT
 MOST_EVENTS: Final = events(INLINE, INLINE_ROUNDS, failures=again("States.ALL") * INLINE * INLINE_ROUNDS)
 
 OPERATIONS: Final = [
-    f"no more than {DEFAULT_OPERATION_RECORDS:,} records",
+    f"the first {_AHEAD:,} changes of a commit, tell that more than {DEFAULT_OPERATION_RECORDS:,} records",
+    f"half of the {DEFAULT_REQUEST_SECONDS:.0f} seconds is used that a request has",
     f"{Settings().request_records:,}, for the sake of its {infra('functions', 'REQUEST_SECONDS')} seconds",
-    f"waits for its end, up to {DEFAULT_REQUEST_SECONDS:.0f} seconds",
+    f"waits for the operation's end, up to {DEFAULT_REQUEST_SECONDS:.0f} seconds",
     f"kept for {words(minutes(REMEMBERED))} minutes for who asks again",
     f"{words(AT_ONCE)} parts at a time",
     {1.0: "renewed every second"}[runner.HEARTBEAT],
