@@ -33,7 +33,7 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "getSetupState setupCommPrefs getReflog getWrittenVersion listAccessKeys getAccessKey listDumps listDumpsInNamespace "
             "listGarbageCollectionReports getGarbageCollectionReport listGarbageCollectionFiles listHolds "
             "listDeletedRepositories getCheck getSpaceMeasurement previewGCRules "
-            "listPrincipalRules getPrincipalRule"
+            "listPrincipalRules getPrincipalRule getExternalPrincipal listUserExternalPrincipals"
         ),
     ),
     (
@@ -49,7 +49,8 @@ _OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
             "createIngestRule setIngestRule deleteIngestRule startReconciliation "
             "createAccessKey revokeAccessKey restoreGarbage createHold deleteHold purgeRepository startCheck "
             "startSpaceMeasurement importListing importDryRun importListingDryRun renewLease releaseLease "
-            "externalPrincipalLogin createPrincipalRule removePrincipalRule"
+            "externalPrincipalLogin createPrincipalRule removePrincipalRule createUserExternalPrincipal "
+            "deleteUserExternalPrincipal"
         ),
     ),
     ("commit", "commit restoreSubmit replayIngest"),

@@ -340,10 +340,12 @@ def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(tables: Tables, aws
         ended.set()
 
 
+@pytest.mark.parametrize("waiting", [0, 1])
 def test_so_many_logins_at_once_ask_aws_and_no_more(
-    tables: Tables, aws: FakeSts, monkeypatch: pytest.MonkeyPatch
+    tables: Tables, aws: FakeSts, monkeypatch: pytest.MonkeyPatch, waiting: int
 ) -> None:
     monkeypatch.setattr(sts, "AT_ONCE", 1)
+    monkeypatch.setattr(sts, "WAITING", waiting)
     access = Access(tables, keyring(tables), aws=AwsLogin((NAME,), aws.client()))
     access.create_rule(f"arn:aws:iam::{ACCOUNT}:role/etl-*", "etl", Role.WRITER)
     came, go_on = threading.Event(), threading.Event()

@@ -12,9 +12,11 @@ import pytest
 from lakefs.client import Client as PublishedClient
 from lakefs.client import from_aws_role
 from lakefs.exceptions import NotAuthorizedException
+from lakefs_sdk.exceptions import ApiException, NotFoundException
 
 from graveler.access.authentication import MAX_AWS_SECONDS
 from graveler.access.aws_login import AwsLogin
+from graveler.access.permissions import Role
 from tests.api.over_http import HOST, Switch
 from tests.api.support import Answer, Client, EventClient, HttpClient, World, make_world
 from tests.support.sts import ACCOUNT, FakeSts, Principal, identity_parts, identity_token, role, user
@@ -228,3 +230,40 @@ def test_tokens_as_lakectl_and_hadoop_lakefs_write_them_are_read(call: Client, s
         answer = call("POST", "/auth/external/principal/login", body=body, authorization=None)
         assert answer.status == 200, answer
         assert isinstance(answer.json()["token_expiration"], int)
+
+
+def test_the_published_clients_operations_on_principals_make_rules_of_users(world: World, port: int) -> None:
+    made = world.access.create_key("ann", Role.READER, ["repo"])
+    world.access.create_key("ann", Role.ADMIN)  # later, so it does not count
+    admin = world.access.create_key("admin", Role.ADMIN)
+    client = PublishedClient(host=f"http://{HOST}:{port}", username=admin.key.key_id, password=admin.secret)
+    api, arn = client.sdk_client.auth_api, f"arn:aws:sts::{ACCOUNT}:assumed-role/etl-nightly"
+    api.create_user_external_principal("ann", arn)
+    (rule,) = world.access.rules()
+    assert (rule.name, rule.role, rule.repositories) == ("ann", made.key.role, made.key.repositories)
+    (listed,) = api.list_user_external_principals("ann").results
+    assert (listed.id, listed.user_id) == (f"{arn}/*", "ann")
+    assert api.get_external_principal(arn).user_id == "ann"
+    with pytest.raises(ApiException, match="409"):
+        api.create_user_external_principal("ann", arn)
+    assert log_in(EventClient(world)).status == 200
+    for wrong in (("bob", arn), ("admin", arn)):
+        with pytest.raises(NotFoundException):
+            api.delete_user_external_principal(*wrong)
+    api.delete_user_external_principal("ann", arn)
+    assert api.list_user_external_principals("ann").results == []
+    with pytest.raises(NotFoundException):
+        api.get_external_principal(arn)
+    with pytest.raises(NotFoundException):
+        api.create_user_external_principal("bob", arn)
+    with pytest.raises(NotFoundException):
+        api.list_user_external_principals("bob")
+    client.sdk_client._api.rest_client.pool_manager.clear()
+
+
+@pytest.mark.parametrize("principal", ["", "ann", "arn:aws:iam::*:role/x"])
+def test_a_principal_that_is_none_is_a_bad_request(call: Client, principal: str) -> None:
+    path = "/auth/users/somebody/external/principals"
+    for method, where in (("POST", path), ("DELETE", path), ("GET", "/auth/external/principals")):
+        assert call(method, where, {"principalId": principal}).status == 400
+        assert call(method, where, {"principalId": principal}, authorization=call.world.reader).status == 401

@@ -24,6 +24,8 @@ SECONDS: Final = 5.0
 MAX_ANSWER: Final = 64 << 10
 AT_ONCE: Final = 8
 """Requests under way at the same time, of one process: anybody may ask for one."""
+WAITING: Final = 16
+"""… and waiting for one to end, a second at most: threads that do nothing else."""
 
 _CODE: Final = re.compile(r"[A-Za-z]{1,60}")
 _OTHER_NAME: Final = "SignatureDoesNotMatch"
@@ -67,6 +69,7 @@ class Sts:
         self._context = context or ssl.create_default_context()
         self._locate = locate
         self._seconds = seconds
+        self._room = BoundedSemaphore(AT_ONCE + WAITING)
         self._free = BoundedSemaphore(AT_ONCE)
 
     def caller(self, request: SignedRequest, names: tuple[str, ...]) -> str:
@@ -92,14 +95,15 @@ class Sts:
         )
 
     def _ask(self, request: SignedRequest, name: str) -> tuple[int, bytes]:
-        if not self._free.acquire(timeout=1):
-            raise BusyError("too many logins by AWS at the same time; try again")
-        try:
-            return self._answer(request, name)
-        except (OSError, HTTPException, ValueError) as error:  # ValueError: of a socket that the deadline has closed
-            raise UnavailableError(f"no answer from {request.host} ({error}); try again") from None
-        finally:
-            self._free.release()
+        with _taken(self._room, 0), _taken(self._free, 1):
+            try:
+                return self._answer(request, name)
+            except (
+                OSError,
+                HTTPException,
+                ValueError,
+            ) as error:  # ValueError: of a socket that the deadline has closed
+                raise UnavailableError(f"no answer from {request.host} ({error}); try again") from None
 
     def _answer(self, request: SignedRequest, name: str) -> tuple[int, bytes]:
         connection = _Connection(request.host, self._locate(request.host), self._context, self._seconds)
@@ -135,6 +139,17 @@ class _Connection(HTTPSConnection):
     def connect(self) -> None:
         plain = socket.create_connection(self._place, self._seconds)
         self.sock = self._tls.wrap_socket(plain, server_hostname=self.host, do_handshake_on_connect=False)
+
+
+@contextmanager
+def _taken(places: BoundedSemaphore, seconds: float) -> Iterator[None]:
+    """One of the places; :class:`BusyError` if none gets free so soon."""
+    if not places.acquire(timeout=seconds):
+        raise BusyError("too many logins by AWS at the same time; try again")
+    try:
+        yield
+    finally:
+        places.release()
 
 
 @contextmanager

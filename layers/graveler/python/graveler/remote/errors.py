@@ -131,8 +131,8 @@ def _invalid(words: str, text: str) -> GravelerError:
 def _unauthorized(_: str, text: str) -> GravelerError:
     if text == _UNKNOWN:
         text += (
-            ": the server does not take this access key with this secret, or not any more; "
-            "give GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY of a live one"
+            ": the server does not take this access key with this secret, or this token, or not any more; "
+            "give GRAVELER_ACCESS_KEY_ID and GRAVELER_SECRET_ACCESS_KEY of a live one, or log in again"
         )
     return ForbiddenError(text)
 

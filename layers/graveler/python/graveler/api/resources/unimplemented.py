@@ -1,6 +1,6 @@
 """The rest of the field's API: what graveler does not do says so with a 501 and an Error body, as clients expect it; never 404.
 
-Groups, policies and external identities: an access key has one role instead. Garbage collection by Spark reads its own formats.
+Groups and policies: an access key has one role instead. Garbage collection by Spark reads its own formats.
 Pull requests and hooks need a server of their own.
 """
 
@@ -16,10 +16,6 @@ routes = Routes("not implemented")
 
 OPERATIONS = (
     ("POST", "/sts/login", "stsLogin"),
-    ("GET", "/auth/external/principals", "getExternalPrincipal"),
-    ("POST", "/auth/users/{user}/external/principals", "createUserExternalPrincipal"),
-    ("DELETE", "/auth/users/{user}/external/principals", "deleteUserExternalPrincipal"),
-    ("GET", "/auth/users/{user}/external/principals/ls", "listUserExternalPrincipals"),
     ("GET", "/oidc/callback", "oauthCallback"),
     ("GET", "/auth/users/{user}/groups", "listUserGroups"),
     ("GET", "/auth/users/{user}/policies", "listUserPolicies"),

@@ -1,0 +1,122 @@
+"""AWS principals of users, as the field's own operations have them: rules (:mod:`graveler.api.resources.principals`) that bear
+the user's name, with the role and the limits of the user's oldest access key."""
+
+from msgspec import Struct, field
+
+from graveler.access.aws_principals import principal_pattern
+from graveler.access.keys import AccessKey
+from graveler.access.principal_rules import PrincipalRule
+from graveler.api.call import Call
+from graveler.api.documents import Error, Pagination
+from graveler.api.errors import ApiError
+from graveler.api.queries import PageQuery, Query, RequiredText
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Permission, Routes
+
+routes = Routes("external")
+
+_OF_USER = "/auth/users/{user}/external/principals"
+
+
+class PrincipalQuery(Query, frozen=True, kw_only=True):
+    """Which principal: its ARN, or a pattern of them."""
+
+    principal: RequiredText = field(name="principalId")
+
+
+class ExternalPrincipalCreation(Struct, frozen=True):
+    """Nothing that counts: AWS principals have no settings."""
+
+    settings: list[dict[str, str]] = []
+
+
+class ExternalPrincipal(Struct, frozen=True):
+    """AWS principals who log in as a user."""
+
+    id: str
+    user_id: str
+
+
+class ExternalPrincipalList(Struct, frozen=True):
+    """A page of them."""
+
+    pagination: Pagination
+    results: list[ExternalPrincipal]
+
+
+@routes.post(
+    _OF_USER,
+    "createUserExternalPrincipal",
+    Permission.ADMIN,
+    answers={201: None, 400: Error, 401: Error, 404: Error, 409: Error},
+)
+def create(call: Call, user: str, query: PrincipalQuery, body: ExternalPrincipalCreation) -> Response:
+    """Let AWS principals log in as a user, with the role and the limits of the user's oldest access key, as they are now."""
+    key = _oldest_key(call, user)
+    call.access.create_rule(query.principal, user, key.role, key.repositories, key.branches)
+    return no_content(status=201)
+
+
+@routes.delete(
+    _OF_USER, "deleteUserExternalPrincipal", Permission.ADMIN, answers={204: None, 400: Error, 401: Error, 404: Error}
+)
+def delete(call: Call, user: str, query: PrincipalQuery) -> Response:
+    """Let them in no more, and end their tokens."""
+    rule = _rule(call, query.principal)
+    if rule.name != user:
+        raise _not_found(query.principal)
+    call.access.remove_rule(rule.rule_id)
+    return no_content()
+
+
+@routes.get(
+    f"{_OF_USER}/ls",
+    "listUserExternalPrincipals",
+    Permission.ADMIN,
+    answers={200: ExternalPrincipalList, 401: Error, 404: Error},
+)
+def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
+    """List the AWS principals who log in as a user, by ARN."""
+    rules = {rule.principal: rule for rule in call.access.rules() if rule.name == user}
+    if not rules:
+        _oldest_key(call, user)
+    names = sorted(each for each in rules if each.startswith(query.prefix) and each > query.after)
+    page = names[: query.limit]
+    more = len(names) > len(page)
+    pagination = Pagination(more, page[-1] if more else "", len(page))
+    return json_response(ExternalPrincipalList(pagination, [_document(rules[each]) for each in page]))
+
+
+@routes.get(
+    "/auth/external/principals",
+    "getExternalPrincipal",
+    Permission.ADMIN,
+    answers={200: ExternalPrincipal, 400: Error, 401: Error, 404: Error},
+)
+def get(call: Call, query: PrincipalQuery) -> Response:
+    """Say as which user AWS principals log in."""
+    return json_response(_document(_rule(call, query.principal)))
+
+
+def _oldest_key(call: Call, user: str) -> AccessKey:
+    known = call.access.keys()
+    held = [key for key in known if key.name == user]
+    if not held:
+        raise ApiError(404, "user not found", detail=f"nobody called {user!r} holds an access key")
+    return min(held, key=lambda key: (key.created, key.key_id))
+
+
+def _rule(call: Call, principal: str) -> PrincipalRule:
+    pattern = principal_pattern(principal)
+    for rule in call.access.rules():
+        if rule.principal == pattern:
+            return rule
+    raise _not_found(principal)
+
+
+def _not_found(principal: str) -> ApiError:
+    return ApiError(404, "external principal not found", detail=f"no rule is about {principal[:200]!r}")
+
+
+def _document(rule: PrincipalRule) -> ExternalPrincipal:
+    return ExternalPrincipal(rule.principal, rule.name)
