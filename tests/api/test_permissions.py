@@ -13,6 +13,7 @@ from tests.api.support import EventClient, World, basic, make_world
 PUBLIC = frozenset(
     (
         "login",
+        "externalPrincipalLogin",
         "getAuthCapabilities",
         "healthCheck",
         "getSetupState",
@@ -50,6 +51,14 @@ OF_THE_LAKE = frozenset(
         "createAccessKey",
         "getAccessKey",
         "revokeAccessKey",
+        "listPrincipalRules",
+        "createPrincipalRule",
+        "getPrincipalRule",
+        "removePrincipalRule",
+        "createUserExternalPrincipal",
+        "deleteUserExternalPrincipal",
+        "listUserExternalPrincipals",
+        "getExternalPrincipal",
         "listDumpsInNamespace",
         "listDeletedRepositories",
         "purgeRepository",
