@@ -103,10 +103,11 @@ def check_nothing_is_lost(keys: Keys, prefix: str, wanted: int) -> list[str]:
 
 
 NAMES = st.text("ab09/-é\u3042" + LAST, max_size=8)
+LONG_NAMES = st.builds(lambda text, times, rest: text * times + rest, NAMES, st.integers(1, 32), NAMES)
 
 
 @settings(max_examples=200, deadline=None)
-@given(names=st.sets(NAMES, max_size=40), prefix=NAMES, wanted=st.integers(1, 12), page=st.integers(1, 5))
+@given(names=st.sets(NAMES | LONG_NAMES, max_size=40), prefix=NAMES, wanted=st.integers(1, 12), page=st.integers(1, 5))
 def test_listings_are_cut_anywhere_and_lose_nothing(names: set[str], prefix: str, wanted: int, page: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("graveler.storage.objects.PAGE", page)

@@ -41,6 +41,7 @@ _MOST: Final = 10**12
 """A guess says no more than that there are so many times more."""
 _UNSURE: Final = 3
 """Places at which all known names have the same character, and others may be others."""
+_NARROWINGS: Final = 8
 _KINDS: Final = 2
 """Names that begin otherwise than the first ones, and again otherwise."""
 _FAR: Final = 64
@@ -257,10 +258,12 @@ def _narrowed(objects: Objects, piece: Piece, following: str, common: int, *, fo
     names that could be there have it. One request for each time that it gets shorter, down to what is known to be ``common``."""
     first, upto, top = piece.after, piece.upto, piece.top
     shared = len(_alike(first, following))
-    while shared - common > _UNSURE:
+    for left in reversed(range(_NARROWINGS)):
+        if shared - common <= _UNSURE:
+            break
         end = first[:shared] + LAST
         others = _behind(objects, top, end, upto, folders=folders)
-        shorter = len(_alike(first, _bare(top, others.names[0]))) if others.names else -_UNSURE
+        shorter = len(_alike(first, _bare(top, others.names[0]))) if others.names and left else -_UNSURE
         if shared - shorter > _UNSURE:
             return end, others
         shared = shorter
@@ -284,8 +287,9 @@ def _cuts(room: "Room", top: str, after: str, upto: str, otherwise: list[str]) -
 
 
 def _ratio(part: int, whole: int) -> float:
-    """Numbers that may be larger than any float."""
-    return float(min(part // max(1, whole), _MOST)) if part > whole * _MOST else part / max(1, whole)
+    """Of numbers that may be larger than any float; 0 for a negative one, and no more than :data:`_MOST`."""
+    whole = max(1, whole)
+    return float(_MOST) if part > whole * _MOST else max(0, part) / whole
 
 
 class Room:
