@@ -119,6 +119,7 @@ def test_the_folder_holds_the_objects_of_the_commit(tmp_path: Path) -> None:
         "state": "complete",
         "base": made,
         "targets": [],
+        "run": "",
     }
 
 
@@ -536,6 +537,20 @@ def test_a_checksum_that_is_no_md5_is_compared_by_size(tmp_path: Path) -> None:
     write_files(tmp_path / "x", {"a": "other"[:4]})
     with pytest.raises(ModifiedExportError):
         export(world.main, "main", tmp_path / "x", verify=True)
+
+
+def test_objects_of_which_nobody_knows_a_checksum_are_written_again(tmp_path: Path) -> None:
+    world = World()
+    out = tmp_path / "out"
+    for text in ("one", "two"):
+        (tmp_path / text).write_text(text)
+        link(world.main, "x", tmp_path / text, 3, "")
+        world.main.commit("main", text)
+        assert export(world.main, "main", out).written == 1
+        assert held(out) == {"x": text}
+    world.main.upload("main", "y", b"other")
+    world.main.commit("main", "other")
+    assert export(world.main, "main", out).written == 1, "the same object has the same bytes"
 
 
 def test_a_checksum_that_only_looks_like_an_md5_is_no_modification(tmp_path: Path) -> None:

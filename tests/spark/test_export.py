@@ -1,9 +1,10 @@
 """Exports: a bucket or folder that holds what a commit has, kept up to date by what differs; manifests for other engines."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Barrier
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -24,12 +25,13 @@ from graveler.lake.folder import create_folder_lake
 from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
-from graveler.spark import leases
+from graveler.spark import exports, leases
 from graveler.spark.destinations import Destination
-from graveler.spark.exports import LEASE
+from graveler.spark.export_tasks import LEASE
 from graveler.spark.jobs.export import JOB
 from graveler.spark.jobs.frame import run_job
 from graveler.spark.leases import held
+from graveler.spark.slices import TwoSlices
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import Objects, StoredObject
 from tests.spark.listings import TINY
@@ -106,6 +108,61 @@ def test_what_was_interrupted_is_finished_and_what_is_there_is_not_written_again
     assert report.kept >= 38
 
 
+def test_an_attempt_of_a_task_that_goes_on_behind_its_export_changes_nothing(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    url = f"file://{out}"
+    late: list[tuple[Callable[[TwoSlices], object], TwoSlices]] = []
+    run = exports._run
+
+    def noted(session: SparkSession, parts: Sequence[TwoSlices], work: Any, doing: str, destination: str) -> Any:
+        if not doing.startswith("looking"):
+            late.extend((work, part) for part in parts)
+        return run(session, parts, work, doing, destination)
+
+    monkeypatch.setattr(exports, "_run", noted)
+
+    def come_late() -> None:
+        """Let each task that there was do its work again."""
+        refused = 0
+        for work, part in late:
+            try:
+                list(cast(Iterator[object], work(part)))
+            except BusyError:
+                refused += 1
+        assert refused
+
+    def cancelled(_: object) -> None:
+        raise UnavailableError("the job was cancelled")
+
+    graveler.spark.export(spark, repository, "v1", url)
+    come_late()
+    graveler.spark.export(spark, repository, "v2", url)
+    graveler.spark.export(spark, repository, "v1", url)
+    come_late()
+    assert held_in(out) == contents(repository, "v1")
+    with monkeypatch.context() as patch:
+        patch.setattr(exports, "expect_turn", cancelled)
+        with pytest.raises(UnavailableError, match="cancelled"):
+            graveler.spark.export(spark, repository, "v2", url)
+    repository.export("v1", out)
+    come_late()
+    assert held_in(out) == contents(repository, "v1")
+
+
+def test_objects_of_which_nobody_knows_a_checksum_are_written_again(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    for number in range(2):
+        (tmp_path / f"{number}").write_text(f"bytes {number}")
+        repository.link("main", ObjectEntry("a/linked", f"file://{tmp_path}/{number}", 7, "", 5))
+        repository.commit("main", "linked")
+        graveler.spark.export(spark, repository, "main", f"file://{out}", prefix="a/")
+        assert (out / "linked").read_text() == f"bytes {number}"
+
+
 def test_two_exports_at_once_to_one_place(spark: SparkSession, repository: OpenRepository, tmp_path: Path) -> None:
     url = f"file://{tmp_path}/out"
     with ExportFolder(tmp_path / "out").claimed(), pytest.raises(BusyError, match=r"another export to .* is going on"):
@@ -156,6 +213,27 @@ def test_places_that_are_something_else_are_refused(
         InvalidError, r"1 objects failed: 'a/x//y': .*Nothing was changed", ref="main", place=f"file://{tmp_path}/new"
     )
     assert not (tmp_path / "new" / MARKER).exists()
+
+
+def test_names_that_a_folder_cannot_have_are_told_before_anything_is_changed(
+    spark: SparkSession, repository: OpenRepository, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    graveler.spark.export(spark, repository, "v1", f"file://{out}", prefix="a/")
+
+    def refused(match: str, *paths: str, place: Path = out) -> None:
+        for path in paths:
+            repository.upload("main", path, b"")
+        commit = repository.commit("main", "odd names").id
+        with pytest.raises(InvalidError, match=rf"{match}.*Nothing was changed"):
+            graveler.spark.export(spark, repository, commit, f"file://{place}", prefix="a/")
+        repository.delete("main", paths)
+
+    refused(r"1 objects failed: 'a/x{256}': is too long", f"a/{256 * 'x'}")
+    refused("1 objects failed: 'a/04': is also a folder of another object", "a/04/x/y")
+    refused("2 objects failed: .*is also a folder", "a/04/x/y", "a/04/x", place=tmp_path / "new")
+    assert held_in(out) == contents(repository, "v1", "a/")
+    assert held_in(tmp_path / "new") == {}
 
 
 def test_an_export_to_a_bucket(spark: SparkSession, aws: AwsLake) -> None:

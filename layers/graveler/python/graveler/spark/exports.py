@@ -9,14 +9,8 @@ which objects may be in which states, looks at those, and finishes.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
-from hashlib import md5
-from itertools import islice
-from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -25,68 +19,47 @@ from pyspark.sql import SparkSession
 
 from graveler.errors import (
     UNREADABLE,
-    BusyError,
     CorruptError,
-    DamagedObjectError,
     GravelerError,
     InvalidError,
     PreconditionError,
     RefNotFoundError,
     UnavailableError,
 )
-from graveler.lake.checked import checked, vouches
 from graveler.lake.clock import Clock
 from graveler.lake.exporting.export_folder import (
     FORMAT_VERSION,
     MARKER,
-    OWN_NAMES,
     ExportFolder,
     ExportFolderError,
     ExportMarker,
 )
-from graveler.model import CommitID, ObjectEntry
+from graveler.model import CommitID
 from graveler.places import ServedLake
 from graveler.spark.destinations import Destination, destination_at
+from graveler.spark.export_tasks import (
+    LEASE,
+    RESULT,
+    ExportWork,
+    check_names,
+    expect_turn,
+    folder_names,
+    remove,
+    write,
+)
 from graveler.spark.failures import spark_errors
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.leases import held
+from graveler.spark.places import task_store
 from graveler.spark.slices import KeyRange, TwoSlices, pairs
 from graveler.storage.folder_objects import FolderObjects
-from graveler.storage.limits import check_object_key
-from graveler.storage.objects import ObjectMissingError, Objects
-from graveler.temporary import own_folder
-from graveler.tree.diff import diff
-from graveler.tree.record import RecordCodec
+from graveler.storage.objects import ObjectMissingError
 from graveler.tree.tree import Tree
 
 OBJECTS_PER_TASK: Final = 1_000
 """Objects that a task copies, unless the caller says otherwise: some seconds' work."""
-LEASE: Final = ".graveler-export-lease"
-"""The object beside the marker that keeps others out while an export is going on."""
-_THREADS: Final = 8
-_CHUNK: Final = 256
-_WHOLE: Final = 64 << 20
-"""Bytes of an object that is copied through memory; others go through a temporary file."""
 _SHOWN: Final = 3
-
-_RESULT: Final = pa.schema(
-    [
-        ("path", pa.string()),
-        ("why", pa.string()),
-        ("damaged", pa.bool_()),
-        ("written", pa.int64()),
-        ("removed", pa.int64()),
-        ("kept", pa.int64()),
-        ("size", pa.int64()),
-    ]
-)
-"""Of what tasks return: a row for each object that failed, with its path, why, and whether its bytes are other ones than the
-commit noted; and one of sums for each part."""
-
-T = TypeVar("T")
-R = TypeVar("R")
-Locate = Callable[[str], tuple[Objects, str]]
 
 
 class SparkExportReport(Struct, frozen=True):
@@ -99,22 +72,6 @@ class SparkExportReport(Struct, frozen=True):
     kept: int = 0
     size: int = 0
     seconds: float = 0
-
-
-class _Work(Struct, frozen=True):
-    """What tasks need to know. ``look``: an object at the destination may be as wanted already."""
-
-    destination: Destination
-    namespace: str
-    inside: Objects
-    outside: Locate
-    commit: str
-    look: bool
-
-    def source(self, address: str) -> tuple[Objects, str]:
-        """Where an object's bytes are."""
-        begin = f"{self.namespace}/"
-        return (self.inside, address.removeprefix(begin)) if address.startswith(begin) else self.outside(address)
 
 
 def export(
@@ -166,21 +123,28 @@ def export(
                 trees.append(Tree(target.store))
             parts = [part for tree in trees for part in pairs(found, tree, target, keys, objects_per_task)]
             look = interrupted or verify
-            work = _Work(place, found.repository.namespace, found.namespace, found.locate_outside, goal, look)
-            _run(spark, parts, lambda part: _check_names(part, work), "looking at the names of", destination)
-            started = msgspec.structs.replace(
-                marker, state="started", targets=tuple(dict.fromkeys((*marker.targets, goal)))
+            started = marker.begun(goal)
+            work = ExportWork(
+                place,
+                destination,
+                started,
+                found.repository.namespace,
+                found.namespace,
+                found.locate_outside,
+                goal,
+                look,
             )
+            names = folder_names(place, Tree(task_store(found), target.lasts, target.packed))
+            _run(spark, parts, lambda part: check_names(part, work, names), "looking at the names of", destination)
             try:
                 _write_marker(place, started)
                 old = parts if marker.base or marker.targets else []  # else there is nothing that could have to go
-                removed = _run(spark, old, lambda part: _remove(part, work), "removing from", destination)
+                removed = _run(spark, old, lambda part: remove(part, work), "removing from", destination)
                 check()
-                written = _run(spark, parts, lambda part: _write(part, work), "writing to", destination)
+                written = _run(spark, parts, lambda part: write(part, work), "writing to", destination)
                 check()
-                if _read_marker(place, destination) != started:
-                    raise BusyError(f"another export to {destination!r} is going on; export again when it is done")
-                _write_marker(place, msgspec.structs.replace(marker, state="complete", base=goal, targets=()))
+                expect_turn(work)
+                _write_marker(place, started.ended(goal))
             finally:
                 place.tidy()
     return SparkExportReport(
@@ -268,8 +232,8 @@ def _run(
     """The sums over all parts. :class:`UnavailableError` with some of the objects that failed, :class:`CorruptError` if some are
     damaged."""
     with spark_errors(f"{doing} {destination!r}"):
-        rows = in_tasks(spark, parts, work, _RESULT).collect()
-    failed = [row for row in rows if row.path is not None]
+        rows = in_tasks(spark, parts, work, RESULT).collect()
+    failed = list({row.path: row for row in rows if row.path is not None}.values())
     if failed:
         failed.sort(key=lambda row: not row.damaged)
         shown = "; ".join(f"{row.path!r}: {row.why}" for row in failed[:_SHOWN])
@@ -283,132 +247,3 @@ def _run(
             f"{doing} {destination!r}: {len(failed):,} objects failed: {shown}{'; …' if len(failed) > _SHOWN else ''}. {then}"
         )
     return {name: sum(row[name] for row in rows) for name in ("written", "removed", "kept", "size")}
-
-
-# In tasks
-
-
-class _Failed(NamedTuple):
-    """An object that could not be exported, and why."""
-
-    path: str
-    why: str
-    damaged: bool = False
-
-
-def _check_names(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
-    failed = []
-    for key, _, after in _differences(part):
-        path = key.decode()
-        name = path[work.destination.strip :]
-        try:
-            if after is not None:
-                check_object_key(work.destination.key(path))
-                if name.partition("/")[0] in (*OWN_NAMES, LEASE):
-                    failed.append(_Failed(path, "has the name of an object in which the export keeps its own state"))
-        except InvalidError as error:
-            failed.append(_Failed(path, str(error)))
-    yield _rows(failed)
-
-
-def _remove(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
-    def remove(key: bytes) -> _Failed | bool:
-        path = key.decode()
-        try:
-            work.destination.objects.head(work.destination.key(path))
-            work.destination.objects.delete(work.destination.key(path))
-        except ObjectMissingError:
-            return False
-        except GravelerError as error:
-            return _Failed(path, str(error))
-        return True
-
-    gone = (key for key, _, after in _differences(part) if after is None)
-    results = list(_at_once(remove, gone))
-    yield _rows([r for r in results if isinstance(r, _Failed)], removed=results.count(True))
-
-
-def _write(part: TwoSlices, work: _Work) -> Iterator[pa.RecordBatch]:
-    codec = RecordCodec(work.namespace)
-
-    def write(change: tuple[bytes, bytes | None, bytes]) -> _Failed | int:
-        """Bytes written, -1 if there was nothing to do, or why it failed."""
-        key, before, after = change
-        entry = codec.decode(key, after)
-        try:
-            if work.look:
-                if _holds(work.destination, entry):
-                    return -1
-            elif before is not None:
-                old = codec.decode(key, before)
-                if (old.size, old.checksum) == (entry.size, entry.checksum):
-                    return -1
-            _copy(work, entry)
-        except GravelerError as error:
-            return _Failed(entry.path, str(error), isinstance(error, DamagedObjectError))
-        return entry.size
-
-    wanted = ((key, before, after) for key, before, after in _differences(part) if after is not None)
-    results = list(_at_once(write, wanted))
-    sizes = [r for r in results if isinstance(r, int) and r >= 0]
-    yield _rows(
-        [r for r in results if isinstance(r, _Failed)], written=len(sizes), kept=results.count(-1), size=sum(sizes)
-    )
-
-
-def _differences(part: TwoSlices) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
-    return diff(part.left, part.right, part.keys.start, part.keys.end)
-
-
-def _at_once(work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
-    """Several at a time; memory for some hundred."""
-    with ThreadPoolExecutor(_THREADS, "graveler-export") as pool:
-        while some := list(islice(items, _CHUNK)):
-            yield from pool.map(work, some)
-
-
-def _holds(place: Destination, entry: ObjectEntry) -> bool:
-    """Is the object there, as far as size and digest can tell?"""
-    key = place.key(entry.path)
-    try:
-        stored = place.objects.head(key)
-        if stored.size != entry.size:
-            return False
-        if isinstance(place.objects, FolderObjects):
-            digest = md5(usedforsecurity=False)
-            for piece in place.objects.stream(key):
-                digest.update(piece)
-            return digest.hexdigest() == entry.checksum
-    except ObjectMissingError:
-        return False
-    return stored.etag == entry.checksum
-
-
-def _copy(work: _Work, entry: ObjectEntry) -> None:
-    """Copy an object's bytes. :class:`DamagedObjectError` if they are not what the commit noted; then nothing is written."""
-    objects, key = work.source(entry.address)
-    vouch = partial(vouches, objects, key, entry.checksum)
-    with NamedTemporaryFile(dir=own_folder(), prefix="export-") as file:
-        pieces = []
-        for piece in checked(entry, work.commit, objects.stream(key), 0, None, vouch):
-            if entry.size <= _WHOLE:
-                pieces.append(piece)
-            else:
-                file.write(piece)
-        file.flush()
-        work.destination.objects.put(
-            work.destination.key(entry.path), b"".join(pieces) if entry.size <= _WHOLE else Path(file.name)
-        )
-
-
-def _rows(failed: Sequence[_Failed], **sums: int) -> pa.RecordBatch:
-    rows = [
-        *({**one._asdict(), "written": 0, "removed": 0, "kept": 0, "size": 0} for one in failed),
-        {
-            "path": None,
-            "why": None,
-            "damaged": False,
-            **{name: sums.get(name, 0) for name in ("written", "removed", "kept", "size")},
-        },
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=_RESULT)

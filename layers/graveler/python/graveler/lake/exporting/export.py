@@ -30,8 +30,19 @@ from graveler.errors import (
     PreconditionError,
     RefNotFoundError,
 )
-from graveler.lake.exporting.export_folder import OWN_NAMES, ExportFolder, ExportFolderError, ExportMarker
-from graveler.lake.exporting.export_names import FileNames, UnwritableKeysError, files_that_are_folders
+from graveler.lake.exporting.export_folder import (
+    OWN_NAMES,
+    ExportFolder,
+    ExportFolderError,
+    ExportMarker,
+    same_bytes,
+)
+from graveler.lake.exporting.export_names import (
+    IS_FOLDER,
+    FileNames,
+    UnwritableKeysError,
+    files_that_are_folders,
+)
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.model import Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository
 
@@ -40,7 +51,6 @@ _IN_FLIGHT: Final = 64
 """Files that are being written ahead of the one that is waited for: what bounds the memory."""
 _KNOWN_FOLDERS: Final = 4096
 _SHOWN: Final = 10
-_IS_FOLDER: Final = "is also a folder of another object"
 
 _Change = tuple[str, CommitID, ObjectEntry | None, ObjectEntry | None]
 """Path, the commit that changes it, and how: before and after."""
@@ -143,12 +153,12 @@ def export(
     with place.claimed():
         if place.marker() != found:
             raise BusyError(f"another export to {str(place.root)!r} was faster; export again")
-        targets = tuple(dict.fromkeys((*before.targets, goal)))
-        place.mark(msgspec.structs.replace(before, state="started", targets=targets))
+        started = before.begun(goal)
+        place.mark(started)
         with place.unfinished():
             removed = run.remove()
             written, size = run.write()
-        place.mark(msgspec.structs.replace(before, state="complete", base=goal, targets=()))
+        place.mark(started.ended(goal))
     return ExportReport(goal, written, removed, size)
 
 
@@ -199,7 +209,7 @@ class _Run:
         added = self._added(names, problems)
         if self._base is None:
             for name in files_that_are_folders(added):
-                problems[self._prefix + name] = _IS_FOLDER
+                problems[self._prefix + name] = IS_FOLDER
         else:
             for name in added:
                 self._check_neighbours(name, problems)
@@ -307,11 +317,11 @@ class _Run:
         """Is an object where a folder of this file has to be, or the other way round?"""
         path = self._prefix + name
         if self._repository.list_objects(self._goal, prefix=path + "/", amount=1).results:
-            problems[path] = _IS_FOLDER
+            problems[path] = IS_FOLDER
         at = path.find("/", len(self._prefix))
         while at > 0:
             if self._is_object(path[:at]):
-                problems[path[:at]] = _IS_FOLDER
+                problems[path[:at]] = IS_FOLDER
             at = path.find("/", at + 1)
 
     def _look_up(self, path: str) -> bool:
@@ -343,7 +353,7 @@ class _Run:
     def _is_there(self, step: _Step, wanted: ObjectEntry) -> bool:
         if self._interrupted:
             return self._place.holds(step.name, wanted) is True
-        if step.before is None or (step.before.size, step.before.checksum) != (wanted.size, wanted.checksum):
+        if step.before is None or not same_bytes(step.before, wanted):
             return False
         return not self._verify or self._place.exists(step.name)
 

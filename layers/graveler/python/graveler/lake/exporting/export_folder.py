@@ -2,7 +2,7 @@
 
 Its state is in a marker file. ``base`` is the commit that the folder held when an export was last complete (empty: no files at
 all), ``targets`` the commits that exports have aimed at since and not reached: while there are some, each file is as in one of
-all these.
+all these. ``run`` is the export that has begun and not ended: what still works for another one has to stop.
 """
 
 import errno
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import md5
 from pathlib import Path
+from secrets import token_hex
 from shutil import rmtree
 from typing import Final, Literal
 
@@ -45,6 +46,24 @@ class ExportMarker(msgspec.Struct, frozen=True):
     base: str
     targets: tuple[str, ...] = ()
     format_version: int = FORMAT_VERSION
+    run: str = ""
+
+    def begun(self, goal: str) -> "ExportMarker":
+        """The marker of an export to commit ``goal`` that begins now."""
+        targets = tuple(dict.fromkeys((*self.targets, goal)))
+        return msgspec.structs.replace(self, state="started", targets=targets, run=token_hex(16))
+
+    def ended(self, goal: str) -> "ExportMarker":
+        """The marker of one that has come to its end."""
+        return msgspec.structs.replace(self, state="complete", base=goal, targets=(), run="")
+
+
+def same_bytes(one: ObjectEntry, other: ObjectEntry) -> bool:
+    """Whether two objects have the same bytes, as far as the lake knows. Where it knows no checksum, those at another address, or
+    of another time, may be others."""
+    if (one.size, one.checksum) != (other.size, other.checksum):
+        return False
+    return bool(one.checksum) or (one.address, one.mtime) == (other.address, other.mtime)
 
 
 class ExportFolder:

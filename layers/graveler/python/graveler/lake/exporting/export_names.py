@@ -9,6 +9,7 @@ import msgspec
 
 from graveler.errors import InvalidError
 
+IS_FOLDER: Final = "is also a folder of another object"
 _NO_NAMES: Final = frozenset(("", ".", ".."))
 _SHOWN: Final = 10
 

@@ -1,0 +1,288 @@
+"""What the tasks of an export do: look at names, remove, write. The driver's part is :mod:`graveler.spark.exports`.
+
+An attempt of a task may work on when its export is over: another attempt was faster, the job was cancelled, or its executor is
+not reached any more. By then the next export may have written other bytes in the same place. So whoever writes or removes
+looks whether the marker is still that of its own export, twice a second. What an attempt has sent off by then may still come.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from hashlib import md5
+from itertools import islice
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Lock
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from graveler.errors import UNREADABLE, BusyError, DamagedObjectError, GravelerError, InvalidError
+from graveler.lake.checked import checked, vouches
+from graveler.lake.exporting.export_folder import MARKER, OWN_NAMES, ExportMarker, same_bytes
+from graveler.lake.exporting.export_names import IS_FOLDER, FileNames
+from graveler.model import ObjectEntry
+from graveler.spark.destinations import Destination
+from graveler.spark.slices import TwoSlices
+from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.limits import check_object_key
+from graveler.storage.objects import ObjectMissingError, Objects
+from graveler.temporary import own_folder
+from graveler.tree.diff import diff
+from graveler.tree.listing import prefix_end
+from graveler.tree.record import RecordCodec
+from graveler.tree.tree import Tree
+
+LEASE: Final = ".graveler-export-lease"
+"""The object beside the marker that keeps others out while an export is going on."""
+_NOTICED: Final = 0.5
+"""Seconds after which an attempt has noticed that its export is over."""
+_THREADS: Final = 8
+_CHUNK: Final = 256
+_KNOWN_FOLDERS: Final = 4096
+_WHOLE: Final = 64 << 20
+"""Bytes of an object that is copied through memory; others go through a temporary file."""
+
+RESULT: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("why", pa.string()),
+        ("damaged", pa.bool_()),
+        ("written", pa.int64()),
+        ("removed", pa.int64()),
+        ("kept", pa.int64()),
+        ("size", pa.int64()),
+    ]
+)
+"""Of what tasks return: a row for each object that failed, with its path, why, and whether its bytes are other ones than the
+commit noted; and one of sums for each part."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+Locate = Callable[[str], tuple[Objects, str]]
+
+
+class ExportWork(Struct, frozen=True):
+    """What tasks need to know. ``called`` is the destination's URL, ``marker`` says there that the export goes on; ``look``: an
+    object at the destination may be as wanted already."""
+
+    destination: Destination
+    called: str
+    marker: ExportMarker
+    namespace: str
+    inside: Objects
+    outside: Locate
+    commit: str
+    look: bool
+
+    def source(self, address: str) -> tuple[Objects, str]:
+        """Where an object's bytes are."""
+        begin = f"{self.namespace}/"
+        return (self.inside, address.removeprefix(begin)) if address.startswith(begin) else self.outside(address)
+
+
+class Names(Struct, frozen=True):
+    """What names a folder takes for files, and the tree that says which other files it is to hold."""
+
+    files: FileNames
+    tree: Tree
+
+
+def folder_names(place: Destination, target: Tree) -> Names | None:
+    """What limits the names at a place; None for a bucket, which takes all that keys can be."""
+    if not isinstance(place.objects, FolderObjects):
+        return None
+    return Names(FileNames.below(place.objects.file_of("x").parent, frozenset((*OWN_NAMES, LEASE))), target)
+
+
+def expect_turn(work: ExportWork) -> None:
+    """:class:`BusyError` unless the destination waits for this export. One request."""
+    try:
+        data = work.destination.objects.get(f"{work.destination.prefix}{MARKER}")
+        if msgspec.json.decode(data, type=ExportMarker) == work.marker:
+            return
+    except (ObjectMissingError, *UNREADABLE):
+        pass
+    raise BusyError(f"another export to {work.called!r} is going on, or was since; export again")
+
+
+class _Turn:
+    """Whether it is still the turn of a task's export. Threads share one."""
+
+    def __init__(self, work: ExportWork) -> None:
+        self._work = work
+        self._lock = Lock()
+        self._looked = float("-inf")
+        self.over = False
+
+    def expect(self) -> None:
+        """:func:`expect_turn`, by a look that is half a second old at most."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked < _NOTICED and not self.over:
+                return
+            self.over = True
+            expect_turn(self._work)
+            self.over, self._looked = False, now
+
+
+class _Failed(NamedTuple):
+    """An object that could not be exported, and why."""
+
+    path: str
+    why: str
+    damaged: bool = False
+
+
+def check_names(part: TwoSlices, work: ExportWork, names: Names | None) -> Iterator[pa.RecordBatch]:
+    """Tell the objects that the destination cannot have. In a folder, two table lookups for each new one, and one for each folder
+    above it."""
+    failed = []
+    is_object = lru_cache(_KNOWN_FOLDERS)(lambda key: names is not None and names.tree.get(key) is not None)
+    for key, before, after in _differences(part):
+        if after is None:
+            continue
+        path = key.decode()
+        name = path[work.destination.strip :]
+        try:
+            check_object_key(work.destination.key(path))
+        except InvalidError as error:
+            failed.append(_Failed(path, str(error)))
+            continue
+        if names is None:
+            if name.partition("/")[0] in (*OWN_NAMES, LEASE):
+                failed.append(_Failed(path, "has the name of an object in which the export keeps its own state"))
+            continue
+        if (problem := names.files.problem(name)) is not None:
+            failed.append(_Failed(path, problem))
+        elif before is None:
+            failed += [_Failed(one, IS_FOLDER) for one in _in_the_way(key, work.destination.strip, names, is_object)]
+    yield _rows(failed)
+
+
+def _in_the_way(key: bytes, strip: int, names: Names, is_object: Callable[[bytes], bool]) -> Iterator[str]:
+    """The objects that are also folders: this one, and those above it."""
+    inside = key + b"/"
+    if next(names.tree.records(inside, prefix_end(inside)), None) is not None:
+        yield key.decode()
+    at = key.find(b"/", len(key.decode()[:strip].encode()))
+    while at > 0:
+        if is_object(key[:at]):
+            yield key[:at].decode()
+        at = key.find(b"/", at + 1)
+
+
+def remove(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
+    """Remove what the commit has not. A head and a delete for each object that is there."""
+    turn = _Turn(work)
+
+    def remove_one(key: bytes) -> _Failed | bool:
+        path = key.decode()
+        try:
+            work.destination.objects.head(work.destination.key(path))
+            turn.expect()
+            work.destination.objects.delete(work.destination.key(path))
+        except ObjectMissingError:
+            return False
+        except GravelerError as error:
+            if turn.over:
+                raise
+            return _Failed(path, str(error))
+        return True
+
+    gone = (key for key, _, after in _differences(part) if after is None)
+    results = list(_at_once(remove_one, gone))
+    yield _rows([r for r in results if isinstance(r, _Failed)], removed=results.count(True))
+
+
+def write(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
+    """Write what differs. For each object a read and a write, and before a head if it may be there."""
+    codec = RecordCodec(work.namespace)
+    turn = _Turn(work)
+
+    def write_one(change: tuple[bytes, bytes | None, bytes]) -> _Failed | int:
+        """Bytes written, -1 if there was nothing to do, or why it failed."""
+        key, before, after = change
+        entry = codec.decode(key, after)
+        try:
+            if work.look:
+                if _holds(work.destination, entry):
+                    return -1
+            elif before is not None and same_bytes(codec.decode(key, before), entry):
+                return -1
+            with _fetched(work, entry) as data:
+                turn.expect()
+                work.destination.objects.put(work.destination.key(entry.path), data)
+        except GravelerError as error:
+            if turn.over:
+                raise
+            return _Failed(entry.path, str(error), isinstance(error, DamagedObjectError))
+        return entry.size
+
+    wanted = ((key, before, after) for key, before, after in _differences(part) if after is not None)
+    results = list(_at_once(write_one, wanted))
+    sizes = [r for r in results if isinstance(r, int) and r >= 0]
+    yield _rows(
+        [r for r in results if isinstance(r, _Failed)], written=len(sizes), kept=results.count(-1), size=sum(sizes)
+    )
+
+
+def _differences(part: TwoSlices) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+    return diff(part.left, part.right, part.keys.start, part.keys.end)
+
+
+def _at_once(work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
+    """Several at a time; memory for some hundred."""
+    with ThreadPoolExecutor(_THREADS, "graveler-export") as pool:
+        while some := list(islice(items, _CHUNK)):
+            yield from pool.map(work, some)
+
+
+def _holds(place: Destination, entry: ObjectEntry) -> bool:
+    """Is the object there, as far as size and digest can tell?"""
+    key = place.key(entry.path)
+    try:
+        stored = place.objects.head(key)
+        if stored.size != entry.size:
+            return False
+        if isinstance(place.objects, FolderObjects):
+            digest = md5(usedforsecurity=False)
+            for piece in place.objects.stream(key):
+                digest.update(piece)
+            return digest.hexdigest() == entry.checksum
+    except ObjectMissingError:
+        return False
+    return stored.etag == entry.checksum
+
+
+@contextmanager
+def _fetched(work: ExportWork, entry: ObjectEntry) -> Iterator[bytes | Path]:
+    """An object's bytes, or a file that has them. :class:`DamagedObjectError` if they are not what the commit noted."""
+    objects, key = work.source(entry.address)
+    vouch = partial(vouches, objects, key, entry.checksum)
+    bytes_of = checked(entry, work.commit, objects.stream(key), 0, None, vouch)
+    if entry.size <= _WHOLE:
+        yield b"".join(bytes_of)
+        return
+    with NamedTemporaryFile(dir=own_folder(), prefix="export-") as file:
+        for piece in bytes_of:
+            file.write(piece)
+        file.flush()
+        yield Path(file.name)
+
+
+def _rows(failed: Sequence[_Failed], **sums: int) -> pa.RecordBatch:
+    rows = [
+        *({**one._asdict(), "written": 0, "removed": 0, "kept": 0, "size": 0} for one in failed),
+        {
+            "path": None,
+            "why": None,
+            "damaged": False,
+            **{name: sums.get(name, 0) for name in ("written", "removed", "kept", "size")},
+        },
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=RESULT)
