@@ -1322,6 +1322,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "strangers",
+        "what is no plain file is no object, and keeps nobody waiting",
+        "storage/folder_objects.py",
+        "if not stat.S_ISREG(os.fstat(descriptor).st_mode):",
+        "if False:",
+        "security/test_sources.py::test_what_is_no_file_is_no_object[pipe]",
+    ),
+    Mutation(
+        "strangers",
         "nobody makes the first key over HTTP",
         "api/resources/setup.py",
         "if not call.settings.open_setup:",

@@ -1,10 +1,13 @@
 """What a writer who is limited to one repository tries to read through the server, by linking and importing it."""
 
+import contextlib
 import json
+import os
 import re
+import socket
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,31 @@ def test_nobody_reads_the_lake_itself(server: Running, writer: str, tmp_path: Pa
     for folder in (server.lake, tmp_path / "lake"):
         for name in ("tables.sqlite", "graveler.json", "objects/hr-private/_graveler/repository.json"):
             assert linked(server, writer, f"file://{folder}/{name}") in (400, 403)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "folder"])
+def test_what_is_no_file_is_no_object(server: Running, writer: str, tmp_path: Path, kind: str) -> None:
+    """.. and keeps nobody waiting."""
+    path = tmp_path / kind
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with closing(socket.socket(socket.AF_UNIX)) as bound, contextlib.chdir(tmp_path):
+            bound.bind(kind)
+    elif kind == "device":
+        if os.geteuid() != 0:
+            pytest.skip("making a device needs root")
+        os.mknod(path, 0o20666, os.makedev(1, 5))
+    else:
+        path.mkdir()
+    assert linked(server, writer, f"file://{path}") == 410
+
+
+@pytest.mark.parametrize("name", ["x" * 256, "x/" + "y" * 300])
+def test_a_namespace_that_no_folder_can_have_is_refused(server: Running, name: str) -> None:
+    made = {"name": "team-long", "storage_namespace": f"local://{name}"}
+    refused = server.ask_json("POST", "/api/v1/repositories", made)
+    assert (refused.status, "shorter" in refused.json()["message"]) == (400, True)
 
 
 def test_what_is_a_file_is_linked(server: Running, writer: str, tmp_path: Path) -> None:

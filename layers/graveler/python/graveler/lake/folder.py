@@ -53,6 +53,8 @@ _WRITES_AT_ONCE: Final = 4
 """Files of a tree: while a disk makes sure of some, the next ones are made."""
 _NOTES_BYTES: Final = 1 << 30
 """What is noted of some thirty million records."""
+_LONGEST_PART: Final = 255
+"""Bytes of a name, as most file systems have them."""
 _SYSTEM: Final = (Path("/proc"), Path("/sys"), Path("/dev"))
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - not to write there
 
@@ -207,6 +209,11 @@ def _inside(folder: Path, namespace: str) -> Path:
         check_object_key(name)
     except InvalidError:
         raise InvalidError(f"storage namespace {namespace!r} is not of the form {SCHEME}<name>") from None
+    if any(len(part.encode()) > _LONGEST_PART for part in name.split("/")):
+        raise InvalidError(
+            f"storage namespace {namespace[:80]}… has a part of more than {_LONGEST_PART} bytes, which no folder's name has; "
+            "choose a shorter one"
+        )
     return folder / "objects" / name
 
 

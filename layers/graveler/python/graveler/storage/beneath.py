@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from graveler.errors import ForbiddenError
-from graveler.storage.folders import make_folder, sync_descriptor
+from graveler.storage.folders import make_folder, sync_descriptor, unavailable
 from graveler.storage.modes import Modes
 
 if TYPE_CHECKING:
@@ -247,13 +247,14 @@ class _Spot:
 
 def trusted_path(path: Path) -> Path:
     """A path without symbolic links, of which those are followed that the superuser or this user has made: nobody else says where
-    a server reads. What is not there stays as it is. :class:`ForbiddenError` for another's link."""
+    a server reads. What is not there stays as it is. :class:`ForbiddenError` for another's link,
+    :class:`UnavailableError` where that cannot be seen."""
     trusted = (0, os.geteuid())
     done, waiting, links = Path("/"), [*path.absolute().parts[:0:-1]], 0
     while waiting:
         name = waiting.pop()
         at = done.parent if name == ".." else done / name
-        if not at.is_symlink():
+        if not _is_linked(at):
             done = at
             continue
         links += 1
@@ -266,6 +267,13 @@ def trusted_path(path: Path) -> Path:
             done = Path("/")
         waiting += [part for part in reversed(target.parts) if part != "/"]
     return done
+
+
+def _is_linked(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError as error:
+        raise unavailable(error, f"looking at '{path}'") from None
 
 
 def _is_link(name: str, folder: int) -> bool:

@@ -56,7 +56,8 @@ _LOCK_STRIPES = 64
 _LOCK_WAIT = 30.0
 _ATTEMPTS = 100
 _MAX_SETTLED = 10_000
-_ABSENT = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR, errno.ELOOP))
+_ABSENT = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR, errno.ELOOP, errno.ENXIO))
+"""Of what is no plain file either: a socket, say."""
 
 
 class FolderObjects:
