@@ -549,6 +549,7 @@ def test_a_branch_is_read_as_it_was(spark: SparkSession, repository: OpenReposit
         assert read(spark, repository, **options).count() == rows, options
     for wrong, why in (
         ({"timestampAsOf": "yesterday"}, r"is no ref expression, at character 7: a number, or a time as 2026-06-01"),
+        ({"timestampAsOf": "1"}, "'1' is no value for timestampasof; it is text, such as 2026-06-01T12:00Z"),
         ({"timestampAsOf": 20260101}, "20260101 is no value for timestampasof; it is text, such as 2026-06-01T12:00Z"),
         ({"timestampAsOf": before, "versionAsOf": first.id}, "name two versions"),
     ):

@@ -20,7 +20,8 @@ def ref_as_of(ref: str, options: Mapping[str, Option]) -> tuple[str, dict[str, O
     if len(said) > 1:
         raise InvalidError("timestampAsOf and versionAsOf name two versions; leave one of them out")
     for name, value in said.items():
-        if not isinstance(value, str) or not value:
+        # A number would be a ref, too: of so many moves ago.
+        if not isinstance(value, str) or not value or (name == "timestampasof" and value.isdecimal()):
             example = "2026-06-01T12:00Z" if name == "timestampasof" else "the ID of a commit"
             raise InvalidError(f"{value!r} is no value for {name}; it is text, such as {example}")
         return (f"{ref}@{{{value}}}" if name == "timestampasof" else value), others
