@@ -12,10 +12,10 @@ from moto import mock_aws
 
 from graveler.access.authentication import Access
 from graveler.access.permissions import Role
-from graveler.functions.entry import Event, api_handler
+from graveler.functions.entry import Context, Event, api_handler
 from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
 
-Handler = Callable[[Event, None], Event]
+Handler = Callable[[Event, Context | None], Event]
 
 
 @contextmanager

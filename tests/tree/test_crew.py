@@ -20,9 +20,10 @@ from graveler.tree.cursor import Cursor
 from graveler.tree.diff import diff
 from graveler.tree.files import RANGES, TreeStore, processors
 from graveler.tree.merge import merge
+from graveler.tree.parts import apply_part, join_parts
 from graveler.tree.stretches import cut_out, stretches
 from graveler.tree.tree import Tree
-from graveler.tree.writer import build, join
+from graveler.tree.writer import StoppedError, build, join
 from tests.support.trees import MemoryFiles, changes, packed
 from tests.tree.make_golden import FolderFiles
 from tests.tree.support import changes_between, same_tree
@@ -215,3 +216,28 @@ def test_relative_paths_mean_in_a_worker_what_they_mean_here(tmp_path: Path, mon
     assert list(workers.run(os.getcwd, [()])) == [str(Path.cwd())]
     monkeypatch.chdir(tmp_path)
     assert list(workers.run(os.getcwd, [()])) == [str(tmp_path)]
+
+
+def test_who_is_asked_to_stop_joins_no_more_shares(store: TreeStore, seed: int) -> None:
+    random = Random(seed)
+    before = dict.fromkeys(KEYS, 1)
+    tree = build(store, SPLIT, [(key, packed(value)) for key, value in before.items()])
+    changed_ones = changes(dict.fromkeys(sorted(random.sample(KEYS, 1500)), 2))
+    final = apply(tree, changed_ones, SPLIT)
+    handed_over = 0
+    for moment in (1, 6, 12):
+        left = iter(range(moment))
+
+        def stop(left: Iterator[int] = left) -> bool:
+            return next(left, None) is None
+
+        with pytest.raises(StoppedError) as stopped:
+            apply(tree, changed_ones, SPLIT, stop)
+        built, upto = stopped.value.tree, stopped.value.upto
+        if upto is not None:
+            handed_over += 1
+            behind = [one for one in changed_ones if one[0] > upto]
+            rest = apply_part(tree, lambda _, behind=behind: behind, (upto, None), SPLIT)  # type: ignore[misc]
+            assert built.lasts == final.lasts[: len(built)]
+            assert same_tree(join_parts(store, SPLIT, [built, rest]), final)
+    assert handed_over > 1
