@@ -54,7 +54,7 @@ def manifest(
     ref's commit. No file is copied: the manifest names them where they lie.
 
     ``symlink`` is what Hive, Trino and Athena read with ``SymlinkTextInputFormat``: for each folder of the dataset, such as a
-    partition, ``<folder>/symlink.txt`` with a URL in each line; those of folders that are no more are removed. ``parquet`` is one
+    partition, ``<folder>/symlink.txt`` with a URL in each line; all others below the destination are removed. ``parquet`` is one
     table, ``manifest.parquet``: path, URL, size in bytes, checksum, mtime in Unix seconds.
 
     A manifest appears file by file; one that names files of two commits is seen by who reads meanwhile. Files stay as long as the
