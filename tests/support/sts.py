@@ -196,7 +196,7 @@ def identity_parts(
     name: str,
     *,
     host: str = "sts.us-east-1.amazonaws.com",
-    seconds: int = 60,
+    seconds: int = 600,
     at: float | None = None,
     signed: Sequence[str] = ("host", "x-lakefs-server-id"),
 ) -> dict[str, Any]:
