@@ -5,7 +5,7 @@ for 1,000 more. A partition whose last page is at hand costs nothing more, so th
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from graveler.storage.limits import check_text_keys
@@ -77,21 +77,21 @@ class ReadAhead(Generic[V]):
             if self._pool is not None:
                 self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _taken(self, upto: bytes | None) -> Iterator[tuple[bytes, V]]:
+    def _taken(self, upto: bytes | None) -> Iterable[tuple[bytes, V]]:
         """What the pages at hand have up to a key, inclusive (None: all)."""
         value = self._value
         found: dict[bytes, V] = {}
         for stream in self._streams:
-            end = len(stream.keys) if upto is None else bisect_right(stream.keys, upto, stream.at)
-            mine = stream.items if end - stream.at == len(stream.items) else stream.items[stream.at : end]
-            if len(self._streams) == 1:
-                stream.at = end
-                yield from ((key, value(item)) for key, item in mine)
-                return
-            found.update((key, value(item)) for key, item in mine)
+            at, keys = stream.at, stream.keys
+            end = len(keys) if upto is None else bisect_right(keys, upto, at)
             stream.at = end
-        for key in sorted(found):
-            yield key, found[key]
+            if at == end:
+                continue
+            values = [value(item) for _, item in stream.items[at:end]]
+            if len(self._streams) == 1:
+                return zip(keys, values, strict=True)  # all of the page
+            found.update(zip(keys[at:end], values, strict=True))
+        return [(key, found[key]) for key in sorted(found)]
 
     def _ask(self, stream: _Stream) -> None:
         """Have the next page fetched, if there is one."""

@@ -230,9 +230,10 @@ def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], 
         if number == len(tree):
             rest = chain([change], source.rest())
             while some := list(islice(rest, BATCH)):
-                present = cast("list[tuple[bytes, bytes]]", list(filter(itemgetter(1), some)))  # None is a removal
-                if present:
-                    writer.add([key for key, _ in present], [value for _, value in present])
+                present = filter(itemgetter(1), some)  # None is a removal, and no record is empty
+                flat = list(chain.from_iterable(cast(Iterator[tuple[bytes, bytes]], present)))
+                if flat:
+                    writer.add(flat[::2], flat[1::2])
                 else:
                     writer.stop_if_asked()
             return
