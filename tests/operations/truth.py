@@ -104,10 +104,12 @@ class Case(msgspec.Struct, frozen=True):
     kind: str
     ask: Ask
 
-    def begun(self, folder: Path) -> MemoryScene:
-        """A repository, and an operation in it that waits to be worked on."""
+    def begun(self, folder: Path, default_branch: str = "main") -> MemoryScene:
+        """A repository, and an operation on its branch main that waits to be worked on."""
         scene = MemoryScene(folder)
-        repository = client(scene).create_repository(NAME, NAMESPACE, split=TINY)
+        repository = client(scene).create_repository(NAME, NAMESPACE, default_branch=default_branch, split=TINY)
+        if default_branch != "main":  # so that main can be deleted
+            repository.create_branch("main", default_branch)
         put(repository, {f"{number:03}": "base" for number in range(40)})
         repository.commit("main", "base")
         repository.create_branch("dev", "main")
