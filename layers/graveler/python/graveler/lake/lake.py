@@ -150,7 +150,8 @@ class Lake:
         """Make a repository with one branch, which points at a first, empty commit without a committer. ``by`` is noted in the
         reference log; ``read_only`` and ``metadata`` are settings that it begins with.
 
-        Cost: three table reads, and one for each thousand repositories, and deleted ones; two object writes, one transaction.
+        Cost: three table reads, and one for each thousand repositories, deleted ones, and repositories with rules of ingest; two
+        object writes, one transaction.
         :class:`AlreadyExistsError` for the name; :class:`InvalidError` for names, parameters, and a namespace that belongs to
         another repository, or lies in another one's, or has one in it. Waits for half a minute
         where another one was being created in the namespace, and its creator has died.
