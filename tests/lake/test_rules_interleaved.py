@@ -92,16 +92,9 @@ def test_the_search_finds_that_a_sealed_token_is_looked_at_before_it_is_dropped(
 
         def careless(self: SettingsKeeper, name: str) -> None:
             with pytest.MonkeyPatch.context() as inner:
-                inner.setattr(self, "_staged", Blind())
+                inner.setattr(self._staged, "exists", lambda _: False)  # sees nothing that is staged
                 renew(self, name)
 
         patch.setattr(SettingsKeeper, "_renew_token", careless)
         with pytest.raises(AssertionError, match=r"^seed"):
             explore_many()
-
-
-class Blind:
-    """Sees nothing that is staged."""
-
-    def exists(self, _: object) -> bool:
-        return False
