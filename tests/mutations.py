@@ -710,7 +710,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "storage/sqlite_tables.py",
         'raise AnswerLostError(\n                f"the table {self._path} was written',
         'raise UnavailableError(\n                f"the table {self._path} was written',
-        "lake/test_disk_faults.py::test_what_a_verb_says_of_a_failing_disk_is_so[sync-one]",
+        "lake/test_disk_faults.py::test_what_a_verb_says_of_a_failing_disk_is_so[sync-one-tables]",
     ),
     Mutation(
         "C1",
@@ -1535,14 +1535,22 @@ ON_SPARK: Final = ROOT / ".venv-spark/bin/python"
 """The environment of Spark's tests (``make spark-tools``)."""
 
 
-def run(package: Path, *tests: str) -> subprocess.CompletedProcess[str]:
-    """The tests, of one environment, in their whole form, on a copy of the package that lies in the folder."""
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
+def run(package: Path, *tests: str, only_find: bool = False) -> subprocess.CompletedProcess[str]:
+    """The tests, of one environment, in their whole form, on a copy of the package that lies in the folder; or only a look
+    whether they are there."""
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=line", *(["--collect-only"] if only_find else [])]
     python = str(ON_SPARK) if is_sparks(tests[0]) else sys.executable
     command = [python, "-m", "pytest", *options, *(f"tests/{test}" for test in tests)]
     whole = {"GRAVELER_WHOLE": "1", "GRAVELER_EXAMPLES": "250"}
     environment = {**os.environ, **whole, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def missing(tests: Sequence[str]) -> str:
+    """What pytest says of those of the tests, of one environment, that it does not find with their parameters; empty if none."""
+    with TemporaryDirectory() as folder:
+        done = run(copied(folder), *tests, only_find=True)
+        return "" if done.returncode == 0 else f"{done.stdout[-300:]}{done.stderr[-1000:]}"
 
 
 def is_sparks(test: str) -> bool:

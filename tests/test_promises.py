@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations import MUTATIONS, PACKAGE, ROOT, Mutation
+from tests.mutations import MUTATIONS, PACKAGE, ROOT, Mutation, is_sparks, missing
 
 DOCUMENT = (ROOT / "docs/faults.md").read_text()
 
@@ -25,6 +25,11 @@ def test_the_test_is_there_and_the_document_names_both(mutation: Mutation) -> No
     name = rest.partition("[")[0]
     assert f"def {name}(" in (Path(__file__).parent / file).read_text()
     assert f"| {mutation.promise} | {mutation.rule} | `{mutation.file}` | `{name}" in DOCUMENT
+
+
+@pytest.mark.parametrize("sparks", [False, True])
+def test_the_tests_are_there_with_their_parameters(sparks: bool) -> None:
+    assert missing(sorted({mutation.test for mutation in MUTATIONS if is_sparks(mutation.test) == sparks})) == ""
 
 
 def test_every_promise_is_kept_by_some_line() -> None:

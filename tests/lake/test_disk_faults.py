@@ -28,7 +28,11 @@ VERBS = (
 PROGRAM = "import runpy; runpy.run_module('tests.lake.disk_faults', run_name='__main__')"
 
 
-@pytest.mark.parametrize("files", ["/lake/tables.sqlite", "/lake/objects/"] if LONG else ["/lake/tables.sqlite"])
+@pytest.mark.parametrize(
+    "files",
+    ["/lake/tables.sqlite", "/lake/objects/"] if LONG else ["/lake/tables.sqlite"],
+    ids=lambda files: files.split("/")[2].removesuffix(".sqlite"),
+)
 @pytest.mark.parametrize("lasting", [False, True] if LONG else [False], ids=lambda lasting: "all" if lasting else "one")
 @pytest.mark.parametrize("kind", list(brittle.Kind), ids=lambda kind: kind.name.lower())
 def test_what_a_verb_says_of_a_failing_disk_is_so(
