@@ -27,7 +27,7 @@ def test_the_test_is_there_and_the_document_names_both(mutation: Mutation) -> No
     assert f"| {mutation.promise} | {mutation.rule} | `{mutation.file}` | `{name}" in DOCUMENT
 
 
-@pytest.mark.parametrize("sparks", [False, True])
+@pytest.mark.parametrize("sparks", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_the_tests_are_there_with_their_parameters(sparks: bool) -> None:
     assert missing(sorted({mutation.test for mutation in MUTATIONS if is_sparks(mutation.test) == sparks})) == ""
 

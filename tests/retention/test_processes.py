@@ -127,7 +127,7 @@ def gather(place: Place, over: Event, removed: "Synchronized[int]") -> None:
             over.wait(0.1)
 
 
-@pytest.fixture(params=["folder", pytest.param("aws", marks=pytest.mark.ci)])
+@pytest.fixture(params=["folder", "aws"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Of an empty lake."""
     if request.param == "aws":
@@ -139,6 +139,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     yield tmp_path / "lake"
 
 
+@pytest.mark.ci
 def test_processes_and_a_collector(place: Place) -> None:
     with open_lake(place) as lake:
         lake.create_repository(NAME, "mem://shared", split=TINY)

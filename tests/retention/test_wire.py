@@ -135,6 +135,7 @@ def test_a_server_that_asks_to_slow_down_is_asked_more_slowly_until_everything_i
     assert [stored.key for stored in objects.list()] == [live.key]
 
 
+@pytest.mark.ci
 def test_a_server_that_stays_busy_is_given_up_on_and_the_next_run_removes_the_rest(proxy: FaultyProxy) -> None:
     place = Place()
     place.prepare()

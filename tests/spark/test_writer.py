@@ -271,6 +271,7 @@ def test_a_numbered_write_happens_once(spark: SparkSession, place: Place) -> Non
     assert place.ids() == [90]
 
 
+@pytest.mark.ci
 def test_a_repeated_numbered_write_gives_the_tag_that_the_first_try_did_not_come_to(
     spark: SparkSession, place: Place
 ) -> None:
