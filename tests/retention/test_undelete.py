@@ -1,9 +1,12 @@
 """What a collector deleted comes back from a bucket that keeps versions: a drill of restoring a table of some days ago."""
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 from unittest.mock import patch
 
 import boto3
@@ -19,7 +22,8 @@ from graveler.model import RetentionRules
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
-from graveler.retention.undelete import Undelete
+from graveler.retention.undelete import Undelete, Undeleted
+from graveler.storage.aws_requests import send
 from graveler.storage.objects import ObjectMissingError
 from graveler.storage.s3_objects import S3Settings
 from tests.cli.support import done, run
@@ -28,6 +32,13 @@ from tests.storage.adapters import CREDENTIALS
 from tests.support.servers import REGION
 
 NAME = "sales"
+WITHOUT = """
+import sys
+sys.modules["boto3"] = sys.modules["botocore"] = None
+from graveler.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command where the libraries for AWS are not installed."""
 
 
 @pytest.fixture
@@ -153,6 +164,39 @@ def test_without_versions_it_is_refused(bucket: str, tmp_path: Path) -> None:
     repository = opened(plain, "plain", create=True).create_repository(NAME, f"s3://{plain}/lake/{NAME}")
     with pytest.raises(InvalidError, match="keeps no versions"):
         Undelete(repository)
+
+
+def test_what_a_bucket_refuses_is_named_and_the_rest_comes_back(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, repository = filled(bucket)
+    objects = repository.namespace
+    for key in ("data/x", "data/y"):
+        objects.put(key, b"first")
+        objects.delete(key)
+    undelete = Undelete(repository)
+
+    def refusing(request: Callable[[], Any], *arguments: Any) -> Any:
+        if "undelete" not in arguments[0]:
+            return send(request, *arguments)
+        return {"Errors": [{"Key": f"lake/{NAME}/data/x", "Code": "AccessDenied", "Message": "no"}]}
+
+    found = list(undelete.deleted(0))
+    assert undelete.bring_back(found, dry_run=True) == Undeleted(2, 10)
+    monkeypatch.setattr("graveler.storage.s3_versions.send", refusing)
+    assert undelete.bring_back(found) == Undeleted(1, 5, ("data/x: AccessDenied no",))
+
+
+def test_a_folder_is_refused_without_boto3(tmp_path: Path) -> None:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        lake.create_repository(NAME, f"local://{NAME}")
+    said = subprocess.run(
+        [sys.executable, "-c", WITHOUT, "--lake", tmp_path / "lake", "gc", "undelete", NAME, "--since", "1d"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "keeps no versions" in said.stderr
+    assert "Traceback" not in said.stderr
 
 
 def test_the_command(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ the collector deletes what no ref needs, and files that come back are as old as 
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -14,13 +14,15 @@ from graveler.errors import InvalidError
 from graveler.lake.publish import COMMITS_FOLDER
 from graveler.lake.repository import OpenRepository
 from graveler.storage.files import FOLDER
-from graveler.storage.s3_objects import S3Objects
-from graveler.storage.s3_versions import DeletedObject
 from graveler.tree.files import METARANGES, RANGES
+
+if TYPE_CHECKING:
+    from graveler.storage.s3_versions import DeletedObject
 
 _LEFT_OUT: Final = (f"{FOLDER}/quarantine/", f"{FOLDER}/gc/")
 """What the collector keeps for itself, and deletes when its time is over."""
 
+_S3: Final = "s3://"
 _TOGETHER: Final = 1000
 
 
@@ -41,26 +43,32 @@ class Undelete:
     def __init__(self, repository: OpenRepository) -> None:
         self._repository = repository
         objects = repository.namespace
-        if not isinstance(objects, S3Objects):
+        if not objects.namespace.startswith(_S3):
             raise InvalidError(
                 f"{objects.namespace} keeps no versions of what is deleted, as only buckets of S3 do; what a run moved to "
                 "quarantine comes back by `graveler gc restore`"
             )
+        from graveler.storage.s3_objects import S3Objects  # a lake in a folder works without boto3
+
+        assert isinstance(objects, S3Objects)
         self._versions = objects.versions()
         self._versions.check()
 
-    def deleted(self, since: float) -> Iterator[DeletedObject]:
+    def deleted(self, since: float) -> "Iterator[DeletedObject]":
         """What was deleted since then (Unix seconds). One request for each 1,000 versions of the namespace."""
         return (each for each in self._versions.deleted(since=since) if not each.key.startswith(_LEFT_OUT))
 
-    def bring_back(self, deleted: Iterable[DeletedObject]) -> Undeleted:
-        """Bring these back. May be repeated; what was brought back until an error stays. One request for each 1,000."""
+    def bring_back(self, deleted: "Iterable[DeletedObject]", *, dry_run: bool = False) -> Undeleted:
+        """Bring these back, or with ``dry_run`` only say what would come. May be repeated; what was brought back until an error
+        stays. One request for each 1,000, none with ``dry_run``."""
         rest, total = iter(deleted), Undeleted()
         while some := list(islice(rest, _TOGETHER)):
-            gone = tuple(f"{each.key}: no version of it is left" for each in some if each.size is None)
+            wrong = {each.key: "no version of it is left" for each in some if each.size is None}
             found = [each for each in some if each.size is not None]
-            refused = tuple(self._versions.bring_back(found)) if found else ()
-            total += Undeleted(len(found) - len(refused), sum(each.size or 0 for each in found), gone + refused)
+            if found and not dry_run:
+                wrong |= self._versions.bring_back(found)
+            sizes = [each.size or 0 for each in some if each.key not in wrong]
+            total += Undeleted(len(sizes), sum(sizes), tuple(f"{key}: {why}" for key, why in wrong.items()))
         return total
 
     def of_commit(self, ref: str) -> Undeleted:

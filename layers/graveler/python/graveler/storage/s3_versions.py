@@ -5,7 +5,7 @@ the time that it had (https://docs.aws.amazon.com/AmazonS3/latest/userguide/Mana
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
     from graveler.storage.s3_objects import S3Settings
-
-_AT_ONCE: Final = 1000
 
 
 class DeletedObject(Struct, frozen=True):
@@ -62,12 +60,8 @@ class S3Versions:
         if marker is not None:
             yield marker
 
-    def bring_back(self, objects: Sequence[DeletedObject]) -> list[str]:
-        """Remove the markers; the reason for each that could not be, in words. May be repeated. One request for each 1,000."""
-        pages = [objects[begin : begin + _AT_ONCE] for begin in range(0, len(objects), _AT_ONCE)]
-        return [wrong for page in pages for wrong in self._bring_back(page)]
-
-    def _bring_back(self, objects: Sequence[DeletedObject]) -> list[str]:
+    def bring_back(self, objects: Sequence[DeletedObject]) -> dict[str, str]:
+        """Remove the markers of at most 1,000 objects; by key, why one could not be. May be repeated. One request."""
         markers: Any = [{"Key": self._base + each.key, "VersionId": each.marker} for each in objects]
         what = f"s3://{self._bucket}/{self._base}: undelete"
         try:
@@ -78,10 +72,10 @@ class S3Versions:
             )
         except FAILURES as error:
             raise explained(error, what) from error
-        return [
-            f"{told.get('Key', '?')}: {told.get('Code', '')} {told.get('Message', '')}".rstrip()
+        return {
+            told["Key"].removeprefix(self._base): f"{told.get('Code', '')} {told.get('Message', '')}".strip()
             for told in answer.get("Errors", ())
-        ]
+        }
 
     def _versions(self, prefix: str) -> Iterator[tuple[Any, bool]]:
         """All versions and markers, those of one key beside each other, the newest first; and whether it is a marker."""

@@ -270,7 +270,7 @@ def undelete(
     JSON: one document {files, bytes, wrong}.
     """
     from graveler.cli.times import parse_moment
-    from graveler.retention.undelete import Undelete, Undeleted
+    from graveler.retention.undelete import Undelete
 
     if bool(since) == bool(ref):
         raise InvalidError("say either --since TIME or --ref REF: which files are to come back")
@@ -281,12 +281,7 @@ def undelete(
     if ref:
         done = undelete.of_commit(ref)
     else:
-        found = undelete.deleted(parse_moment("--since", since))
-        done = (
-            sum((Undeleted(1, each.size or 0) for each in found), Undeleted())
-            if dry_run
-            else undelete.bring_back(found)
-        )
+        done = undelete.bring_back(undelete.deleted(parse_moment("--since", since)), dry_run=dry_run)
     screen = output()
     if as_json:
         screen.json({"files": done.files, "bytes": done.bytes, "wrong": list(done.wrong)})
