@@ -19,11 +19,12 @@ NEWEST ?= $(shell python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null 
 # The Spark of EMR's release emr-spark-8.0.0, so that what is tested here is what runs there.
 EMR_SPARK := 4.0.2
 SEED ?= 20260101
+ROOMS ?= tests/tree tests/history tests/staging tests/lake
 ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-newest check openapi format bench soak soak-spark soak-tests soak-mutations lock clean
+.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest check openapi format bench soak soak-spark soak-tests soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -103,7 +104,10 @@ test: setup spark-tools  ## the promises of each room, in some 12 minutes on a q
 	@$(SPARK_VENV)/bin/python $(PYTEST) -n 2 --dist loadfile -m '$(MARKED)' tests/spark
 	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark tests
 
-test-all: setup spark-tools deploy-tools test-spark35  ## all tests, with Spark 3.5 and a deployed whole
+test-deployed: setup deploy-tools  ## the stacks and their rights, and the story of a lake in a deployed whole
+	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,ingest.py layer.py operations.py) tests/infra
+
+test-all: setup spark-tools deploy-tools test-spark35 test-newest  ## all tests, with Spark 3.5, Python 3.13 and a deployed whole
 	@$(MAKE) --no-print-directory test MARKED= WORKERS=3
 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
@@ -113,7 +117,7 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	@if [ -z "$(NEWEST)" ]; then echo "skipped: no Python 3.13 on this machine, so the engine is not tested on it"; exit 0; fi; \
 	$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$(NEWEST) setup; \
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
-	    -m 'not ci and not search' tests/tree tests/history tests/staging tests/lake
+	    -m 'not ci and not search' $(ROOMS)
 
 SOAKED := $(addprefix tests/,aws history ingest lake retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py clients/test_schemathesis.py)
 

@@ -1,5 +1,5 @@
-"""For the whole run: the order of the tests, Hypothesis on a busy machine, which tests are left to ``.ci/run``, and at the end
-how much campaigns tried."""
+"""For the whole run: the order of the tests, Hypothesis on a busy machine, which tests are left to ``make test-all``, and
+at the end how much campaigns tried."""
 
 import signal
 from random import Random
@@ -80,11 +80,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was left to ``.ci/run``. Add up what tests recorded as ``faults``: the requests of a verb, and the faults that
-    were tried in them."""
+    """Say what was left to ``make test-all``. Add up what tests recorded as ``faults``: the requests of a verb, and the faults
+    that were tried in them."""
     if left := config.stash[_LEFT]:
         terminalreporter.write_line(
-            f"left to `make test-all` and .ci/run: {left} tests: deployed wholes, own environments, more servers, searches"
+            f"left to `make test-all`: {left} tests: deployed wholes, own environments, more servers, searches"
         )
     recorded = [
         value

@@ -243,6 +243,7 @@ MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
 ]
 
 
+@pytest.mark.ci
 def test_the_search_finds_a_bad_history_where_parts_are_published_on_any_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """As they are, wherever the branch has moved."""
 

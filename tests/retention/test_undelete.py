@@ -98,8 +98,7 @@ def contents(repository: OpenRepository, ref: str) -> dict[str, bytes]:
     return {entry.path: repository.read(ref, entry.path) for entry in repository.objects(ref)}
 
 
-@pytest.mark.parametrize("how", ["since", "ref"])
-@pytest.mark.parametrize("page", [1000, 3])
+@pytest.mark.parametrize(("how", "page"), [("since", 3), ("ref", 1000)])
 def test_a_table_of_some_days_ago_finds_its_files(bucket: str, how: str, page: int) -> None:
     _, repository = filled(bucket)
     restore_table(bucket)  # the moment before the accident
