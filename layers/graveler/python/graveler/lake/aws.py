@@ -43,6 +43,7 @@ def open_lake(
     scratch: Path | None = None,
     workers: int = 1,
     writes_at_once: int = 8,
+    reads_at_once: int = 8,
     memory: int | None = None,
     clock: Clock | None = None,
     sealing_key: KeySource | None = None,
@@ -55,9 +56,9 @@ def open_lake(
     ``region`` is of both, unless ``s3`` names another; credentials are found as AWS's own tools find them. ``create_table`` makes
     the table if it is not there. ``cache`` is a folder for copies of immutable files, of at most ``cache_bytes``, or a cache that
     somebody has made; ``notes`` (unless ``cache`` is a folder, which has them too), ``found_open``, ``scratch``, ``workers``,
-    ``writes_at_once``, ``memory`` and ``staging_shards`` as for :class:`~graveler.lake.lake.Lake`. ``sealing_key`` is where the
-    key is that seals the secrets in the table. ``wrap_…`` may put something around the adapters, such as what counts their
-    requests.
+    ``writes_at_once``, ``reads_at_once``, ``memory`` and ``staging_shards`` as for :class:`~graveler.lake.lake.Lake`.
+    ``sealing_key`` is where the key is that seals the secrets in the table. ``wrap_…`` may put something around the adapters,
+    such as what counts their requests.
 
     Cost: none, unless ``create_table``: clients are made, and requests sent, with the first use. :class:`InvalidError` for URLs
     of another form.
@@ -80,6 +81,7 @@ def open_lake(
         scratch=scratch,
         workers=workers,
         writes_at_once=writes_at_once,
+        reads_at_once=reads_at_once,
         memory=memory,
         home=f"{objects_url.rstrip('/')}/",
         outside=partial(_locate, settings, objects_url.rstrip("/")),

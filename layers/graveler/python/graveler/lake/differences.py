@@ -18,10 +18,14 @@ def uncommitted(tree: Tree, staged: StagedReader) -> Differences:
     """What a branch's staged records change in its head's tree. Opens the ranges that they touch."""
 
     def differences(start: bytes, end: bytes | None) -> Iterator[Difference]:
-        for key, packed in staged.scan(start, end):
-            committed = tree.get(key)
-            if changes_anything(committed, packed):
-                yield key, committed, packed
+        with tree.store.reading_ahead() as ahead:
+            for keys, records in staged.chunks(start, end):
+                if ahead is not None:
+                    ahead.expect(tree.ranges_of(keys))
+                for key, packed in zip(keys, records, strict=True):
+                    committed = tree.get(key)
+                    if changes_anything(committed, packed):
+                        yield key, committed, packed
 
     return differences
 

@@ -63,7 +63,8 @@ class Lake:
     ``tables`` is also where the rooms above keep items of their own. ``cache`` keeps copies of immutable files near; ``notes``
     what was computed of them and makes the next commit cheaper (without one, ``cache`` does, or else some memory); ``scratch`` is
     where RocksDB may write meanwhile, best in memory. ``workers`` processes may work for one operation, if copies of tables and
-    objects in other processes are the same ones, and ``writes_at_once`` files of one tree may be under way to the store.
+    objects in other processes are the same ones, and ``writes_at_once`` files of one tree may be under way to the store,
+    ``reads_at_once`` ranges on their way from it before they are opened.
     ``on_disk`` says that reading a part of an object is as cheap as from a disk.
     ``grace`` is how long (seconds) garbage collection leaves young files alone: the same for everybody at work on the lake, as is
     ``skew``, by how much (seconds) their clocks may differ. ``memory`` is about how many bytes of its tree each repository keeps
@@ -85,6 +86,7 @@ class Lake:
         scratch: Path | None = None,
         workers: int = 1,
         writes_at_once: int = 1,
+        reads_at_once: int = 1,
         on_disk: bool = False,
         grace: float = GRACE,
         skew: float = SKEW,
@@ -107,6 +109,7 @@ class Lake:
         self._scratch = scratch
         self._workers = workers
         self._writes_at_once = writes_at_once
+        self._reads_at_once = reads_at_once
         self._on_disk = on_disk
         self.grace = grace
         self.skew = skew
@@ -365,6 +368,7 @@ class Lake:
             workers=self._workers,
             found=self._found_open,
             writes_at_once=self._writes_at_once,
+            reads_at_once=self._reads_at_once,
             part=files.get_part if self._on_disk else None,
         )
         if self._memory is not None:

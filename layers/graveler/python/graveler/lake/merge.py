@@ -86,8 +86,8 @@ class Merger:
         base = self._base(source, other, destination, head, allow_empty=True)
         counter = TotalsCounter()
         conflicts = []
-        trees = self._sides.tree(base), self._sides.tree(other), self._sides.tree(head)
-        for item in preview(*trees, strategy_by_key(strategies)):
+        before, theirs, ours = self._sides.trees(base, other, head)
+        for item in preview(before, theirs, ours, strategy_by_key(strategies)):
             if isinstance(item, TreeConflict):
                 conflicts.append(self._sides.conflict(item))
             else:
@@ -97,8 +97,11 @@ class Merger:
     def _check_untouched(
         self, source: str, destination: str, base: Commit, head: Commit, prefixes: Sequence[str]
     ) -> None:
+        if not prefixes:
+            return
+        before, now = self._sides.trees(base, head)
         for prefix in prefixes:
-            if differ(self._sides.tree(base), self._sides.tree(head), *prefix_interval(prefix)):
+            if differ(before, now, *prefix_interval(prefix)):
                 raise TouchedError(source, destination, prefix)
 
     def _base(self, source: str, other: Commit, destination: str, head: Commit, *, allow_empty: bool) -> Commit:

@@ -36,7 +36,6 @@ from graveler.storage.objects import Noted, ObjectMissingError, Objects
 from graveler.storage.tables import Item, Key, Tables
 from graveler.tree.diff import diff
 from graveler.tree.files import TreeStore
-from graveler.tree.listing import list_page
 from graveler.tree.record import RecordCodec, encode_key
 from graveler.tree.tree import Tree, Trees
 
@@ -174,8 +173,7 @@ class RepositoryReader:
         for each thousand staged that the page spans.
         """
         snapshot, commit_id = self._state(ref)
-        page = list_page(
-            snapshot.chunk,
+        page = snapshot.page(
             prefix=utf8("prefix", prefix),
             after=utf8("after", after),
             delimiter=utf8("delimiter", delimiter),
@@ -225,10 +223,10 @@ class RepositoryReader:
 
     def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
         """What the lake knows of each of some objects, all of one state; None where there is none. Cost: as :meth:`stat`, each
-        metarange and range once; one table read for each that may be staged."""
+        metarange and range once; one table read for each hundred that may be staged."""
         snapshot = self._snapshot(ref)
         keys = [encode_key(path) for path in paths]
-        found = {key: snapshot.get(key) for key in sorted(set(keys))}
+        found = snapshot.get_many(sorted(set(keys)))
         return [None if (packed := found[key]) is None else self._codec.decode(key, packed) for key in keys]
 
     def url(self, entry: ObjectEntry, expires_in: int) -> str:
@@ -446,7 +444,8 @@ class RepositoryReader:
         self._commits.read(
             [cid for cid in {left, right} if self._commits.in_memory(cid) is None]
         )  # both in one request
-        return self._tree(left), self._tree(right)
+        one, other = self._trees.load_many([self._branches.commit(each).metarange for each in (left, right)])
+        return one, other
 
     def _page_of_changes(
         self,

@@ -32,6 +32,11 @@ class Sides:
         """A commit's tree, at most one object read; the empty one for what comes before the first commit."""
         return self._trees.empty() if commit is None else self._trees.load(commit.metarange)
 
+    def trees(self, *commits: Commit | None) -> list[Tree]:
+        """As :meth:`tree` of each, read at the same time where that helps."""
+        found = iter(self._trees.load_many([commit.metarange for commit in commits if commit is not None]))
+        return [self._trees.empty() if commit is None else next(found) for commit in commits]
+
     def conflict(self, found: TreeConflict) -> Conflict:
         """A conflict as a user sees it."""
         base, source, destination = (

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from graveler.model import Token
 from graveler.staging.changes import StagedChanges
+from graveler.tree.expected import listed
+from graveler.tree.listing import ListedPage, list_page
 from graveler.tree.sstable import Records
 from graveler.tree.tree import Tree
 
@@ -35,6 +37,24 @@ class Snapshot:
             if staged is not None:
                 return staged.packed
         return self._committed().get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
+        """By key, of keys that ascend, the packed record, or None. One table read for each hundred (none without tokens); unless
+        those find them all, the tree, and the ranges in which the others may be."""
+        staged = self._staged.get_many(keys) if self._staged else {}
+        rest = [key for key in keys if key not in staged]
+        found: dict[bytes, bytes | None] = {key: each.packed for key, each in staged.items()}
+        if rest:
+            found.update(zip(rest, self._committed().get_many(rest), strict=True))
+        return found
+
+    def page(self, *, prefix: bytes, after: bytes, delimiter: bytes, amount: int) -> ListedPage:
+        """See :func:`graveler.tree.listing.list_page`."""
+        tree = self._committed()
+        with tree.store.reading_ahead() as ahead:
+            if ahead is not None:
+                ahead.expect(listed(tree, prefix, after, delimiter, amount))
+            return list_page(self.chunk, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
 
     def chunk(self, start: bytes, end: bytes | None) -> Records:
         """Some records with ``start <= key < end``, in order; empty when there are none."""

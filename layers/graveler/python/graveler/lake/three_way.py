@@ -69,7 +69,7 @@ class ThreeWayLander:
 
             def build(head: Commit, before: Tree) -> Draft:
                 chosen = choose(head)
-                base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
+                base, source = self._sides.trees(chosen.base, chosen.source)
                 if limit is not None and (load := total_load(merge_points(base, source, before))).records > limit:
                     raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", load.records, limit)
                 split = split_of(head, self._split)

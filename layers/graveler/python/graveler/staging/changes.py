@@ -147,6 +147,15 @@ class StagedChanges:
                 return Staged(record_of(item))
         return None
 
+    def get_many(self, tokens: Sequence[Token], keys: Sequence[bytes]) -> dict[bytes, Staged]:
+        """By key, what is staged for some keys. One table read for each hundred keys and token."""
+        items = self._tables.get_many([self._key(token, key) for key in keys for token in tokens])
+        found: dict[bytes, Staged] = {}
+        for number, item in enumerate(items):
+            if item is not None:
+                found.setdefault(keys[number // len(tokens)], Staged(record_of(item)))
+        return found
+
     def look(self, tokens: Sequence[Token], key: bytes) -> list[Staged | None]:
         """What is staged for a key under each of the tokens. One table read."""
         items = self._tables.get_many([self._key(token, key) for token in tokens])
@@ -253,6 +262,10 @@ class StagedReader:
         """What is staged for a key, or None. One table read."""
         return self._staged.get(self._tokens, key)
 
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Staged]:
+        """By key, what is staged for some keys. One table read for each hundred."""
+        return self._staged.get_many(self._tokens, keys)
+
     def chunk(self, start: bytes, end: bytes | None) -> StagedChunk:
         """Some records of ``[start, end)``, as :meth:`StagedChanges.chunk`; maybe also some before ``start``."""
         covered = (
@@ -268,10 +281,15 @@ class StagedReader:
 
     def scan(self, start: bytes, end: bytes | None) -> Iterator[StagedRecord]:
         """All records with ``start <= key < end``, in key order."""
+        for keys, packed in self.chunks(start, end):
+            yield from zip(keys, packed, strict=True)
+
+    def chunks(self, start: bytes, end: bytes | None) -> Iterator[tuple[list[bytes], list[bytes | None]]]:
+        """As :meth:`scan`, keys and packed records of as many at a time as are read together."""
         while True:
             chunk = self.chunk(start, end)
             at = bisect_left(chunk.keys, start)
-            yield from zip(chunk.keys[at:], chunk.packed[at:], strict=True)
+            yield list(chunk.keys[at:]), list(chunk.packed[at:])
             if chunk.complete_upto is None:
                 return
             start = chunk.complete_upto + b"\0"

@@ -18,6 +18,7 @@ from graveler.tree.files import ENOUGH, TASK, TreeStore
 from graveler.tree.ids import ID_BYTES
 from graveler.tree.patch import Change as Change
 from graveler.tree.patch import patch_work
+from graveler.tree.reads import ReadAhead
 from graveler.tree.record import identity, record_ids
 from graveler.tree.tree import Tree
 from graveler.tree.writer import BATCH, Stop, TreeWriter
@@ -29,6 +30,8 @@ Interval = tuple[bytes | None, bytes | None]
 """Keys with ``after < key <= upto``; None is no bound."""
 
 
+_LOOKED_AT: Final = 1000
+"""Changes to look at for the ranges that are read next: a page of what is staged."""
 _FEW: Final = 4
 """Where more than one in so many records of a range changes, nobody asks whether its blocks can be copied."""
 
@@ -213,14 +216,20 @@ def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], int
 
 def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], interval: Interval) -> None:
     """As :func:`apply_between`, of changes whose order was checked."""
+    with tree.store.reading_ahead() as ahead:
+        _apply(writer, tree, _Ahead(changes), interval, ahead)
+
+
+def _apply(writer: TreeWriter, tree: Tree, source: "_Ahead", interval: Interval, ahead: ReadAhead | None) -> None:
     after, upto = interval
-    source = _Ahead(changes)
     change = next(source, None)
     is_first = True
     while change is not None:
         if not is_first:  # whoever is asked to stop has done something
             writer.stop_if_asked(after)
         is_first = False
+        if ahead is not None and ahead.wants_more():
+            ahead.expect(tree.ranges_of([change[0], *source.next_keys(_LOOKED_AT)]))
         # A change belongs to the first range whose last key is not below it; after all of them, to the end.
         number = bisect_left(tree.lasts, change[0])
         before = tree.lasts[number - 1] if number else None
@@ -336,6 +345,11 @@ class _Ahead(Iterator[Change]):
                 break
             taken.append(change)
         return taken
+
+    def next_keys(self, amount: int) -> list[bytes]:
+        """The keys of so many changes that come next, or of all that are left."""
+        self._seen.extend(islice(self._changes, max(0, amount - len(self._seen))))
+        return [key for key, _ in islice(self._seen, amount)]
 
     def has(self, last: bytes) -> bool:
         """Does the next change belong to a key up to ``last``?"""

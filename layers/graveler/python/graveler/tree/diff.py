@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graveler.tree.cursor import Cursor
+from graveler.tree.expected import differing, expect_next
+from graveler.tree.reads import ReadAhead
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
@@ -21,14 +23,22 @@ Difference = tuple[bytes, bytes | None, bytes | None]
 
 def diff(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> Iterator[Difference]:
     """The differences with ``start <= key < end``, in key order. Opens the ranges that differ, and no others; streaming."""
+    with left.store.reading_ahead() as ahead:
+        yield from _diff(left, right, start, end, ahead)
+
+
+def _diff(left: Tree, right: Tree, start: bytes, end: bytes | None, ahead: ReadAhead | None) -> Iterator[Difference]:
+    coming = differing(left, right, start, end)
     a, b = Cursor(left, start), Cursor(right, start)
     sharing = left.store.workers > 1
     while True:
         # Both stand before the same key, also where ``start`` lies inside a range: before that, nothing was passed over unopened.
-        if a.unopened and b.unopened and (run := equal_ids(a, b)):
-            a.skip_ranges(run)
-            b.skip_ranges(run)
-            continue
+        if a.unopened and b.unopened:
+            if run := equal_ids(a, b):
+                a.skip_ranges(run)
+                b.skip_ranges(run)
+                continue
+            expect_next(ahead, coming)
         if sharing and a.at_start and worth_sharing((a, b)):
             if (crew := left.store.crew()) is not None:
                 yield from _diff_in_parallel(crew, a, b, end)

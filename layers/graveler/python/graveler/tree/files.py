@@ -6,22 +6,27 @@ Two kinds of files, addressed by name: ``ranges`` and ``metaranges``. Names pin 
 import os
 import sys
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from graveler.errors import DamagedFileError, NotFoundError
+from graveler.errors import DamagedFileError, GravelerError, NotFoundError
 from graveler.forks import new_lock
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.kept import BlockCache
+from graveler.tree.reads import ReadAhead
 from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
 from graveler.tree.tail import Label
-from graveler.tree.writes import Writes
+from graveler.tree.writes import Writes, pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from graveler.tree.crew import Crew
+    from graveler.tree.tree import RangeInfo
 
 RANGES: Final = "ranges"
 METARANGES: Final = "metaranges"
@@ -72,7 +77,8 @@ class TreeStore:
     rewriting a range needs; in this process's memory if nothing is given. ``workers`` is how many processes may work for this
     one where very many ranges are concerned (``crew``); give more than 1 only for ``files`` whose pickled copies read and
     write the same. ``found`` is called, in any thread, for each file that is wanted and still open. ``writes_at_once`` is how
-    many files of one tree may be under way to the store together.
+    many files of one tree may be under way to the store together, ``reads_at_once`` how many ranges are fetched before they are
+    opened where it is known which ones come (:meth:`reading_ahead`).
 
     ``part`` reads some bytes of a file (kind, name, offset, length), if that is as cheap as from a disk: then of files that are
     closed to make room the indexes stay, so that looking up a record anywhere reads a block and not its file.
@@ -89,6 +95,7 @@ class TreeStore:
         workers: int = 1,
         found: "Callable[[], None] | None" = None,
         writes_at_once: int = 1,
+        reads_at_once: int = 1,
         part: "Callable[[str, str, int, int], bytes] | None" = None,
     ) -> None:
         self._files = files
@@ -107,6 +114,10 @@ class TreeStore:
         self._lock = new_lock()
         self.workers = workers
         self.writes_at_once = writes_at_once
+        self.reads_at_once = reads_at_once
+        self._ahead: list[ReadAhead] = []
+        self._coming: dict[tuple[int, str], Future[Table]] = {}
+        """By process and name, the ranges that are being fetched ahead."""
         self._can_send: bool | None = None
         self.notes = RangeNotes(MemoryNotes() if notes is None else notes)
 
@@ -127,6 +138,7 @@ class TreeStore:
             self._max_block_bytes,
             self.notes.notes,
             self.writes_at_once,
+            self.reads_at_once,
         )
 
     def crew(self) -> "Crew | None":
@@ -149,6 +161,7 @@ class TreeStore:
             self._max_block_bytes,
             self.notes.notes,
             self.writes_at_once,
+            self.reads_at_once,
         )
 
     @property
@@ -164,6 +177,35 @@ class TreeStore:
         """For a writer of many files: each put is on its way, and all are durable when it has settled."""
         return Writes(self.put, self.writes_at_once)
 
+    @contextmanager
+    def reading_ahead(self) -> Iterator[ReadAhead | None]:
+        """For a walk that knows which ranges come next: what it expects is fetched before it is opened. None where waiting for a
+        range costs next to nothing. The same requests as without, and up to ``reads_at_once`` more where the walk ends early."""
+        if self.reads_at_once <= 1:
+            yield None
+            return
+        ahead = ReadAhead(self._fetch_ahead, self.reads_at_once)
+        with self._lock:
+            self._ahead = [*self._ahead, ahead]
+        try:
+            yield ahead
+        finally:
+            with self._lock:
+                self._ahead = [each for each in self._ahead if each is not ahead]
+
+    def _fetch_ahead(self, info: "RangeInfo") -> None:
+        with self._lock:
+            known = (RANGES, info.name) in self._open or info.name in self._closed
+            if not known and (place := (os.getpid(), info.name)) not in self._coming:
+                self._coming[place] = pool(self.reads_at_once).submit(self._arrive, info)
+
+    def _arrive(self, info: "RangeInfo") -> Table:
+        try:
+            return self._fetched(RANGES, info.name, info)
+        finally:
+            with self._lock:
+                self._coming.pop((os.getpid(), info.name), None)
+
     def open(self, kind: str, name: str, expected: Expected | None = None) -> Table:
         """The file's table; one request unless it is open already. A copy that is damaged, or another file's, is dropped and
         fetched again.
@@ -171,19 +213,23 @@ class TreeStore:
         :class:`DamagedFileError` if the store's own file is missing, damaged, or another one than its name says (law F5): its
         label and what is ``expected`` tell.
         """
+        for ahead in self._ahead:
+            ahead.opening(name)
         with self._lock:
             table = self._still_open(kind, name)
-        return self._fetched(kind, name, expected) if table is None else table
+        return self._fetched_or_coming(kind, name, expected) if table is None else table
 
     def look_into(self, name: str, expected: Expected) -> Lookups:
         """A range's file, for looking up some records: where it was closed, its index. Else as :meth:`open`."""
+        for ahead in self._ahead:
+            ahead.opening(name)
         with self._lock:
             table = self._still_open(RANGES, name)
             closed = self._closed.get(name) if table is None else None
             if closed is not None:
                 self._closed.move_to_end(name)
                 return closed
-        return self._fetched(RANGES, name, expected) if table is None else table
+        return self._fetched_or_coming(RANGES, name, expected) if table is None else table
 
     def _still_open(self, kind: str, name: str) -> Table | None:
         table = self._open.get((kind, name))
@@ -192,6 +238,14 @@ class TreeStore:
             if self._found is not None:
                 self._found()
         return table
+
+    def _fetched_or_coming(self, kind: str, name: str, expected: Expected | None) -> Table:
+        # A forked child has none of its parent's threads.
+        coming = self._coming.get((os.getpid(), name)) if self._coming and kind == RANGES else None
+        if coming is not None:
+            with suppress(GravelerError):  # who wants it asks again, and is told what is wrong
+                return coming.result()
+        return self._fetched(kind, name, expected)
 
     def _fetched(self, kind: str, name: str, expected: Expected | None) -> Table:
         try:
@@ -246,7 +300,13 @@ def expect_label(table: Table, kind: str, name: str) -> None:
 
 
 def _restore(
-    files: TreeFiles, scratch: Path, max_open_bytes: int, max_block_bytes: int, notes: Notes, writes_at_once: int
+    files: TreeFiles,
+    scratch: Path,
+    max_open_bytes: int,
+    max_block_bytes: int,
+    notes: Notes,
+    writes_at_once: int,
+    reads_at_once: int,
 ) -> TreeStore:
     return TreeStore(
         files,
@@ -255,6 +315,7 @@ def _restore(
         max_block_bytes=max_block_bytes,
         notes=notes,
         writes_at_once=writes_at_once,
+        reads_at_once=reads_at_once,
     )
 
 

@@ -22,7 +22,9 @@ import msgspec
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import Difference, common_records, diff, equal_blocks, equal_ids
+from graveler.tree.expected import contested, expect_next
 from graveler.tree.patch import Change, patch_work, worth_copying
+from graveler.tree.reads import ReadAhead
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
@@ -128,8 +130,13 @@ class _Merge:
         self.writer: TreeWriter | None = writer
 
     def run(self) -> Iterator[TreeConflict]:
+        with self.destination.tree.store.reading_ahead() as ahead:
+            yield from self._run(ahead)
+
+    def _run(self, ahead: ReadAhead | None) -> Iterator[TreeConflict]:
         base, source, destination = self.base, self.source, self.destination
         sharing = destination.tree.store.workers > 1
+        coming = contested(base.tree, source.tree, destination.tree)
         while True:
             if self._whole_ranges():
                 self._stop_if_asked()
@@ -140,6 +147,7 @@ class _Merge:
                     yield from self._in_parallel(crew)
                     return
                 sharing = False
+            expect_next(ahead, coming)
             if self._patched():
                 self._stop_if_asked()
                 continue

@@ -23,12 +23,14 @@ from graveler.tree.naming import plain_suffix
 from graveler.tree.record import IDENTITY_OVERHEAD, frame, record_ids
 from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, Table, write_table
 from graveler.tree.tail import Label, labelled
+from graveler.tree.writes import pool
 
 MAX_TOTAL: Final = (1 << 64) - 1
 """The largest sum of objects' sizes that a description can say: 16 EiB."""
 _ID_SIZE: Final = 32
 _PREFIX: Final = 2 + _ID_SIZE
 """Bytes of a packed range description that hold its ID (and the length before it)."""
+_EXPECTED_AT_ONCE: Final = 32
 _FEW_KEYS: Final = 8
 """So many keys are looked up in a closed file, a block each at most; for more of them it is opened."""
 
@@ -196,6 +198,12 @@ class Tree:
         """
         if any(map(gt, keys, islice(keys, 1, None))):
             raise InvalidError("keys that are looked up together must be in ascending order")
+        with self.store.reading_ahead() as ahead:
+            if ahead is not None:
+                ahead.expect(self.ranges_of(keys))
+            yield from self._get_many(keys)
+
+    def _get_many(self, keys: Sequence[bytes]) -> Iterator[bytes | None]:
         at = 0
         while at < len(keys):
             number = bisect_left(self.lasts, keys[at])
@@ -212,18 +220,46 @@ class Tree:
                     raise self.damaged(number, error) from None
             at = stop
 
+    def ranges_of(self, keys: Sequence[bytes]) -> Iterator[RangeInfo]:
+        """The ranges in which these ascending keys may be. Opens nothing."""
+        at = 0
+        while at < len(keys) and (number := bisect_left(self.lasts, keys[at])) < len(self.lasts):
+            info = self.info(number)
+            at = bisect_right(keys, info.last, at)
+            if keys[at - 1] >= info.first:
+                yield info
+
     def blocks(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Records]:
-        """The records with ``start <= key < end``, some hundred at a time. Opens the ranges that hold them, one after another."""
-        for number in range(bisect_left(self.lasts, start), len(self.lasts)):
-            if end is not None and self.info(number).first >= end:
-                return
-            for keys, packed in self.range_blocks(number, start):
-                if end is not None and keys[-1] >= end:
-                    at = bisect_left(keys, end)
-                    if at:
-                        yield keys[:at], packed[:at]
+        """The records with ``start <= key < end``, some hundred at a time. Opens the ranges that hold them, in their order."""
+        numbers = iter(range(bisect_left(self.lasts, start), len(self.lasts)))
+        for number in islice(numbers, 1):  # many want no more than its first block
+            yield from self._blocks_of(number, start, end)
+        with self.store.reading_ahead() as ahead:
+            for number in numbers:
+                if end is not None and self.info(number).first >= end:
                     return
-                yield keys, packed
+                if ahead is not None and ahead.wants_more():
+                    ahead.expect(self._from(number, end))
+                yield from self._blocks_of(number, start, end)
+
+    def _from(self, first: int, end: bytes | None) -> Iterator[RangeInfo]:
+        """Of some ranges from ``first`` on, those that begin before ``end``."""
+        for number in range(first, min(first + _EXPECTED_AT_ONCE, len(self))):
+            info = self.info(number)
+            if end is not None and info.first >= end:
+                return
+            yield info
+
+    def _blocks_of(self, number: int, start: bytes, end: bytes | None) -> Iterator[Records]:
+        if end is not None and self.info(number).first >= end:
+            return
+        for keys, packed in self.range_blocks(number, start):
+            if end is not None and keys[-1] >= end:
+                at = bisect_left(keys, end)
+                if at:
+                    yield keys[:at], packed[:at]
+                return
+            yield keys, packed
 
     def records(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """The records with ``start <= key < end``, one by one."""
@@ -322,6 +358,18 @@ class Trees:
                 self._kept.move_to_end(name)
                 return tree
         return self._keep(name, Tree.load(self._store, name))
+
+    def load_many(self, names: Sequence[MetarangeName]) -> list[Tree]:
+        """The trees of some metarange files, in their order. As :meth:`load` of each; where waiting for a file costs something,
+        they are read at the same time."""
+        with self._lock:
+            missing = [name for name in dict.fromkeys(names) if name and name not in self._kept]
+        if len(missing) > 1 and (size := self._store.reads_at_once) > 1:
+            coming = [pool(size).submit(self.load, name) for name in missing[1:]]
+            found = {missing[0]: self.load(missing[0])}
+            found.update(zip(missing[1:], [each.result() for each in coming], strict=True))
+            return [found.get(name) or self.load(name) for name in names]
+        return [self.load(name) for name in names]
 
     def save(self, tree: Tree) -> MetarangeName:
         """Write the tree's metarange file. One object write, none for the empty tree."""

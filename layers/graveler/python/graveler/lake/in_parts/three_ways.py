@@ -51,7 +51,7 @@ class ThreeWayWork:
         choose = self._undertaking.begin()
         head, destination = self._lander.look(self._undertaking.landing, keep=before is not None)
         chosen = choose(head)
-        base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
+        base, source = self._sides.trees(chosen.base, chosen.source)
         split = self._three_way.split_of(head)
         trees = base, source, destination
         what = merge_terms(self._strategies, split)
@@ -86,7 +86,7 @@ class ThreeWayWork:
             is_cut = split, self._three_way.split_of(chosen.source) != split
             if is_cut != (self._split(plan), plan.recut):
                 raise AnotherRoundError
-            base, source = self._sides.tree(chosen.base), self._sides.tree(chosen.source)
+            base, source = self._sides.trees(chosen.base, chosen.source)
             conflicts: list[TreeConflict] = []
 
             def make(interval: Interval) -> Tree:

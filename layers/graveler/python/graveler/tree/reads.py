@@ -1,0 +1,54 @@
+"""Fetching ranges before they are opened: behind a network, a dozen reads at the same time take as long as one.
+
+Who walks a tree mostly knows from its metarange which ranges come next, and says so. Other threads fetch them meanwhile.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from graveler.forks import new_lock
+
+if TYPE_CHECKING:
+    from graveler.tree.tree import RangeInfo
+
+
+class ReadAhead:
+    """The ranges that one walk expects to open, in about this order. ``fetch`` begins to fetch one, unless it is at hand; up to
+    ``at_once`` are fetched ahead of the one that was opened last. Filled by one thread; ranges are opened by any."""
+
+    def __init__(self, fetch: Callable[["RangeInfo"], None], at_once: int) -> None:
+        self._fetch = fetch
+        self._at_once = at_once
+        self._lock = new_lock()
+        self._places: dict[str, int] = {}
+        """By name, of all that were expected: the how manieth it is."""
+        self._waiting: deque[RangeInfo] = deque()
+        self._opened = -1
+
+    def wants_more(self) -> bool:
+        """Is it worth saying now what comes next?"""
+        return len(self._places) <= self._opened + self._at_once
+
+    def expect(self, ranges: Iterable["RangeInfo"]) -> None:
+        """These come next. The very first one of all is not fetched ahead, since whoever expects it opens it now."""
+        with self._lock:
+            for info in ranges:
+                if info.name not in self._places:
+                    self._places[info.name] = len(self._places)
+                    self._waiting.append(info)
+            self._begin()
+
+    def opening(self, name: str) -> None:
+        """Somebody opens this one: more of those that come behind it are fetched from now on."""
+        with self._lock:
+            place = self._places.get(name)
+            if place is not None and place > self._opened:
+                self._opened = place
+                self._begin()
+
+    def _begin(self) -> None:
+        while self._waiting and (place := self._places[self._waiting[0].name]) <= self._opened + self._at_once:
+            info = self._waiting.popleft()
+            if place and place > self._opened:
+                self._fetch(info)
