@@ -93,7 +93,7 @@ class Settings:
     burst: int = 2000
     memory: int = 1769
     """MiB of each function; 1,769 are one whole core."""
-    scratch: int = 2048
+    scratch: int = 512
     """MiB in /tmp, where files of trees are kept near."""
     shared_cache: bool = False
     """A file system (EFS), in a network of its own, where all functions keep files of trees together."""

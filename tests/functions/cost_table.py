@@ -26,7 +26,7 @@ TABLE_SECONDS: Final = 0.005
 STORE_SECONDS: Final = 0.03
 """Assumptions: how long a function waits for each request to the table and to S3, one after the other."""
 
-COLD_SECONDS: Final = 0.45
+COLD_SECONDS: Final = 0.55
 """Of a start, as in the table of speed of the same document, the slowest.
 https://aws.amazon.com/blogs/compute/aws-lambda-standardizes-billing-for-init-phase/"""
 

@@ -41,6 +41,8 @@ class RuntimeApi(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.events: Queue[dict[str, Any] | None] = Queue()
         self.answers: Queue[dict[str, Any]] = Queue()
+        self.asked = threading.Event()
+        """Set when a function asks for its first event: it is initialised."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A function that is ended leaves its question open."""
@@ -54,6 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: RuntimeApi
 
     def do_GET(self) -> None:
+        self.server.asked.set()
         event = self.server.events.get()
         body = json.dumps(event).encode()
         self.send_response(200)
@@ -82,6 +85,10 @@ class Started:
     def __init__(self, api: RuntimeApi, process: subprocess.Popen[bytes]) -> None:
         self._api = api
         self._process = process
+
+    def initialised(self) -> None:
+        """Wait until it asks for its first event."""
+        assert self._api.asked.wait(PATIENCE)
 
     def send(self, event: Mapping[str, Any]) -> None:
         """Hand it an event, and wait for nothing."""
@@ -128,6 +135,7 @@ def started(verb: str, layer: Path, environment: Mapping[str, str], log: Path) -
         "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{api.server_port}",
         "AWS_LAMBDA_FUNCTION_NAME": verb,
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1769",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         "_HANDLER": "handler.handler",
         "LAMBDA_TASK_ROOT": str(FUNCTIONS / verb),
         "POWERTOOLS_SERVICE_NAME": verb,

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +18,36 @@ HEAVY = {
 """What costs a tenth of a second, belongs to other faces, or is for several processes, which a function has not."""
 
 
+FUNCTIONS = ["commit", "diff", "ingest", "maintain", "merge", "operate", "read", "write"]
+CLIENTS = {"boto3", "botocore.client", "pynamodb"}
+
+
+@pytest.mark.parametrize("verb", FUNCTIONS)
+def test_lambda_makes_clients_before_the_first_event(verb: str) -> None:
+    """And asks nobody for anything: no endpoint is there, and the credentials are none."""
+    program = (
+        "import runpy, sys\nfrom graveler.storage import aws_requests, dynamodb_tables, s3_objects\n"
+        "runpy.run_path(sys.argv[1])\n"
+        "assert len(dynamodb_tables._CONNECTIONS._made) == len(s3_objects._CLIENTS._made) == 1\n"
+        f"missing = {CLIENTS!r} - set(sys.modules)\nsys.exit(', '.join(missing) if missing else 0)"
+    )
+    told = {
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_REGION": "eu-central-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "GRAVELER_OBJECTS": "s3://lake",
+        "GRAVELER_TABLES": "dynamodb://lake",
+        "PATH": os.environ["PATH"],
+    }
+    handler = Path(__file__).parents[2] / "functions" / verb / "handler.py"
+    done = subprocess.run(
+        [sys.executable, "-c", program, handler], env=told, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("verb", ["read", "write", "commit", "merge", "diff"])
-def test_up_to_its_first_answer_a_function_imports_nothing_heavy(verb: str) -> None:
+def test_but_for_clients_a_function_imports_nothing_heavy_up_to_its_first_answer(verb: str) -> None:
     program = (
         "import json, sys\nfrom graveler.functions.entry import api_handler\n"
         f"answer = api_handler({verb!r})(json.loads(sys.argv[1]), None)\n"

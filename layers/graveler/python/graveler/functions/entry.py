@@ -19,7 +19,7 @@ from graveler.api.response import JSON_TYPE
 from graveler.api.settings import DEFAULT_MAX_BODY
 from graveler.functions.configuration import Configuration, read_configuration
 from graveler.functions.dispatching import dispatcher
-from graveler.functions.opening import open_deployed_lake
+from graveler.functions.opening import connect, open_deployed_lake
 from graveler.functions.telemetry import Telemetry
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
@@ -58,8 +58,12 @@ class Context(Protocol):
         ...
 
 
+INITIALIZATION: Final = "AWS_LAMBDA_INITIALIZATION_TYPE"
+"""Lambda says so in the environment of a function's process: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html"""
+
+
 class Function:
-    """What one function needs between events. Opened by the first one: importing it asks nobody for anything."""
+    """What one function needs between events. Making it asks nobody for anything."""
 
     def __init__(self, verb: str) -> None:
         self.configuration: Configuration = read_configuration(os.environ)
@@ -67,6 +71,13 @@ class Function:
         self.telemetry = Telemetry(verb, shares=self.configuration.shared_cache is not None)
         observe(self.traffic.note_request)
         self.lake: Lake = open_deployed_lake(self.configuration, self.traffic)
+
+
+def initialise(opened: Callable[[], tuple[Function, Any]]) -> None:
+    """Open a function while Lambda initialises its process, and make its clients, so that the first event finds them: a process
+    that is kept ready has done it before anybody waits. Elsewhere, as where a handler is only imported, the first event does."""
+    if INITIALIZATION in os.environ:
+        connect(opened()[0].configuration)
 
 
 def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
@@ -80,6 +91,8 @@ def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
         operator = dispatcher(tables, configuration)
         access = Access(tables, function.lake.keyring, aws=_aws_login(configuration))
         return function, Application(function.lake, access, configuration.api_settings(), operator)
+
+    initialise(opened)
 
     def handler(event: Event, context: Context | None) -> Event:
         began = time.perf_counter()

@@ -17,7 +17,7 @@ import msgspec
 from graveler.api.ingest_commits import OperationCommits
 from graveler.functions.clients import client
 from graveler.functions.dispatching import dispatcher
-from graveler.functions.entry import Context, Event, Function
+from graveler.functions.entry import Context, Event, Function, initialise
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.results import Batch, Message, Outcome, Result
 from graveler.lake.clock import SystemClock
@@ -67,6 +67,8 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
         operator = dispatcher(tables, configuration) if configuration.operations_machine else None
         long = None if operator is None else OperationCommits(operator, configuration.operation_records)
         return function, Ingester(function.lake, SystemClock(), long)
+
+    initialise(opened)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         began = time.perf_counter()

@@ -12,7 +12,7 @@ import msgspec
 
 from graveler.errors import RepositoryNotFoundError, UnavailableError
 from graveler.functions.dispatching import dispatcher
-from graveler.functions.entry import Context, Event, Function
+from graveler.functions.entry import Context, Event, Function, initialise
 from graveler.functions.queue import OperationMessage
 from graveler.lake.lake import Lake
 from graveler.model import Repository
@@ -36,6 +36,8 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
     def opened() -> tuple[Function, Dispatcher]:
         function = Function("maintain")
         return function, dispatcher(function.lake.tables, function.configuration)
+
+    initialise(opened)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         began = time.perf_counter()

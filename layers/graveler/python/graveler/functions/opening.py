@@ -17,8 +17,9 @@ from graveler.lake.aws import open_lake
 from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake
 from graveler.storage.cache import Cache, CachedFile, FileCache, Tiers
+from graveler.storage.dynamodb_tables import DynamoDBTables, settings_of
 from graveler.storage.kms import KmsKey
-from graveler.storage.s3_objects import S3Settings
+from graveler.storage.s3_objects import SCHEME, S3Objects, S3Settings
 
 _SCRATCH: Final = Path("/tmp")
 _NOTES_SHARE: Final = 8
@@ -41,6 +42,18 @@ class Counted:
         return copy
 
 
+def connect(configuration: Configuration) -> None:
+    """Make the clients of the table and of the bucket that :func:`open_deployed_lake` uses, and load what they need: most of a
+    function's start. No request of either."""
+    DynamoDBTables(settings_of(configuration.tables)).connect()
+    bucket = configuration.objects.removeprefix(SCHEME).partition("/")[0]
+    S3Objects(bucket, settings=_s3_settings(configuration)).connect()
+
+
+def _s3_settings(configuration: Configuration) -> S3Settings:
+    return S3Settings(read_timeout=configuration.read_seconds)
+
+
 def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
     """The lake that a configuration names. No request: clients are made when they are first used.
 
@@ -61,7 +74,7 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
     return open_lake(
         configuration.objects,
         configuration.tables,
-        s3=S3Settings(read_timeout=configuration.read_seconds),
+        s3=_s3_settings(configuration),
         cache=Counted(cache, missed=note[Tier.STORE]),
         notes=files(configuration.cache / "notes", notes_bytes, math.inf),
         found_open=note[Tier.MEMORY],

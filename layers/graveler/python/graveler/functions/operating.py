@@ -13,7 +13,7 @@ import msgspec
 
 from graveler import errors
 from graveler.errors import UNREADABLE, GravelerError, InvalidError
-from graveler.functions.entry import Context, Event, Function
+from graveler.functions.entry import Context, Event, Function, initialise
 from graveler.lake.in_parts.work import Sizes
 from graveler.operations.failures import kind_of, of_kind
 from graveler.operations.machine import Machine, Task
@@ -52,6 +52,8 @@ def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
     def opened() -> tuple[Function, Machine]:
         function = Function("operate")
         return function, Machine(function.lake, sizes=Sizes(records=function.configuration.part_records))
+
+    initialise(opened)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
         began = time.perf_counter()

@@ -101,6 +101,10 @@ class DynamoDBTables:
     def __repr__(self) -> str:
         return f"DynamoDBTables({self._settings!r})"
 
+    def connect(self) -> None:
+        """Make the client now, for who has time before the first request. No request of the table."""
+        _CONNECTIONS.get(self._settings)
+
     def get(self, key: Key) -> Item | None:
         """The item, or None. Cost: one request, a read unit for each 4 KB."""
         check_key(key)

@@ -130,6 +130,10 @@ class S3Objects:
         """``s3://<bucket>/<prefix>``."""
         return f"{SCHEME}{self._bucket}/{self._base}".rstrip("/")
 
+    def connect(self) -> None:
+        """Make the client now, for who has time before the first request. No request of the bucket."""
+        self._client()
+
     def get(self, key: str) -> bytes:
         """The whole object, checked. Cost: one request."""
         return self._read(key, None)
