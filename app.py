@@ -72,7 +72,7 @@ def main() -> int:
             bucket=stateful.bucket,
             table=stateful.table,
             landing=stateful.landing,
-            endpoint=served.api.api_endpoint,
+            endpoint=served.endpoint,
         )
         if settings.spark
         else None

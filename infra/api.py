@@ -1,6 +1,7 @@
 """The front door: an HTTP API whose routes are the API's own, the functions behind it, and what runs by the clock."""
 
 import json
+from collections.abc import Mapping
 from typing import Final
 
 from aws_cdk import CfnOutput, CustomResource, Duration, RemovalPolicy, Stack
@@ -21,6 +22,7 @@ from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge
+from infra.domain import give_domain
 from infra.functions import (
     LONG_SECONDS,
     READ_OBJECTS,
@@ -37,7 +39,7 @@ from infra.functions import (
 from infra.network import NetworkStack
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.routes import CATCH_ALL, api_routes
-from infra.settings import Settings
+from infra.settings import Settings, SettingsError
 from infra.stateful import lake_table
 
 SWEEP_MINUTES: Final = 15
@@ -136,7 +138,7 @@ class ApiStack(Stack):
         self._set_up(sealing_key)
         self._api()
         self._let_aws_in()
-        CfnOutput(self, "Endpoint", value=self.api.api_endpoint, description="what clients call")
+        CfnOutput(self, "Endpoint", value=self.endpoint, description="what clients call")
 
     def _queues(self) -> None:
         self.dead_letters = dead_letters(self, "DeadLetters")
@@ -218,16 +220,20 @@ class ApiStack(Stack):
             description="graveler",
             create_default_stage=False,
             cors_preflight=_cors(settings),
+            disable_execute_api_endpoint=settings.only_domain or None,
         )
+        self.endpoint = f"https://{settings.domain}" if settings.domain else self.api.api_endpoint
         behind = {
             verb: integrations.HttpLambdaIntegration(verb.capitalize(), function, scope_permission_to_route=False)
             for verb, function in self.functions.items()
             if verb not in ("maintain", "setup")
         }
-        for route in api_routes():
-            self._route(
+        routes = {
+            route.operation: self._route(
                 api.HttpRouteKey.with_(route.path, api.HttpMethod[route.method]), route.operation, behind[route.verb]
             )
+            for route in api_routes()
+        }
         self._route(api.HttpRouteKey.DEFAULT, "CatchAll", behind[CATCH_ALL])
         # The integration's own permission is for stage/method/path, which this route is not:
         # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html, and
@@ -261,6 +267,25 @@ class ApiStack(Stack):
         resource.access_log_settings = api.CfnStage.AccessLogSettingsProperty(
             destination_arn=self.access_log.log_group_arn, format=json.dumps(_LINE)
         )
+        self._throttle(resource, routes)
+        if settings.domain:
+            give_domain(self, settings, self.api, stage)
+
+    def _throttle(self, stage: api.CfnStage, routes: Mapping[str, api.HttpRoute]) -> None:
+        """Lower limits for single routes, which must be there before the stage names them."""
+        limits = self._settings.throttled()
+        if unknown := sorted(set(limits) - set(routes)):
+            raise SettingsError(
+                f"throttles: {', '.join(unknown)}: no operation of the API; docs/openapi.json has them all"
+            )
+        for operation in limits:
+            stage.node.add_dependency(routes[operation])
+        if limits:
+            stage.route_settings = {
+                f"{route.method} {route.path}": {"ThrottlingRateLimit": limit[0], "ThrottlingBurstLimit": limit[1]}
+                for route in api_routes()
+                if (limit := limits.get(route.operation)) is not None
+            }
 
     def _let_aws_in(self) -> None:
         """Tell the function that logs in which names its clients sign. It needs no right: AWS is asked with the clients' own
@@ -270,7 +295,7 @@ class ApiStack(Stack):
         if names:
             self.functions["write"].add_environment("GRAVELER_AWS_LOGIN", ",".join(names))
 
-    def _route(self, key: api.HttpRouteKey, name: str, integration: api.HttpRouteIntegration) -> None:
+    def _route(self, key: api.HttpRouteKey, name: str, integration: api.HttpRouteIntegration) -> api.HttpRoute:
         route = api.HttpRoute(
             self, f"Route{name[:1].upper()}{name[1:]}", http_api=self.api, route_key=key, integration=integration
         )
@@ -279,6 +304,7 @@ class ApiStack(Stack):
             "AwsSolutions-APIG4",
             "Keys and tokens are checked inside of the functions: an authorizer could only say 403, and clients want 401.",
         )
+        return route
 
 
 def _cors(settings: Settings) -> api.CorsPreflightOptions | None:

@@ -89,8 +89,18 @@ class Settings:
     """The ARN of an EventBridge connection with an access key: flows of Spark jobs call the API by it."""
     aws_login: tuple[str, ...] = ()
     """Names that clients sign to log in by AWS, as whoever rules let in; ``endpoint`` is the API's own host name."""
+    domain: str = ""
+    """Name under which the API answers besides its own, such as ``lake.example.org``. It stays when the stack is made anew."""
+    certificate: str = ""
+    """ARN of the certificate for ``domain``, of AWS Certificate Manager, in the deployment's region."""
+    hosted_zone: str = ""
+    """ID of the zone of Route 53 in which ``domain`` gets its records; without it, their maker is told what they lead to."""
+    only_domain: bool = False
+    """Whether the API's own name answers no more."""
     requests_per_second: int = 1000
     burst: int = 2000
+    throttles: tuple[str, ...] = ()
+    """Lower limits for single operations of the API: ``operation=requests a second/burst``, such as ``mergeIntoBranch=20/40``."""
     memory: int = 1769
     """MiB of each function; 1,769 are one whole core."""
     scratch: int = 512
@@ -149,6 +159,8 @@ class Settings:
         for key in self.kms_keys:
             if not re.fullmatch(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+", key):
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
+        self._check_domain()
+        self.throttled()
         if len(self.aws_login) > _LOGIN_NAMES or not all(
             re.fullmatch(r"[!-+\--~]{1,256}", name) for name in self.aws_login
         ):
@@ -158,6 +170,39 @@ class Settings:
             )
         if self.log_days not in LOG_DAYS:
             raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
+
+    def _check_domain(self) -> None:
+        if not self.domain:
+            for name in ("certificate", "hosted_zone", "only_domain"):
+                if getattr(self, name):
+                    raise SettingsError(f"{name} is given, but no domain; name one, or leave it out")
+            return
+        if not _DOMAIN.fullmatch(self.domain):
+            raise SettingsError(f"domain {self.domain!r} must be a host's full name in small letters: lake.example.org")
+        if not re.fullmatch(r"arn:[^:]+:acm:[^:]+:[^:]*:certificate/[\w-]+", self.certificate):
+            raise SettingsError(
+                f"certificate {self.certificate!r} must be the ARN of the certificate for {self.domain}: "
+                "arn:aws:acm:…:certificate/…"
+            )
+        if self.hosted_zone and not re.fullmatch(r"Z[A-Z0-9]{1,31}", self.hosted_zone):
+            raise SettingsError(f"hosted_zone {self.hosted_zone!r} must be the ID of a zone of Route 53: Z…")
+
+    def throttled(self) -> dict[str, tuple[int, int]]:
+        """``throttles`` by operation: requests a second, and how many at once. :class:`SettingsError`."""
+        found = {}
+        for each in self.throttles:
+            told = _THROTTLE.fullmatch(each)
+            if told is None or told[1] in found:
+                raise SettingsError(
+                    f"throttles: {each!r} must be operation=rate/burst, and each operation be named once"
+                )
+            rate, burst = int(told[2]), int(told[3])
+            if not (1 <= rate <= self.requests_per_second and 1 <= burst <= self.burst):
+                raise SettingsError(
+                    f"throttles: {each!r} must be 1/1 to {self.requests_per_second}/{self.burst}, the limits of the whole API"
+                )
+            found[told[1]] = rate, burst
+        return found
 
     def _check_buckets(self) -> None:
         for name in ("data_buckets", "import_buckets", "ingest_buckets"):
@@ -208,6 +253,8 @@ _BUCKET_CHARS: Final = 2_400
 """Of the 4 KB that all environment variables of a function may have together:
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
+_DOMAIN: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
+_THROTTLE: Final = re.compile(r"([A-Za-z]+)=(\d{1,6})/(\d{1,6})")
 _LOGIN_NAMES: Final = 4
 
 LOG_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)

@@ -38,6 +38,8 @@ SPARK_JOBS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+DOMAIN: Final = "lake.example.org"
+CERTIFICATE: Final = "arn:aws-nowhere:acm:nowhere:000000000000:certificate/0b1f7a3e"
 DATA_BUCKET: Final = "graveler-data"
 """From which objects may be imported."""
 
@@ -93,6 +95,10 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             spark_jobs=SPARK_JOBS,
             kms_keys=[KMS_KEY],
             warm_writes=10_000,
+            domain=DOMAIN,
+            certificate=CERTIFICATE,
+            hosted_zone="Z0EXAMPLE",
+            throttles=["mergeIntoBranch=20/40", "createRepository=1/2"],
             budget_by_tag=True,
             aws_login=["endpoint", "lake.example.org"],
             api_connection="arn:aws-nowhere:events:nowhere::connection/graveler/id",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.conftest import KMS_KEY
+from tests.infra.conftest import CERTIFICATE, DOMAIN, KMS_KEY
 from tests.infra.tools import PYTHON, environment, policies, resources, synthesise, templates
 
 pytestmark = pytest.mark.ci
@@ -344,7 +344,8 @@ def test_what_stacks_share_is_there_before_anybody_asks(default: Templates) -> N
 
 def test_templates_fit_any_account_and_region(default: Templates, full: Templates) -> None:
     for template in (*default.values(), *full.values()):
-        assert not re.search(r"arn:aws:|\b\d{12}\b|us-east-1", json.dumps(template["Resources"]))
+        own = json.dumps(template["Resources"]).replace(CERTIFICATE, "the user's")
+        assert not re.search(r"arn:aws:|\b\d{12}\b|us-east-1", own)
 
 
 def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
@@ -381,6 +382,51 @@ def test_the_function_that_logs_in_knows_the_names_that_clients_sign(default: Te
     assert (parts[1], parts[-1]) == (".execute-api.", ",lake.example.org")
 
 
+def test_a_domain_leads_to_the_api_and_outlives_it(default: Templates, full: Templates) -> None:
+    told = full["api"]
+    ((name, domain),) = resources(told, "AWS::ApiGatewayV2::DomainName").items()
+    (configuration,) = domain["Properties"]["DomainNameConfigurations"]
+    assert domain["Properties"]["DomainName"] == DOMAIN
+    assert configuration["SecurityPolicy"] == "TLS_1_2"
+    (mapping,) = resources(told, "AWS::ApiGatewayV2::ApiMapping").values()
+    (api,) = resources(told, "AWS::ApiGatewayV2::Api")
+    (stage,) = resources(told, "AWS::ApiGatewayV2::Stage")
+    assert mapping["Properties"] == {"ApiId": {"Ref": api}, "DomainName": {"Ref": name}, "Stage": "$default"}
+    assert stage in mapping["DependsOn"]
+    records = [each["Properties"] for each in resources(told, "AWS::Route53::RecordSet").values()]
+    assert {(each["Type"], each["Name"], each["HostedZoneId"]) for each in records} == {
+        ("A", DOMAIN, "Z0EXAMPLE"),
+        ("AAAA", DOMAIN, "Z0EXAMPLE"),
+    }
+    assert told["Outputs"]["Endpoint"]["Value"] == f"https://{DOMAIN}"
+    assert told["Outputs"]["DomainTarget"]["Value"] == {"Fn::GetAtt": [name, "RegionalDomainName"]}
+    assert f"https://{DOMAIN}" in json.dumps(full["spark"])
+    assert not resources(default["api"], "AWS::ApiGatewayV2::DomainName")
+
+
+def test_single_operations_may_have_lower_limits_once_their_routes_are_there(full: Templates) -> None:
+    told = full["api"]
+    (stage,) = resources(told, "AWS::ApiGatewayV2::Stage").values()
+    limits = stage["Properties"]["RouteSettings"]
+    assert limits == {
+        "POST /api/v1/repositories": {"ThrottlingRateLimit": 1, "ThrottlingBurstLimit": 2},
+        "POST /api/v1/repositories/{repository}/refs/{source}/merge/{destination}": {
+            "ThrottlingRateLimit": 20,
+            "ThrottlingBurstLimit": 40,
+        },
+    }
+    routes = resources(told, "AWS::ApiGatewayV2::Route")
+    named = {name for name, each in routes.items() if each["Properties"]["RouteKey"] in limits}
+    assert len(named) == len(limits)
+    assert named <= set(stage["DependsOn"])
+
+
+def test_an_operation_that_is_none_has_no_limit(tmp_path: Path) -> None:
+    done = synthesise(tmp_path, throttles=["mergeBranches=1/1"])
+    assert done.returncode == 1
+    assert "throttles: mergeBranches: no operation of the API" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -411,6 +457,19 @@ def test_the_function_that_logs_in_knows_the_names_that_clients_sign(default: Te
         ({"staging_shards": 65}, "staging_shards 65 must be 1 to 64"),
         ({"warm_writes": 3999}, "warm_writes 3999 must be 4,000 to 10,000,000, or 0"),
         ({"ingest": "false", "ingest_buckets": "raw"}, "ingest_buckets are named, but ingest is false"),
+        (
+            {"domain": "https://lake.example.org", "certificate": "x"},
+            "domain 'https://lake.example.org' must be a host's",
+        ),
+        ({"domain": "lake.example.org"}, "certificate '' must be the ARN of the certificate for lake.example.org"),
+        ({"domain": "a.example.org", "certificate": CERTIFICATE, "hosted_zone": "zone"}, "hosted_zone 'zone' must be"),
+        ({"only_domain": "true"}, "only_domain is given, but no domain"),
+        ({"throttles": "merge"}, "throttles: 'merge' must be operation=rate/burst"),
+        (
+            {"throttles": "commit=1/1,commit=2/2"},
+            "throttles: 'commit=2/2' must be operation=rate/burst, and each operation",
+        ),
+        ({"throttles": "commit=2000/1"}, "throttles: 'commit=2000/1' must be 1/1 to 1000/2000"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(settings: dict[str, Any], said: str) -> None:
