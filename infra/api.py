@@ -142,9 +142,7 @@ class ApiStack(Stack):
 
     def _queues(self) -> None:
         self.dead_letters = dead_letters(self, "DeadLetters")
-        self.operations = work_queue(
-            self, "Operations", seconds=LONG_SECONDS + 60, tries=_TRIES, given_up=self.dead_letters
-        )
+        self.operations = work_queue(self, "Operations", seconds=LONG_SECONDS, tries=_TRIES, given_up=self.dead_letters)
 
     def _needs(self, machine: states.IStateMachine, first_key: str) -> dict[str, Needs]:
         """Who hands over to the queue or the state machine of long operations, and who works on what comes; and who writes the
@@ -158,7 +156,7 @@ class ApiStack(Stack):
             # The clock makes it look for operations whose workers died, which begin again.
             "maintain": Needs(
                 {**queued, **started},
-                [consume(self.operations), send(self.operations, self.dead_letters), start(machine)],
+                [consume(self.operations, postpones=True), send(self.operations, self.dead_letters), start(machine)],
             ),
             "setup": Needs(
                 {"GRAVELER_FIRST_KEY_SECRET": first_key},

@@ -20,9 +20,6 @@ from infra.stateful import lake_table
 SECONDS: Final = 300
 """Of a function that works on a batch, the commit that it makes due included."""
 
-VISIBILITY_SECONDS: Final = 6 * SECONDS
-"""For how long a batch is nobody else's: what AWS asks for. What failed comes sooner, as the function says so."""
-
 TRIES: Final = 20
 """Of a message that might succeed, some hours long (:data:`graveler.functions.ingesting.LONGEST_WAIT`)."""
 
@@ -67,7 +64,9 @@ class IngestStack(Stack):
         table = lake_table(self, settings, table)
         self._settings = settings
         self.dead_letters = dead_letters(self, "DeadLetters")
-        self.queue = work_queue(self, "Events", seconds=VISIBILITY_SECONDS, tries=TRIES, given_up=self.dead_letters)
+        self.queue = work_queue(
+            self, "Events", seconds=SECONDS, window=_WINDOW_SECONDS, tries=TRIES, given_up=self.dead_letters
+        )
         functions = Functions(
             self,
             "Functions",

@@ -17,15 +17,19 @@ def dead_letters(scope: Construct, name: str) -> sqs.Queue:
     )
 
 
-def work_queue(scope: Construct, name: str, *, seconds: int, tries: int, given_up: sqs.IQueue) -> sqs.Queue:
-    """A queue that a function works on: what is not finished ``seconds`` after it was taken comes again, and ends in ``given_up``
-    after ``tries`` times."""
+def work_queue(
+    scope: Construct, name: str, *, seconds: int, tries: int, given_up: sqs.IQueue, window: int = 0
+) -> sqs.Queue:
+    """A queue that a function of so many ``seconds`` works on, which may wait for ``window`` seconds for more: what is not
+    finished in six times of that comes again, unless the function has it come sooner, and ends in ``given_up`` after ``tries``
+    times. Lambda needs the time to try again where it is throttled:
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html"""
     return sqs.Queue(
         scope,
         name,
         enforce_ssl=True,
         encryption=sqs.QueueEncryption.SQS_MANAGED,
-        visibility_timeout=Duration.seconds(seconds),
+        visibility_timeout=Duration.seconds(6 * seconds + window),
         dead_letter_queue=sqs.DeadLetterQueue(queue=given_up, max_receive_count=tries),
     )
 

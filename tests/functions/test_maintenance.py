@@ -6,10 +6,11 @@ import time
 
 import boto3
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from graveler.errors import UnavailableError
 from graveler.functions.configuration import read_configuration
-from graveler.functions.maintenance import maintain_handler, sweep, work_on
+from graveler.functions.maintenance import AGAIN_SECONDS, maintain_handler, sweep, work_on
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.queue import OperationMessage, QueueStarter
 from graveler.functions.traffic import Traffic
@@ -51,7 +52,9 @@ def queue(deployment: None, monkeypatch: pytest.MonkeyPatch) -> str:
 def records(queue: str) -> list[dict[str, str]]:
     """What Lambda would hand over of a queue."""
     told = boto3.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
-    return [{"body": message["Body"]} for message in told.get("Messages", [])]
+    return [
+        {"body": message["Body"], "receiptHandle": message["ReceiptHandle"]} for message in told.get("Messages", [])
+    ]
 
 
 def test_a_long_operation_is_worked_on_by_another_function(queue: str, write: Handler, authorization: str) -> None:
@@ -81,6 +84,36 @@ def test_an_operation_that_does_not_end_in_time_is_left_for_the_next_run(queue: 
     assert runner.look(repository, operation.id).state is OperationState.RUNNING
     assert runner.start(repository, "no such kind", b"{}", operation.id).id == operation.id
     assert len(records(queue)) == 2
+    runner.close()
+
+
+class Waits:
+    """SQS's client, as far as it is used: it notes what messages wait for, or refuses to."""
+
+    def __init__(self, refused: Exception | None = None) -> None:
+        self.told: list[tuple[str, str, int]] = []
+        self._refused = refused
+
+    def change_message_visibility(self, *, QueueUrl: str, ReceiptHandle: str, VisibilityTimeout: int) -> None:  # noqa: N803
+        if self._refused is not None:
+            raise self._refused
+        self.told.append((QueueUrl, ReceiptHandle, VisibilityTimeout))
+
+
+@pytest.mark.parametrize("refused", [None, EndpointConnectionError(endpoint_url="https://sqs")])
+def test_a_message_whose_operation_has_not_ended_comes_again_soon(
+    queue: str, lake: Lake, monkeypatch: pytest.MonkeyPatch, refused: Exception | None
+) -> None:
+    """And what keeps it from that does not hide why it has not ended."""
+    repository = lake.create_repository("again", "s3://lake/again")
+    runner = Dispatcher(lake.tables, {"no such kind": QueueStarter(queue)})
+    runner.start(repository, "no such kind", b"{}")
+    (sent,) = records(queue)
+    waits = Waits(refused)
+    monkeypatch.setattr("graveler.functions.maintenance.client", lambda _: waits)
+    with pytest.raises(UnavailableError, match="another one goes on"):
+        maintain_handler()({"Records": [sent]}, Context(seconds=0))
+    assert waits.told == ([] if refused else [(queue, sent["receiptHandle"], AGAIN_SECONDS)])
     runner.close()
 
 

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from tests.infra.conftest import LONG_NAMES, RESTORED
+from tests.infra.facts import findings
 from tests.infra.tools import policies, resources, templates
 
 pytestmark = pytest.mark.ci
@@ -370,3 +372,85 @@ def test_more_buckets_than_a_function_may_be_told_are_refused() -> None:
     with pytest.raises(SettingsError, match="have 2,418 characters together; 2,400 fit"):
         read_settings({"graveler:data_buckets": names}.get)
     assert read_settings({"graveler:data_buckets": ",".join(LONG_NAMES)}.get).data_buckets == LONG_NAMES
+
+
+def test_nothing_is_too_large_too_many_or_too_short(variant: Templates) -> None:
+    assert {name: found for name, template in variant.items() if (found := findings(template))} == {}
+
+
+Template = dict[str, Any]
+
+
+def _properties(template: Template, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(iter(resources(template, kind).values()))["Properties"]
+    return found
+
+
+def _sooner(template: Template) -> None:
+    for queue in resources(template, "AWS::SQS::Queue").values():
+        queue["Properties"]["VisibilityTimeout"] = 960
+
+
+def _with_a_window(template: Template) -> None:
+    _properties(template, "AWS::Lambda::EventSourceMapping")["MaximumBatchingWindowInSeconds"] = 1
+
+
+def _many(template: Template) -> None:
+    template["Resources"].update({f"More{n}": {"Type": "AWS::SNS::Topic", "Properties": {}} for n in range(500)})
+
+
+def _more_routes(template: Template) -> None:
+    route = next(iter(resources(template, "AWS::ApiGatewayV2::Route").values()))
+    template["Resources"].update({f"More{n}": route for n in range(200)})
+
+
+def _more_layers(template: Template) -> None:
+    _properties(template, "AWS::Lambda::Function")["Layers"] *= 6
+
+
+def _more_targets(template: Template) -> None:
+    _properties(template, "AWS::Events::Rule")["Targets"] *= 6
+
+
+def _older_events(template: Template) -> None:
+    _properties(template, "AWS::Lambda::EventInvokeConfig")["MaximumEventAgeInSeconds"] = 21_601
+
+
+def _too_often(template: Template) -> None:
+    _properties(template, "AWS::Lambda::EventInvokeConfig")["MaximumRetryAttempts"] = 3
+
+
+def _too_long(template: Template) -> None:
+    for queue in resources(template, "AWS::SQS::Queue").values():
+        queue["Properties"]["MessageRetentionPeriod"] = 1_209_601
+
+
+def _gone_before_it_is_given_up(template: Template) -> None:
+    for queue in resources(template, "AWS::SQS::Queue").values():
+        queue["Properties"]["MessageRetentionPeriod"] = 20_000
+
+
+def _huge(template: Template) -> None:
+    template["Description"] = "x" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_sooner, "come again after 960 s, and have to stay away for 5400"),
+        (_with_a_window, "have to stay away for 5401"),
+        (_many, "Resources, and a template has at most 500"),
+        (_more_routes, "AWS::ApiGatewayV2::Route, and an API has at most 300"),
+        (_more_layers, "6 Layers, and there may be 5"),
+        (_more_targets, "6 Targets, and there may be 5"),
+        (_older_events, "MaximumEventAgeInSeconds must be 60 to 21600"),
+        (_too_often, "MaximumRetryAttempts must be at most 2"),
+        (_too_long, "MessageRetentionPeriod 1209601 must be 60 to 1209600"),
+        (_gone_before_it_is_given_up, "tries take up to 27000 s, and it keeps messages for 20000"),
+        (_huge, "bytes, and a template has at most 1,000,000"),
+    ],
+)
+def test_a_fault_that_was_planted_is_found(default: Templates, spoil: Callable[[Template], None], said: str) -> None:
+    template = deepcopy(default["api"])
+    spoil(template)
+    assert any(said in found for found in findings(template)), findings(template)

@@ -45,6 +45,12 @@ STAY: Final = (
         "The table's adapter chooses among them by how many items are written, and on which conditions.",
     ),
     Stays(
+        "FunctionsMaintain",
+        ("sqs:ChangeMessageVisibility",),
+        "Operations",
+        "An operation that has not ended in the time of a run is to go on soon; those of the tests end.",
+    ),
+    Stays(
         "FunctionsSetup",
         ("dynamodb:GetItem",),
         ":table/",

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from graveler.errors import RepositoryNotFoundError, UnavailableError
+from graveler.functions.clients import client
 from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Context, Event, Function, initialise
 from graveler.functions.queue import OperationMessage
@@ -25,6 +26,9 @@ from graveler.staging.cleanup import CleanupQueue
 
 _RESERVE: Final = 20.0
 """Seconds before the end of its time at which a run stops."""
+
+AGAIN_SECONDS: Final = 60
+"""Until a message comes again whose operation has not ended: longer than its worker counts as alive without a sign of life."""
 
 _LOOK_EVERY: Final = 1.0
 
@@ -50,7 +54,11 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
                 for record in event["Records"]:
                     message = msgspec.json.decode(record["body"], type=OperationMessage)
                     done = {"operation": message.operation, "repository": message.repository}
-                    work_on(function.lake, message, deadline)
+                    try:
+                        work_on(function.lake, message, deadline)
+                    except BaseException:
+                        _bring_again(function, str(record.get("receiptHandle", "")))
+                        raise
             else:
                 cleaned = sweep(function.lake, deadline)
                 begun = sweep_and_watch(function.lake, operator, go_on=lambda: time.time() < deadline)
@@ -60,6 +68,22 @@ def maintain_handler() -> Callable[[Event, Context], dict[str, Any]]:
         return done
 
     return handler
+
+
+def _bring_again(function: Function, receipt_handle: str) -> None:
+    """Have a message come again soon, since the queue itself would wait for six times as long as a function may take. Where that
+    cannot be said, the sweep finds the operation."""
+    queue = function.configuration.operations_queue
+    if queue is None or not receipt_handle:
+        return
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        client("sqs").change_message_visibility(
+            QueueUrl=queue, ReceiptHandle=receipt_handle, VisibilityTimeout=AGAIN_SECONDS
+        )
+    except (BotoCoreError, ClientError) as error:
+        function.telemetry.logger.warning("a message cannot be put off", extra={"reason": str(error)})
 
 
 def work_on(lake: Lake, message: OperationMessage, deadline: float) -> None:
