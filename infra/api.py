@@ -23,6 +23,7 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge
 from infra.domain import give_domain
+from infra.front_door import give_front_door
 from infra.functions import (
     LONG_SECONDS,
     READ_OBJECTS,
@@ -266,7 +267,9 @@ class ApiStack(Stack):
             destination_arn=self.access_log.log_group_arn, format=json.dumps(_LINE)
         )
         self._throttle(resource, routes)
-        if settings.domain:
+        if settings.web_acl:
+            give_front_door(self, settings, self.api)
+        elif settings.domain:
             give_domain(self, settings, self.api, stage)
 
     def _throttle(self, stage: api.CfnStage, routes: Mapping[str, api.HttpRoute]) -> None:

@@ -27,6 +27,11 @@ def give_domain(scope: Construct, settings: Settings, served: api.HttpApi, stage
     CfnOutput(
         scope, "DomainTarget", value=domain.regional_domain_name, description=f"what {settings.domain} is to lead to"
     )
+    point_domain(scope, settings, domain.regional_domain_name, domain.regional_hosted_zone_id)
+
+
+def point_domain(scope: Construct, settings: Settings, target: str, zone: str) -> None:
+    """Make ``domain`` an alias of a name of AWS, ``target`` in its ``zone``, where a ``hosted_zone`` is given."""
     if settings.hosted_zone:
         for kind in ("A", "AAAA"):
             route53.CfnRecordSet(
@@ -35,7 +40,5 @@ def give_domain(scope: Construct, settings: Settings, served: api.HttpApi, stage
                 hosted_zone_id=settings.hosted_zone,
                 name=settings.domain,
                 type=kind,
-                alias_target=route53.CfnRecordSet.AliasTargetProperty(
-                    dns_name=domain.regional_domain_name, hosted_zone_id=domain.regional_hosted_zone_id
-                ),
+                alias_target=route53.CfnRecordSet.AliasTargetProperty(dns_name=target, hosted_zone_id=zone),
             )

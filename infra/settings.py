@@ -92,11 +92,14 @@ class Settings:
     domain: str = ""
     """Name under which the API answers besides its own, such as ``lake.example.org``. It stays when the stack is made anew."""
     certificate: str = ""
-    """ARN of the certificate for ``domain``, of AWS Certificate Manager, in the deployment's region."""
+    """ARN of the certificate for ``domain``, of AWS Certificate Manager, in the deployment's region, or with ``web_acl`` in
+    us-east-1."""
     hosted_zone: str = ""
     """ID of the zone of Route 53 in which ``domain`` gets its records; without it, their maker is told what they lead to."""
     only_domain: bool = False
     """Whether the API's own name answers no more."""
+    web_acl: str = ""
+    """ARN of a web ACL of AWS WAF for CloudFront; ``domain`` then leads to a distribution that it protects."""
     requests_per_second: int = 1000
     burst: int = 2000
     throttles: tuple[str, ...] = ()
@@ -173,7 +176,7 @@ class Settings:
 
     def _check_domain(self) -> None:
         if not self.domain:
-            for name in ("certificate", "hosted_zone", "only_domain"):
+            for name in ("certificate", "hosted_zone", "only_domain", "web_acl"):
                 if getattr(self, name):
                     raise SettingsError(f"{name} is given, but no domain; name one, or leave it out")
             return
@@ -186,6 +189,22 @@ class Settings:
             )
         if self.hosted_zone and not re.fullmatch(r"Z[A-Z0-9]{1,31}", self.hosted_zone):
             raise SettingsError(f"hosted_zone {self.hosted_zone!r} must be the ID of a zone of Route 53: Z…")
+
+        if self.web_acl:
+            self._check_front_door()
+
+    def _check_front_door(self) -> None:
+        if not re.fullmatch(r"arn:[^:]+:wafv2:us-east-1:[^:]*:global/webacl/[\w-]+/[\w-]+", self.web_acl):
+            raise SettingsError(
+                f"web_acl {self.web_acl!r} must be the ARN of a web ACL with the scope CLOUDFRONT: "
+                "arn:aws:wafv2:us-east-1:…:global/webacl/…/…"
+            )
+        if ":acm:us-east-1:" not in self.certificate:
+            raise SettingsError(
+                f"certificate {self.certificate!r} must be in us-east-1 with web_acl: CloudFront takes no others"
+            )
+        if self.only_domain:
+            raise SettingsError("only_domain and web_acl exclude each other: CloudFront calls the API by its own name")
 
     def throttled(self) -> dict[str, tuple[int, int]]:
         """``throttles`` by operation: requests a second, and how many at once. :class:`SettingsError`."""

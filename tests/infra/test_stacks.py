@@ -14,6 +14,9 @@ from tests.infra.tools import PYTHON, environment, policies, resources, synthesi
 
 pytestmark = pytest.mark.ci
 
+EASTERN = "arn:aws:acm:us-east-1:000000000000:certificate/0b1f7a3e"
+WEB_ACL = "arn:aws:wafv2:us-east-1:000000000000:global/webacl/lake/0b1f7a3e"
+
 SNAPSHOT = Path(__file__).parent / "snapshot.json"
 API_GATEWAY_SECONDS = 30
 FUNCTIONS = {"api": 7, "operations": 1, "ingest": 1}
@@ -400,6 +403,33 @@ def test_a_domain_leads_to_the_api_and_outlives_it(default: Templates, full: Tem
     assert not resources(default["api"], "AWS::ApiGatewayV2::DomainName")
 
 
+def test_a_firewall_stands_before_a_cloudfront_that_passes_all_on_and_keeps_nothing(tmp_path: Path) -> None:
+    done = synthesise(tmp_path, web_acl=WEB_ACL, domain=DOMAIN, certificate=EASTERN, hosted_zone="Z0EXAMPLE")
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = templates(tmp_path)["api"]
+    ((name, distribution),) = resources(told, "AWS::CloudFront::Distribution").items()
+    made = distribution["Properties"]["DistributionConfig"]
+    assert (made["WebACLId"], made["Aliases"], made["HttpVersion"]) == (WEB_ACL, [DOMAIN], "http2and3")
+    assert made["ViewerCertificate"]["AcmCertificateArn"] == EASTERN
+    passed = made["DefaultCacheBehavior"]
+    assert passed["CachePolicyId"] == "4135ea2d-6df8-44a3-9df3-4b5a84be39ad"  # CachingDisabled
+    assert passed["OriginRequestPolicyId"] == "b689b0a8-53d0-40ab-baf2-68738e2966ac"  # AllViewerExceptHostHeader
+    assert {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} <= set(passed["AllowedMethods"])
+    assert (passed["Compress"], passed["ViewerProtocolPolicy"]) == (False, "https-only")
+    kept = {each["ErrorCode"]: each["ErrorCachingMinTTL"] for each in made["CustomErrorResponses"]}
+    assert kept == dict.fromkeys((400, 403, 404, 405, 414, 500, 501, 502, 503, 504), 0)
+    (origin,) = made["Origins"]
+    (api,) = resources(told, "AWS::ApiGatewayV2::Api")
+    assert {"Fn::GetAtt": [api, "ApiEndpoint"]} in origin["DomainName"]["Fn::Select"][1]["Fn::Split"]
+    assert origin["OriginCustomHeaders"] == [{"HeaderName": "X-Forwarded-Host", "HeaderValue": DOMAIN}]
+    target = {"Fn::GetAtt": [name, "DomainName"]}
+    records = [each["Properties"]["AliasTarget"] for each in resources(told, "AWS::Route53::RecordSet").values()]
+    assert records == [{"DNSName": target, "HostedZoneId": "Z2FDTNDATAQYW2"}] * 2
+    assert told["Outputs"]["DomainTarget"]["Value"] == target
+    assert told["Outputs"]["Endpoint"]["Value"] == f"https://{DOMAIN}"
+    assert not resources(told, "AWS::ApiGatewayV2::DomainName")
+
+
 def test_single_operations_may_have_lower_limits_once_their_routes_are_there(full: Templates) -> None:
     told = full["api"]
     (stage,) = resources(told, "AWS::ApiGatewayV2::Stage").values()
@@ -460,6 +490,13 @@ def test_an_operation_that_is_none_has_no_limit(tmp_path: Path) -> None:
         ({"domain": "lake.example.org"}, "certificate '' must be the ARN of the certificate for lake.example.org"),
         ({"domain": "a.example.org", "certificate": CERTIFICATE, "hosted_zone": "zone"}, "hosted_zone 'zone' must be"),
         ({"only_domain": "true"}, "only_domain is given, but no domain"),
+        ({"web_acl": WEB_ACL}, "web_acl is given, but no domain"),
+        ({"domain": DOMAIN, "certificate": CERTIFICATE, "web_acl": WEB_ACL}, "must be in us-east-1 with web_acl"),
+        ({"domain": DOMAIN, "certificate": EASTERN, "web_acl": "mine"}, "web_acl 'mine' must be the ARN of a web ACL"),
+        (
+            {"domain": DOMAIN, "certificate": EASTERN, "web_acl": WEB_ACL, "only_domain": "true"},
+            "only_domain and web_acl exclude each other",
+        ),
         ({"throttles": "merge"}, "throttles: 'merge' must be operation=rate/burst"),
         (
             {"throttles": "commit=1/1,commit=2/2"},
