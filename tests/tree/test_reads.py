@@ -1,9 +1,12 @@
 """Ranges that are fetched before they are opened: the same results from the same requests, and hardly any that nobody wanted."""
 
 import os
+import subprocess
+import sys
 from bisect import bisect_left
 from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event, Lock, get_ident
 from typing import Final
 
@@ -37,6 +40,7 @@ from tests.tree.support import (
     with_store,
 )
 
+ROOT: Final = Path(__file__).parents[2]
 AT_ONCE: Final = 3
 WALKS_THAT_MAY_END_EARLY: Final = ("diff between", "merge")
 """Or may find out from records that a range is not needed; metaranges do not tell it."""
@@ -276,6 +280,38 @@ def test_a_forked_child_reads_for_itself_what_its_parent_is_fetching() -> None:
     files.go.set()
     assert os.waitstatus_to_exitcode(status) == 0
     assert len(list(walk)) == len(UNIVERSE) - 1
+
+
+HANGS = """
+from threading import Event, get_ident
+from graveler.tree.files import TreeStore
+from tests.support.trees import MemoryFiles
+from tests.tree.support import EVERY, UNIVERSE, with_store
+from tests.support.trees import build_tree
+
+class Hanging(MemoryFiles):
+    maker, begun = get_ident(), Event()
+
+    def get(self, kind, name, *, fresh=False):
+        if get_ident() != self.maker:
+            self.begun.set()
+            Event().wait()
+        return super().get(kind, name, fresh=fresh)
+
+files = Hanging()
+tree = build_tree(TreeStore(files), dict.fromkeys(UNIVERSE, 0), EVERY)
+walk = with_store(tree, TreeStore(files, reads_at_once=3)).get_many(UNIVERSE)
+assert next(walk) is not None
+files.begun.wait()
+print("read one")
+"""
+
+
+def test_the_process_ends_although_a_read_hangs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HANGS], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "read one\n"), done.stderr
 
 
 def test_what_is_expected_of_keys_is_what_they_may_be_in() -> None:

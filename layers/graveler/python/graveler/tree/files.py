@@ -16,10 +16,10 @@ from graveler.errors import DamagedFileError, GravelerError, NotFoundError
 from graveler.forks import new_lock
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
 from graveler.tree.kept import BlockCache
-from graveler.tree.reads import ReadAhead
+from graveler.tree.reads import ReadAhead, readers
 from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
 from graveler.tree.tail import Label
-from graveler.tree.writes import Writes, pool
+from graveler.tree.writes import Writes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,7 +197,7 @@ class TreeStore:
         with self._lock:
             known = (RANGES, info.name) in self._open or info.name in self._closed
             if not known and (place := (os.getpid(), info.name)) not in self._coming:
-                self._coming[place] = pool(self.reads_at_once).submit(self._arrive, info)
+                self._coming[place] = readers(self.reads_at_once).submit(self._arrive, info)
 
     def _arrive(self, info: "RangeInfo") -> Table:
         try:

@@ -20,10 +20,10 @@ from graveler.model import MetarangeID, MetarangeName, SplitParameters
 from graveler.tree.files import METARANGES, RANGES, TreeStore, wrong_with
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
+from graveler.tree.reads import readers
 from graveler.tree.record import IDENTITY_OVERHEAD, frame, record_ids
 from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, Table, write_table
 from graveler.tree.tail import Label, labelled
-from graveler.tree.writes import pool
 
 MAX_TOTAL: Final = (1 << 64) - 1
 """The largest sum of objects' sizes that a description can say: 16 EiB."""
@@ -365,7 +365,7 @@ class Trees:
         with self._lock:
             missing = [name for name in dict.fromkeys(names) if name and name not in self._kept]
         if len(missing) > 1 and (size := self._store.reads_at_once) > 1:
-            coming = [pool(size).submit(self.load, name) for name in missing[1:]]
+            coming = [readers(size).submit(self.load, name) for name in missing[1:]]
             found = {missing[0]: self.load(missing[0])}
             found.update(zip(missing[1:], [each.result() for each in coming], strict=True))
             return [found.get(name) or self.load(name) for name in names]

@@ -35,7 +35,7 @@ class Writes:
         if self._held is not None:
             if len(self._under_way) >= self._at_once:
                 self._under_way.popleft().result()
-            self._under_way.append(pool(self._at_once).submit(self._put, *self._held))
+            self._under_way.append(_pool(self._at_once).submit(self._put, *self._held))
         self._held = kind, name, data
 
     def settle(self) -> None:
@@ -51,13 +51,13 @@ class Writes:
             raise failed[0]
 
 
-def pool(size: int) -> "ThreadPoolExecutor":
-    """This process's threads for transfers. A forked child must not use its parent's."""
-    from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever transfers many files
+def _pool(size: int) -> "ThreadPoolExecutor":
+    """This process's threads for writing. A forked child must not use its parent's."""
+    from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever writes many files
 
     with _lock:
         found = _pools.get((os.getpid(), size))
         if found is None:
-            # Twice as many as one of them uses, since several may be at work.
-            found = _pools[os.getpid(), size] = ThreadPoolExecutor(2 * size, thread_name_prefix="graveler-tree")
+            # Twice as many as one writer uses, since several may be at work.
+            found = _pools[os.getpid(), size] = ThreadPoolExecutor(2 * size, thread_name_prefix="graveler-write")
         return found
