@@ -124,8 +124,16 @@ def _retry(*errors: str, first: int, rate: int, longest: int, times: int) -> dic
     }
 
 
-def _caught() -> list[dict[str, Any]]:
-    return [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "NoteFailure"}]
+def _caught(by: str = "NoteFailure") -> list[dict[str, Any]]:
+    """Every error, also the one that ``States.ALL`` leaves out, of a payload that is too large: it would be too large again in
+    the next attempt. ``States.Runtime`` cannot be caught at all.
+
+    https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+    """
+    return [
+        {"ErrorEquals": [names], "ResultPath": "$.error", "Next": by}
+        for names in ("States.DataLimitExceeded", "States.ALL")
+    ]
 
 
 def _apart(parts: dict[str, Any], note: dict[str, Any]) -> dict[str, Any]:
@@ -133,9 +141,8 @@ def _apart(parts: dict[str, Any], note: dict[str, Any]) -> dict[str, Any]:
     its error noted first. (Names of states are unique in a definition.)"""
     processor = parts["ItemProcessor"]
     part = processor["States"]["Part"]
-    caught = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "NotePart"}]
     states = {
-        "PartApart": {**part, "Catch": caught},
+        "PartApart": {**part, "Catch": _caught("NotePart")},
         "NotePart": {**note, "ResultPath": "$.noted", "Next": "PartFailed"},
         "PartFailed": {"Type": "Fail", "ErrorPath": "$.error.Error", "CausePath": "$.error.Cause"},
     }

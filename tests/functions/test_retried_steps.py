@@ -30,6 +30,8 @@ from tests.functions.test_maintenance import Context
 NAME: Final = "retried"
 THROTTLED, BUSY, OTHER = "Lambda.TooManyRequestsException", "AnswerLostError", "States.ALL"
 """The first name of each rule for what is tried again."""
+TOO_LARGE: Final = "States.DataLimitExceeded"
+"""What ``States.ALL`` does not mean: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html"""
 
 
 class Refused(Exception):  # noqa: N818 - the service's word for it
@@ -67,8 +69,7 @@ class Interpreter:
             except Exception as error:
                 if "Catch" not in state:
                     raise
-                (rule,) = state["Catch"]
-                assert rule["ErrorEquals"] == [OTHER]
+                rule = next(rule for rule in state["Catch"] if _meant(error) & set(rule["ErrorEquals"]))
                 self.caught.append(name)
                 cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
                 data, name = {**data, "error": {"Error": _name(error), "Cause": cause}}, rule["Next"]
@@ -112,12 +113,16 @@ class Interpreter:
                 return self._take(json.loads(json.dumps(payload)))
             except Exception as error:
                 rules = state["Retry"]
-                names = {_name(error), OTHER}
-                at = next(at for at, rule in enumerate(rules) if names & set(rule["ErrorEquals"]))
-                if tries[at] >= rules[at]["MaxAttempts"]:
+                at = next((at for at, rule in enumerate(rules) if _meant(error) & set(rule["ErrorEquals"])), None)
+                if at is None or tries[at] >= rules[at]["MaxAttempts"]:
                     raise
                 tries[at] += 1
                 self.again[name, rules[at]["ErrorEquals"][0]] += 1
+
+
+def _meant(error: Exception) -> set[str]:
+    """The names in rules that mean an error."""
+    return {_name(error)} if _name(error) == TOO_LARGE else {_name(error), OTHER}
 
 
 def _name(error: Exception) -> str:
@@ -242,6 +247,19 @@ def test_what_does_not_pass_is_noted_and_nothing_was_changed(
     assert "it was tried again and again" in failed.error
     assert lake.repository(NAME).branch("main").commit_id == head
     lake.repository(NAME).commit("main", "by hand")  # what was sealed is free
+
+
+@pytest.mark.parametrize("step", ["plan", "part", "publish"])
+def test_a_payload_that_is_too_large_is_noted_and_not_tried_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    operator, operation = begun(lake)
+    machine = Interpreter(Trouble(monkeypatch).taking({step: ["always", TOO_LARGE]}))
+    assert machine.run(first(operation)) == "GivenUp"
+    assert not machine.again
+    failed = operator.look(lake.repository(NAME), operation.id)
+    assert failed.state is OperationState.FAILED
+    assert TOO_LARGE in failed.error
 
 
 def test_what_is_for_good_is_an_answer_and_nothing_is_tried_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
