@@ -24,7 +24,7 @@ ARCHITECTURE ?= arm64
 ROWS ?=
 BENCH ?=
 
-.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest check openapi format bench soak soak-spark soak-tests soak-mutations lock clean
+.PHONY: help setup deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest check openapi format bench acceptance soak soak-spark soak-tests soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -105,7 +105,7 @@ test: setup spark-tools  ## the promises of each room, in some 12 minutes on a q
 	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark tests
 
 test-deployed: setup deploy-tools  ## the stacks and their rights, and the story of a lake in a deployed whole
-	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,ingest.py layer.py operations.py) tests/infra
+	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,acceptance.py ingest.py layer.py operations.py) tests/infra
 
 test-all: setup spark-tools deploy-tools test-spark35 test-newest  ## all tests, with Spark 3.5, Python 3.13 and a deployed whole
 	@$(MAKE) --no-print-directory test MARKED= WORKERS=3
@@ -118,6 +118,13 @@ test-newest:  ## the engine's tests on Python 3.13, which Lambda runs, if there 
 	$(MAKE) --no-print-directory VENV=.venv-newest PYTHON=$(NEWEST) setup; \
 	.venv-newest/bin/python -m pytest -n 2 -p no:cacheprovider --hypothesis-seed=$(SEED) \
 	    -m 'not ci and not search' $(ROOMS)
+
+REGION ?=
+ACCEPTANCE ?=
+
+acceptance: setup deploy-tools spark-tools  ## deploy to an AWS account, check that it does what it promises, remove it, report; REGION=eu-central-1; costs money
+	@test -n "$(REGION)" || { echo "which region? make acceptance REGION=eu-central-1"; exit 2; }
+	@$(BIN)/python -m infra.acceptance --region '$(REGION)' $(ACCEPTANCE)
 
 SOAKED := $(addprefix tests/,aws history ingest lake retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py clients/test_schemathesis.py)
 

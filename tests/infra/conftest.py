@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from tests.infra.emulator import Emulator, launch, terminate
 from tests.infra.iam.recorder import Recorded, recording
 from tests.infra.iam.templates import Stacks
 from tests.infra.sharing import held, made_once, shared_folder
-from tests.infra.tools import require_tools, resources, synthesise, templates
+from tests.infra.tools import host_architecture, require_tools, resources, synthesise, templates
 
 KMS_KEY: Final = "arn:aws-nowhere:kms:nowhere::key/0b1f7a3e-6f7c-4a1d-9a63-0c4f5d1e2b3a"
 SPARK_JOBS: Final[dict[str, dict[str, Any]]] = {
@@ -72,7 +71,7 @@ class Deployed(msgspec.Struct, frozen=True):
 @pytest.fixture(scope="session")
 def default_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What somebody deploys who changes nothing."""
-    return made_once(shared_folder(tmp_path_factory), "default", _synthesised)
+    return made_once(shared_folder(tmp_path_factory), "default", synthesised)
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +79,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With every option."""
 
     def make(into: Path) -> None:
-        _synthesised(
+        synthesised(
             into,
             shared_cache=True,
             tracing=True,
@@ -119,7 +118,7 @@ def crowded_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With more buckets than one policy holds, and all that makes policies and environments longer."""
 
     def make(into: Path) -> None:
-        _synthesised(
+        synthesised(
             into, shared_cache=True, tracing=True, spark=True, data_buckets=LONG_NAMES, name="c" * 20, table=RESTORED
         )
 
@@ -165,10 +164,10 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = shared_folder(tmp_path_factory)
 
     def start() -> dict[str, Any]:
-        machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+        machine = host_architecture()
 
         def make(into: Path) -> None:
-            _synthesised(
+            synthesised(
                 into,
                 architecture=machine,
                 monthly_budget=0,
@@ -178,7 +177,7 @@ def deployed(names: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 part_records=40,
                 parts_at_once=3,
             )
-            _without_expressions(into / "graveler-observability.template.json")
+            without_expressions(into / "graveler-observability.template.json")
 
         assembly = made_once(folder, "assembly", make)
         calls = folder / "calls"
@@ -236,14 +235,15 @@ def client(deployed: Deployed) -> Iterator[Client]:
     made.sdk_client._api.rest_client.pool_manager.clear()
 
 
-def _synthesised(into: Path, **settings: Any) -> None:
+def synthesised(into: Path, **settings: Any) -> None:
+    """The templates of these settings, without a finding."""
     require_tools()
     done = synthesise(into, **settings)
     # cdk-nag's findings that nobody acknowledged end the synthesis.
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def _without_expressions(file: Path) -> None:
+def without_expressions(file: Path) -> None:
     """Have alarms watch the first metric of their expression."""
     template = json.loads(file.read_text())
     for alarm in resources(template, "AWS::CloudWatch::Alarm").values():

@@ -1,7 +1,6 @@
 """Ingest as it is deployed: an object lands in S3, its event goes by EventBridge into the queue, the function commits it."""
 
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ from graveler.lake.lake import Lake
 from tests.functions.runtime import started, unpacked_layer
 from tests.infra.conftest import Deployed
 from tests.infra.sharing import made_once, shared_folder
-from tests.infra.tools import environment
+from tests.infra.tools import environment, host_architecture
 from tests.support.campaigns import WHOLE, seed
 from tests.support.patience import PATIENCE
 
@@ -170,7 +169,7 @@ def test_whatever_request_the_function_dies_before_the_next_one_finishes(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """The real function, in Lambda's own runtime client, killed before its first request, its second, …"""
-    machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+    machine = host_architecture()
     layer = made_once(shared_folder(tmp_path_factory), "layer", lambda into: unpacked_layer(into, machine)) / "python"
     (tmp_path / "sitecustomize.py").write_text(KILLER)
     environment = {

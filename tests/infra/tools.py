@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import platform
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,11 @@ def require_tools() -> None:
     if done.returncode and not os.environ.get("CI"):
         pytest.skip(f"no tools to deploy with: {done.stdout[-300:]} {done.stderr[-300:]}")
     assert done.returncode == 0, done.stderr
+
+
+def host_architecture() -> str:
+    """This machine's, as settings call it: emulators run functions on it."""
+    return "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
 
 
 def environment(**more: str) -> dict[str, str]:
