@@ -37,7 +37,8 @@ class Answer(NamedTuple):
 
 class Deployment:
     """Addresses, an admin's key, and clients. ``source`` is the bucket from which objects may be imported. ``emulated``: it runs
-    on an emulator, which leaves out what AWS does. ``rows``: of the Spark leg. ``folder`` is there for what checks write. Use as a context manager, which closes its connections."""
+    on an emulator, which leaves out what AWS does. ``rows``: of the Spark leg. ``folder`` is there for what checks write. Use as
+    a context manager, which closes its connections."""
 
     def __init__(
         self,
