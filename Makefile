@@ -126,7 +126,7 @@ acceptance: setup deploy-tools spark-tools  ## deploy to an AWS account, check t
 	@test -n "$(REGION)" || { echo "which region? make acceptance REGION=eu-central-1"; exit 2; }
 	@$(BIN)/python -m infra.acceptance --region '$(REGION)' $(ACCEPTANCE)
 
-SOAKED := $(addprefix tests/,aws history ingest lake retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py clients/test_schemathesis.py)
+SOAKED := $(addprefix tests/,aws history ingest lake operations retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py clients/test_schemathesis.py)
 
 soak: soak-spark soak-tests soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
 
@@ -145,7 +145,8 @@ soak-spark soak-tests: export GRAVELER_REQUESTS ?= 300
 soak-spark soak-tests: export GRAVELER_FUZZ_EXAMPLES ?= 200
 soak-spark soak-tests: export GRAVELER_PATCH_COMMITS ?= 4000
 soak-spark soak-tests: export GRAVELER_MEMORY_RECORDS ?= 3000000
-soak-spark soak-tests: export GRAVELER_INGEST_EVENTS ?= 20000
+soak-spark soak-tests: export GRAVELER_INGEST_EVENTS ?= 4000
+soak-spark soak-tests: export GRAVELER_EXECUTIONS ?= 10000
 
 soak-spark: setup spark-tools  ## of it, what runs on Spark, and all of that on Spark 3.5 too
 	@$(SPARK_VENV)/bin/python -m pytest -v -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark

@@ -1,10 +1,9 @@
 """Each way in which the state machine tries again or gives up: its own definition, by an interpreter, with the real handler, in
 which DynamoDB and S3 refuse requests by their own errors."""
 
-import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -26,117 +25,11 @@ from graveler.operations.store import Operation, Operations, OperationState, Par
 from graveler.storage import dynamodb_tables
 from infra.state_machine import definition
 from tests.functions.test_maintenance import Context
+from tests.support.state_machine import TOO_LARGE, Execution, Refused
 
 NAME: Final = "retried"
 THROTTLED, BUSY, OTHER = "Lambda.TooManyRequestsException", "AnswerLostError", "States.ALL"
 """The first name of each rule for what is tried again."""
-TOO_LARGE: Final = "States.DataLimitExceeded"
-"""What ``States.ALL`` does not mean: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html"""
-
-
-class Refused(Exception):  # noqa: N818 - the service's word for it
-    """The service did not call the function, or it ended without an answer; by the name that Step Functions has for that."""
-
-
-class Interpreter:
-    """Runs a definition as Step Functions does, as far as this one goes. Waits nowhere; notes what it did."""
-
-    def __init__(self, take: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        self._take = take
-        self.again: Counter[tuple[str, str]] = Counter()
-        self.caught: list[str] = []
-
-    def run(self, data: dict[str, Any]) -> str:
-        """The name of the state in which it ends."""
-        described = definition("operate", at_once=3)
-        return self._walk(described["States"], described["StartAt"], data)[0]
-
-    def _walk(self, states: dict[str, Any], name: str, data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The state in which it ends, and what came of it. Raises what nobody caught."""
-        while True:
-            state = states[name]
-            if state["Type"] in ("Succeed", "Fail"):
-                return name, data
-            if state["Type"] == "Choice":
-                name = next((c["Next"] for c in state["Choices"] if _holds(c, data)), state["Default"])
-                continue
-            try:
-                if state["Type"] == "Map":
-                    data = {**data, "done": list(self._parts(state, data))}
-                else:
-                    answer = self._task(name, state, data)
-                    data = data if "ResultPath" in state else answer
-            except Exception as error:
-                if "Catch" not in state:
-                    raise
-                rule = next(rule for rule in state["Catch"] if _meant(error) & set(rule["ErrorEquals"]))
-                self.caught.append(name)
-                cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
-                data, name = {**data, "error": {"Error": _name(error), "Cause": cause}}, rule["Next"]
-                continue
-            if state.get("End"):
-                return name, data
-            name = state["Next"]
-
-    def _parts(self, state: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:
-        """What each part came to. Of parts that have executions of their own nothing is told but that one failed."""
-        processor = state["ItemProcessor"]
-        for number in data["numbers"]:
-            item = {
-                name.removesuffix(".$"): number
-                if path == "$$.Map.Item.Value"
-                else data[path[2:]]
-                if name[-1] == "$"
-                else path
-                for name, path in state["ItemSelector"].items()
-            }
-            ended, made = self._walk(processor["States"], processor["StartAt"], item)
-            if processor["States"][ended]["Type"] == "Fail":
-                assert processor["ProcessorConfig"]["Mode"] == "DISTRIBUTED"
-                raise Refused("States.ExceedToleratedFailureThreshold")
-            yield str(made["state"])
-
-    def _task(self, name: str, state: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
-        parameters = state["Parameters"]
-        described = parameters.get("Payload")
-        payload = (
-            dict(data)
-            if described is None
-            else {
-                key.removesuffix(".$"): data[value[2:]] if key.endswith(".$") else value
-                for key, value in described.items()
-            }
-        )
-        tries: Counter[int] = Counter()
-        while True:
-            try:
-                return self._take(json.loads(json.dumps(payload)))
-            except Exception as error:
-                rules = state["Retry"]
-                at = next((at for at, rule in enumerate(rules) if _meant(error) & set(rule["ErrorEquals"])), None)
-                if at is None or tries[at] >= rules[at]["MaxAttempts"]:
-                    raise
-                tries[at] += 1
-                self.again[name, rules[at]["ErrorEquals"][0]] += 1
-
-
-def _meant(error: Exception) -> set[str]:
-    """The names in rules that mean an error."""
-    return {_name(error)} if _name(error) == TOO_LARGE else {_name(error), OTHER}
-
-
-def _name(error: Exception) -> str:
-    return str(error) if isinstance(error, Refused) else type(error).__name__
-
-
-def _holds(choice: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
-    field, _, index = choice["Variable"].removeprefix("$.").partition("[")
-    value = data.get(field)
-    if "IsPresent" in choice:
-        return value is not None and len(value) > int(index.rstrip("]"))
-    if "StringEquals" in choice:
-        return bool(value == choice["StringEquals"])
-    return isinstance(value, int) and value >= choice["NumericGreaterThanEquals"]
 
 
 def refusal(code: str, status: int, operation: str) -> ClientError:
@@ -191,6 +84,10 @@ def lake(deployment: None) -> Lake:
     return open_deployed_lake(read_configuration(os.environ), Traffic())
 
 
+def execution(take: Callable[[dict[str, Any]], dict[str, Any]]) -> Execution:
+    return Execution(definition("operate", at_once=3), take)
+
+
 class Nobody:
     """Begins nothing."""
 
@@ -215,7 +112,7 @@ def test_whatever_may_pass_is_tried_again_by_its_own_rule(lake: Lake, monkeypatc
     operator, operation = begun(lake)
     ways = [THROTTLED, "tables", "objects", "Sandbox.Timedout", "Runtime.ExitError"]
     # No step but these reads objects of which it has no copy near; a plan writes one.
-    machine = Interpreter(trouble.taking({"plan": ways, "part": ways, "publish": ways}))
+    machine = execution(trouble.taking({"plan": ways, "part": ways, "publish": ways}))
     assert machine.run(first(operation)) == "Ended"
     for step in ("Plan", "Part", "Publish"):
         told = {rule: count for (name, rule), count in machine.again.items() if name == step}
@@ -237,7 +134,7 @@ def test_what_does_not_pass_is_noted_and_nothing_was_changed(
     trouble = Trouble(monkeypatch)
     operator, operation = begun(lake)
     head = lake.repository(NAME).branch("main").commit_id
-    machine = Interpreter(trouble.taking({step: ["always", act], "fail": ["tables", "Runtime.ExitError", THROTTLED]}))
+    machine = execution(trouble.taking({step: ["always", act], "fail": ["tables", "Runtime.ExitError", THROTTLED]}))
     assert machine.run(first(operation)) == "GivenUp"
     assert machine.again[step.title(), rule] == times
     assert machine.caught == ["Parts" if step == "part" else step.title()]
@@ -254,7 +151,7 @@ def test_a_payload_that_is_too_large_is_noted_and_not_tried_again(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     operator, operation = begun(lake)
-    machine = Interpreter(Trouble(monkeypatch).taking({step: ["always", TOO_LARGE]}))
+    machine = execution(Trouble(monkeypatch).taking({step: ["always", TOO_LARGE]}))
     assert machine.run(first(operation)) == "GivenUp"
     assert not machine.again
     failed = operator.look(lake.repository(NAME), operation.id)
@@ -269,7 +166,7 @@ def test_what_is_for_good_is_an_answer_and_nothing_is_tried_again(lake: Lake, mo
         raise CorruptError("a range is damaged")
 
     monkeypatch.setattr("graveler.operations.parted.Steps.run_part", damaged)
-    machine = Interpreter(Trouble(monkeypatch).taking({}))
+    machine = execution(Trouble(monkeypatch).taking({}))
     assert machine.run(first(operation)) == "Ended"
     assert (machine.again, machine.caught) == (Counter(), [])
     found = operator.look(lake.repository(NAME), operation.id)
@@ -291,7 +188,7 @@ def test_what_ended_a_part_with_an_execution_of_its_own_is_told(
     monkeypatch.setattr("infra.state_machine.INLINE", 0)
     trouble = Trouble(monkeypatch)
     operator, operation = begun(lake)
-    machine = Interpreter(trouble.taking({"part": ["always", act], "note": ["tables", "Runtime.ExitError"]}))
+    machine = execution(trouble.taking({"part": ["always", act], "note": ["tables", "Runtime.ExitError"]}))
     assert machine.run(first(operation)) == "GivenUp"
     assert machine.caught == ["PartApart", "PartsApart"]
     failed = operator.look(lake.repository(NAME), operation.id)

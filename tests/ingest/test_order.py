@@ -18,7 +18,7 @@ from tests.ingest.support import BUCKET, RULE, Shore, traffic
 from tests.lake.support import NAME, NAMESPACE
 from tests.support.instruments import CountingTables
 
-EVENTS = int(os.environ.get("GRAVELER_INGEST_EVENTS", "20000" if "GRAVELER_SOAK_SECONDS" in os.environ else "1000"))
+EVENTS = int(os.environ.get("GRAVELER_INGEST_EVENTS", "4000" if "GRAVELER_SOAK_SECONDS" in os.environ else "1000"))
 
 
 def outcomes(shore: Shore, *events: ObjectEvent) -> list[Outcome]:

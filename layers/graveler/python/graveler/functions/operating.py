@@ -64,12 +64,7 @@ def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
         except msgspec.ValidationError as error:
             raise InvalidError(f"the event is no step of an operation: {error}") from None
         try:
-            return _take(machine, step)
-        except GravelerError as error:
-            if getattr(errors, type(error).__name__, None) is type(error):
-                raise
-            # The state machine knows the names of public classes (infra/error_names.py).
-            raise of_kind(kind_of(error), str(error)) or error from error
+            return take(machine, step)
         finally:
             function.telemetry.tell(
                 function.traffic.take(),
@@ -80,7 +75,18 @@ def operate_handler() -> Callable[[Event, Context], dict[str, Any]]:
     return handler
 
 
-def _take(machine: Machine, step: Step) -> dict[str, Any]:
+def take(machine: Machine, step: Step) -> dict[str, Any]:
+    """Take a step; its answer. Raises errors of public classes only: the state machine knows them by their names
+    (infra/error_names.py)."""
+    try:
+        return _taken(machine, step)
+    except GravelerError as error:
+        if getattr(errors, type(error).__name__, None) is type(error):
+            raise
+        raise of_kind(kind_of(error), str(error)) or error from error
+
+
+def _taken(machine: Machine, step: Step) -> dict[str, Any]:
     task = Task(step.repository, step.operation, step.attempt, step.round)
     if step.step == "note":
         machine.note(task, PartFailure(step.number, step.error.error, _said(step.error)))
