@@ -5,7 +5,7 @@
  * An operation is one request, or several of which each may use what the one before was answered. SCRIPT is a file: the number of
  * requests of an operation on a line, then each request as a line "HEAD-BYTES BODY-BYTES" with these two behind it. A head has no
  * Content-Length and no empty line at its end. In both, "{number}" stands for a number of 8 digits that no other operation has, and
- * "{address}" for the "physical_address" of the answer before. Client c begins with operation 997 c of the script, and goes round.
+ * "{address}" for the "physical_address" of the answer before, and "{client}" for which client asks, in 3 digits. Client c begins with operation 997 c of the script, and goes round.
  *
  * The program warms up, writes "ready", and begins when it reads a line; then it writes one line of JSON: what it measured. An
  * answer that is not 2xx is an error, and ends its operation, which is not counted.
@@ -26,6 +26,7 @@
 
 #define NUMBER "{number}"
 #define ADDRESS "{address}"
+#define CLIENT "{client}"
 #define FIELD "\"physical_address\":"
 #define WAIT_MS 60000
 
@@ -39,7 +40,7 @@ struct request {
 };
 
 struct client {
-    int socket;
+    int socket, which;
     size_t operation; /* of the script */
     size_t step;      /* of the operation */
     unsigned number;
@@ -112,21 +113,21 @@ static void read_script(const char *path) {
 
 /* Append a template with its placeholders filled in. */
 static void fill(struct bytes *to, const char *template, const struct client *client) {
-    char number[16];
-    for (;;) {
-        const char *mark = strchr(template, '{');
-        while (mark && strncmp(mark, NUMBER, strlen(NUMBER)) && strncmp(mark, ADDRESS, strlen(ADDRESS)))
-            mark = strchr(mark + 1, '{');
-        append(to, template, mark ? (size_t)(mark - template) : strlen(template));
-        if (!mark) return;
-        if (mark[1] == 'n') {
-            append(to, number, sprintf(number, "%08u", client->number));
-            template = mark + strlen(NUMBER);
-        } else {
-            append(to, client->address, strlen(client->address));
-            template = mark + strlen(ADDRESS);
-        }
+    char number[16], which[16];
+    sprintf(number, "%08u", client->number);
+    sprintf(which, "%03d", client->which);
+    const struct {
+        const char *name, *value;
+    } places[] = {{NUMBER, number}, {ADDRESS, client->address}, {CLIENT, which}};
+    for (const char *mark; (mark = strchr(template, '{'));) {
+        size_t p = 0;
+        while (p < 3 && strncmp(mark, places[p].name, strlen(places[p].name))) p++;
+        append(to, template, mark - template);
+        if (p < 3) append(to, places[p].value, strlen(places[p].value));
+        else append(to, "{", 1);
+        template = mark + (p < 3 ? strlen(places[p].name) : 1);
     }
+    append(to, template, strlen(template));
 }
 
 static void join(struct client *client) {
@@ -209,7 +210,7 @@ static int take(struct client *client) {
         return 1;
     }
     if (++client->step < steps) {
-        keep_address(client, end);
+        if (strstr(script[client->operation * steps + client->step].body, ADDRESS)) keep_address(client, end);
         ask(client);
         return 0;
     }
@@ -265,6 +266,7 @@ int main(int count, char **words) {
     struct client *clients = calloc(number, sizeof *clients);
     for (int c = 0; c < number; c++) {
         join(&clients[c]);
+        clients[c].which = c;
         clients[c].operation = c * 997 % operations;
     }
     run(clients, number, atof(words[3]));

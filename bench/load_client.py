@@ -16,8 +16,8 @@ from urllib.parse import quote, urlencode
 
 SOURCE = Path(__file__).with_name("load_client.c")
 WARM_SECONDS = 0.5
-NUMBER, ADDRESS = "{number}", "{address}"
-"""What the client puts in: a number of its own for each operation, and the address that the answer before names."""
+NUMBER, ADDRESS, CLIENT = "{number}", "{address}", "{client}"
+"""What the client puts in: a number that no other operation has, the address of the answer before, and which client asks."""
 
 Request = tuple[bytes, bytes]
 """Head, without ``Content-Length`` and the empty line at its end, and body."""
@@ -57,7 +57,7 @@ class Requests:
         return self._head(method, path, query, "Content-Type: application/json"), json.dumps(body).encode()
 
     def _head(self, method: str, path: str, query: dict[str, str], *more: str) -> bytes:
-        target = self._base + path + ("?" + urlencode(query, safe="{}", quote_via=quote) if query else "")
+        target = self._base + path + ("?" + urlencode(query, safe="{}/", quote_via=quote) if query else "")
         lines = (f"{method} {target} HTTP/1.1", "Host: 127.0.0.1", self._authorization, *more)
         return "".join(f"{line}\r\n" for line in lines).encode()
 
