@@ -173,9 +173,8 @@ format: setup  ## mend formatting and what ruff can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: setup  ## measure on 1.6 million real paths; ROWS=regex for some rows, BENCH="--write" to keep the table
-	@$(BIN)/python -m bench --rows '$(ROWS)' $(BENCH)
-	@test -n '$(ROWS)' || $(BIN)/python -m bench.http
+bench: setup  ## measure on 1.6 million real paths, in the library and over HTTP; ROWS=regex for some of the library, BENCH="--write" to keep the table
+	@$(BIN)/python -m bench $(if $(ROWS),--parts library --rows '$(ROWS)') $(BENCH)
 
 demo: setup  ## the main job on real input: import, branch, change, merge, time travel
 	@$(BIN)/graveler demo

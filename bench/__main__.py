@@ -1,139 +1,200 @@
-"""``python -m bench``: measure, print a table, and (``--write``) put it into ``bench/RESULTS.md``."""
+"""``python -m bench``: measure, print a table, and (``--write``) put it into ``bench/RESULTS.md``.
+
+The parts are the rows of the library (``library``), the server under load (``load``), pages of diffs (``pages``) and many at once
+on one branch (``contention``); all lines of a run are one table.
+"""
 
 import argparse
-import json
 import os
 import platform
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from shutil import copytree, rmtree
+from shutil import rmtree
 from statistics import median
+from typing import Protocol
 
-from bench import keys, object_rows, rows  # noqa: F401 - object_rows registers its rows
-from graveler.lake.folder import create_folder_lake, open_folder_lake
+import msgspec
+from msgspec import Struct
+
+from bench import contention, load, object_rows, pages, results, rows  # noqa: F401 - object_rows registers its rows
+from bench.lakes import keys_of, lake_copy, prepare
+from bench.lines import HEAD, Goal, Line, show
+from bench.servers import package_of
+
+Part = Callable[[argparse.Namespace], Iterable[Line]]
 
 LIBRARIES = ("rocksdict", "xxhash", "zstandard", "msgspec")
-RESULTS = Path(__file__).with_name("RESULTS.md")
+ROUNDS = 2
+"""Of a row's process, where it is compared with that of another checkout."""
+AS_BEFORE = {
+    "commit of 100,000 spread changes": 0.65,
+    "diff, 100,000 spread changes": 0.65,
+}
+"""What rows may take, as multiples of what they took at the commit that their goals are from, which ``--checkout`` brings."""
+
+
+class Said(Struct):
+    """What the process of a row tells. Times in seconds, memory in bytes."""
+
+    seconds: list[float]
+    amount: int
+    requests: dict[str, float]
+    note: str
+    rss: int
+    workers: list[int]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--keys", default="debian", help="debian (1.6 M paths), debian-all (5.6 M), or hive:COUNT")
-    parser.add_argument("--rows", default="", help="only rows whose title matches this regular expression")
-    parser.add_argument("--repeat", type=int, default=5, help="timed calls of each row (default %(default)s)")
-    parser.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
-    parser.add_argument("--write", action="store_true", help="append the table to bench/RESULTS.md")
-    parser.add_argument("--one", help=argparse.SUPPRESS)  # a row, in its own process
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     if arguments.one:
-        print(json.dumps(measure(arguments)))
+        print(msgspec.json.encode(measure(arguments)).decode())
         return
+    chosen = arguments.parts.split(",")
+    if unknown := set(chosen) - set(PARTS):
+        raise SystemExit(f"bench: no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     keys_file = keys_of(arguments.keys, arguments.folder)
-    base = arguments.folder / f"lake-{keys_file.stem}"
-    made = prepare(base, keys_file)
-    lines = [
-        f"{made}.",
-        "",
-        "| what | median | per second | min to max | peak memory, + workers' | requests of one call, workers' included | |",
-        "|---|---:|---:|---:|---:|---|---|",
-    ]
-    for title in rows.ROWS:
-        if not re.search(arguments.rows, title):
-            continue
-        folder = arguments.folder / "run"
-        rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        copytree(base, folder / "lake", copy_function=os.link)
-        # Tables change in place: they get a copy of their own.
-        for file in base.glob("tables.sqlite*"):
-            (folder / "lake" / file.name).unlink()
-            (folder / "lake" / file.name).write_bytes(file.read_bytes())
-        command = [sys.executable, "-m", "bench", "--one", title, "--keys", arguments.keys]
-        command += ["--folder", str(arguments.folder), "--repeat", str(arguments.repeat)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"bench: row {title!r} failed\n{done.stderr}")
-        lines.append(line(title, json.loads(done.stdout)))
-        print(lines[-1], file=sys.stderr, flush=True)
-    rmtree(arguments.folder / "run", ignore_errors=True)
-    report = "\n".join([heading(arguments), *lines, ""])
-    print(report)
+    made = prepare(arguments.folder / f"lake-{keys_file.stem}", keys_file)
+    found: list[Line] = []
+    for part in chosen:
+        for line in PARTS[part](arguments):
+            found.append(line)
+            print(line, file=sys.stderr, flush=True)
+    report = "\n".join([about(), f"{made}.", "", HEAD, *map(str, found), ""])
+    title = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}: `{command(arguments)}`"
+    print(f"## {title}\n\n{report}")
     if arguments.write:
-        with RESULTS.open("a") as file:
-            file.write("\n" + report)
+        results.keep("python -m bench", title, report)
+    if any(line.failed for line in found):
+        raise SystemExit("bench: requests failed")
 
 
-def keys_of(name: str, folder: Path) -> Path:
-    """The file of keys that the argument names."""
-    if name.startswith("hive:"):
-        return keys.hive(folder, int(name.removeprefix("hive:")))
-    return keys.debian(folder, "all" if name == "debian-all" else "amd64")
+def parser() -> argparse.ArgumentParser:
+    """What can be chosen."""
+    made = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    made.add_argument("--keys", default="debian", help="debian (1.6 M paths), debian-all (5.6 M), or hive:COUNT")
+    made.add_argument("--parts", default=",".join(PARTS), help="with commas between (default %(default)s)")
+    made.add_argument(
+        "--rows", default="", help="of the library, only rows whose title matches this regular expression"
+    )
+    made.add_argument(
+        "--repeat", type=int, default=5, help="timed calls of each row of the library (default %(default)s)"
+    )
+    made.add_argument(
+        "--checkout", type=Path, help="another checkout of graveler, which is measured beside where it can be"
+    )
+    made.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
+    made.add_argument(
+        "--write", action="store_true", help="put the table into bench/RESULTS.md in place of the one before"
+    )
+    made.add_argument("--one", help=argparse.SUPPRESS)  # a row, in its own process
+    return made
 
 
-def prepare(base: Path, keys_file: Path) -> str:
-    """Make the lake that rows begin with, unless it is there, and say what it is."""
-    if not base.exists():
-        repository = create_folder_lake(base).create_repository(rows.REPOSITORY, rows.NAMESPACE)
-        rows.import_all(repository, keys_file)
-    tree = open_folder_lake(base).repository(rows.REPOSITORY).tree("main")
-    count = tree.count()
-    size = rows.bytes_per_record(base, count)
-    return f"{count:,} objects in {rows.tree_shape(tree)}; {size:.1f} bytes a record on disk, metarange included"
+def library(arguments: argparse.Namespace) -> Iterator[Line]:
+    """The rows of the library."""
+    for title in rows.ROWS:
+        if re.search(arguments.rows, title):
+            ours: list[Said] = []
+            before: list[Said] = []
+            for _ in range(ROUNDS if arguments.checkout else 1):
+                ours.append(in_process(arguments, title, None))
+                if arguments.checkout:
+                    before.append(in_process(arguments, title, arguments.checkout))
+            yield library_line(title, ours, before)
+    rmtree(arguments.folder / "run", ignore_errors=True)
 
 
-def measure(arguments: argparse.Namespace) -> dict[str, object]:
+def in_process(arguments: argparse.Namespace, title: str, checkout: Path | None) -> Said:
+    """Run a row in a process of its own, on a copy of the lake."""
+    folder = arguments.folder / "run"
+    rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    lake_copy(arguments.folder / f"lake-{keys_of(arguments.keys, arguments.folder).stem}", folder / "lake")
+    command = [sys.executable, "-m", "bench", "--one", title, "--keys", arguments.keys]
+    command += ["--folder", str(arguments.folder), "--repeat", str(arguments.repeat)]
+    environment = os.environ | ({"PYTHONPATH": str(package_of(checkout))} if checkout else {})
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise SystemExit(f"bench: row {title!r} failed\n{done.stderr}")
+    return msgspec.json.decode(done.stdout, type=Said)
+
+
+class Module(Protocol):
+    """A part of the bench that is a module of its own."""
+
+    def parser(self) -> argparse.ArgumentParser: ...
+
+    def lines(self, arguments: argparse.Namespace, /) -> list[Line]: ...
+
+
+def part(module: Module) -> Part:
+    """The lines of a module of the bench, with its own defaults and the keys, the folder and the checkout of this run."""
+
+    def lines(arguments: argparse.Namespace) -> list[Line]:
+        chosen = module.parser().parse_args([])
+        for name in vars(chosen).keys() & {"keys", "folder", "checkout"}:
+            setattr(chosen, name, getattr(arguments, name))
+        return module.lines(chosen)
+
+    return lines
+
+
+def measure(arguments: argparse.Namespace) -> Said:
     """Run one row in this process."""
     run = rows.Run(arguments.folder / "run" / "lake", keys_of(arguments.keys, arguments.folder), arguments.repeat)
     rows.ROWS[arguments.one](run)
-    return {
-        "seconds": run.seconds,
-        "amount": run.amount,
-        "requests": {name: count / len(run.seconds) for name, count in sorted(run.requests.items())},
-        "note": run.note,
-        "rss": rows.peak_memory(),
-        "workers": list(run.workers.values()),
-    }
+    requests = {name: count / len(run.seconds) for name, count in sorted(run.requests.items())}
+    memory = rows.peak_memory()
+    return Said(run.seconds, run.amount, requests, run.note, memory, list(run.workers.values()))
 
 
-def line(title: str, measured: dict[str, object]) -> str:
-    """One row of the table."""
-    seconds = measured["seconds"]
-    amount, rss = measured["amount"], measured["rss"]
-    assert isinstance(seconds, list)
-    assert isinstance(amount, int)
-    assert isinstance(rss, int)
+def library_line(title: str, ours: list[Said], before: list[Said]) -> Line:
+    """One row of the table, from what its processes said."""
+    last = ours[-1]
+    seconds = [each for said in ours for each in said.seconds]
     middle = median(seconds)
-    span = f"{show(min(seconds))} to {show(max(seconds))}"
-    requests = measured["requests"]
-    assert isinstance(requests, dict)
-    asked = ", ".join(f"{count:.3g} {name}" for name, count in requests.items())
-    workers = measured["workers"]
-    assert isinstance(workers, list)
-    memory = f"{rss / 1e6:.0f}" + "".join(f" + {worker / 1e6:.0f}" for worker in workers)
-    return (
-        f"| {title} | {show(middle)} | {amount / middle:,.0f} | {span} | {memory} MB | {asked} | {measured['note']} |"
+    earlier = median(each for said in before for each in said.seconds) if before else None
+    as_before = Goal("time ÷ before", middle / earlier if earlier else None, AS_BEFORE.get(title, 1))
+    return Line(
+        what=title,
+        measured=show(middle),
+        rate=f"{last.amount / middle:,.0f}",
+        spread=f"{show(min(seconds))} to {show(max(seconds))}",
+        memory=f"{last.rss / 1e6:.0f}" + "".join(f" + {worker / 1e6:.0f}" for worker in last.workers) + " MB",
+        beside=f"before: {show(earlier)}, so {middle / earlier:.2f} ×" if earlier else "",
+        goals=(as_before,) if title in AS_BEFORE else (),
+        notes="; ".join(
+            filter(None, (", ".join(f"{count:.3g} {name}" for name, count in last.requests.items()), last.note))
+        ),
     )
 
 
-def show(seconds: float) -> str:
-    """A time with three digits."""
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
-
-
-def heading(arguments: argparse.Namespace) -> str:
-    """When, where and with what this was measured."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+def about() -> str:
+    """With what this was measured."""
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    command = f"python -m bench --keys {arguments.keys}" + (f" --rows '{arguments.rows}'" if arguments.rows else "")
     return (
-        f"## {datetime.now(UTC):%Y-%m-%d}, commit {commit.stdout.strip()}: `{command} --repeat {arguments.repeat}`\n\n"
         f"Python {platform.python_version()}, {libraries}; {os.cpu_count()} cores, {processor()}, {platform.system()} "
         f"{platform.release()}."
     )
+
+
+def commit() -> str:
+    """Of this checkout."""
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def command(arguments: argparse.Namespace) -> str:
+    """What was asked for."""
+    said = f"python -m bench --keys {arguments.keys} --repeat {arguments.repeat}"
+    if arguments.parts != ",".join(PARTS):
+        said += f" --parts {arguments.parts}"
+    return said + (f" --rows '{arguments.rows}'" if arguments.rows else "")
 
 
 def processor() -> str:
@@ -143,6 +204,14 @@ def processor() -> str:
     except OSError:
         found = None
     return found.group(1) if found else platform.machine()
+
+
+PARTS: Mapping[str, Part] = {
+    "library": library,
+    "load": part(load),
+    "pages": part(pages),
+    "contention": part(contention),
+}
 
 
 if __name__ == "__main__":

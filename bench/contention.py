@@ -4,6 +4,7 @@ long each of their calls takes, from its beginning to its answer, and how many t
 Merges bring a branch of one commit each. Imports replace a prefix of their own by one object. Committers stage one object and
 commit; a commit that finds its object in another one has ended too. What is staged refuses a merge or an import, which is an
 answer and no wait: in ``mixed`` such calls are made again, each is a call of its own, and the table says how many were refused.
+The median is that of the calls that were done. Beside them stand the same calls, one after the other.
 """
 
 import argparse
@@ -12,12 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
 from tempfile import mkdtemp
 from threading import Barrier, Lock, Thread
 
+from bench.lines import Goal, Line, table
 from graveler.errors import BusyError, DirtyBranchError, NoChangesError
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.importing.importer import ImportSource
@@ -27,18 +30,12 @@ from graveler.model import ObjectEntry
 NAME = "bench"
 KINDS = ("merge", "commit", "import")
 MIXES = (*KINDS, "mixed")
+ALONE = "one after the other"
 
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", default=",".join(MIXES), help="which, with commas between (default %(default)s)")
-    parser.add_argument("--workers", default="8,16", help="how many at once (default %(default)s)")
-    parser.add_argument("--as", dest="how", default="threads,processes", help="default %(default)s")
-    parser.add_argument("--calls", type=int, default=20, help="of each worker (default %(default)s)")
-    parser.add_argument("--objects", type=int, default=20_000, help="in the lake before (default %(default)s)")
-    parser.add_argument("--work", nargs=4, metavar=("FOLDER", "KIND", "FIRST", "COUNT"), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     if arguments.work:
         folder, kind, first, count = arguments.work
         sys.stdout.write("ready\n")
@@ -46,12 +43,30 @@ def main() -> None:
         sys.stdin.readline()
         print(json.dumps(work(Path(folder), kind, range(int(first), int(first) + int(count)), arguments.calls)))
         return
-    print("| what | median | 99 % | worst | worst / median | calls a second | refused | busy |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    for how in arguments.how.split(","):
-        for kind in arguments.kinds.split(","):
-            for workers in map(int, arguments.workers.split(",")):
-                print(line(how, kind, workers, measure(how, kind, workers, arguments)), flush=True)
+    print(table(lines(arguments)))
+
+
+def parser() -> argparse.ArgumentParser:
+    """What can be chosen."""
+    made = argparse.ArgumentParser(prog="python -m bench.contention", description=__doc__)
+    made.add_argument("--kinds", default=",".join(MIXES), help="which, with commas between (default %(default)s)")
+    made.add_argument("--workers", default="8,16", help="how many at once (default %(default)s)")
+    made.add_argument("--as", dest="how", default="threads,processes", help="default %(default)s")
+    made.add_argument("--calls", type=int, default=20, help="of each worker (default %(default)s)")
+    made.add_argument("--objects", type=int, default=20_000, help="in the lake before (default %(default)s)")
+    made.add_argument("--work", nargs=4, metavar=("FOLDER", "KIND", "FIRST", "COUNT"), help=argparse.SUPPRESS)
+    return made
+
+
+def lines(arguments: argparse.Namespace) -> list[Line]:
+    """A line for each kind, number of workers and way to be many."""
+    found = []
+    for kind, workers in product(arguments.kinds.split(","), map(int, arguments.workers.split(","))):
+        alone = measure(ALONE, kind, workers, arguments)
+        for how in arguments.how.split(","):
+            found.append(line(how, kind, workers, measure(how, kind, workers, arguments), alone))
+            print(f"{found[-1].what}: {found[-1].measured}", file=sys.stderr)
+    return found
 
 
 def measure(how: str, kind: str, workers: int, arguments: argparse.Namespace) -> list[tuple[float, float, str]]:
@@ -59,6 +74,8 @@ def measure(how: str, kind: str, workers: int, arguments: argparse.Namespace) ->
     folder = Path(mkdtemp(prefix="graveler-bench-"))
     try:
         prepare(folder / "lake", kind, workers, arguments.calls, arguments.objects)
+        if how == ALONE:
+            return in_turn(folder / "lake", kind, range(workers), arguments.calls)
         if how == "threads":
             return work(folder / "lake", kind, range(workers), arguments.calls)
         command = [sys.executable, "-m", "bench.contention", "--calls", str(arguments.calls), "--work"]
@@ -106,22 +123,39 @@ def work(folder: Path, kind: str, numbers: range, calls: int) -> list[tuple[floa
     found: list[tuple[float, float, str]] = []
 
     def run(number: int) -> None:
-        do = CALLS[kind_of(kind, number)]
         barrier.wait()
         for call in range(calls):
-            while True:
-                begin = time.time()
-                outcome = tried(do, repository, number, call)
-                with lock:
-                    found.append((begin, time.time(), outcome))
-                if outcome == "done":
-                    break
+            mine = until_done(CALLS[kind_of(kind, number)], repository, number, call)
+            with lock:
+                found.extend(mine)
 
     threads = [Thread(target=run, args=(number,)) for number in numbers]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    return found
+
+
+def in_turn(folder: Path, kind: str, numbers: range, calls: int) -> list[tuple[float, float, str]]:
+    """The same calls, one after the other."""
+    repository = open_folder_lake(folder).repository(NAME)
+    return [
+        each
+        for call, number in product(range(calls), numbers)
+        for each in until_done(CALLS[kind_of(kind, number)], repository, number, call)
+    ]
+
+
+def until_done(
+    do: Callable[[OpenRepository, int, int], object], repository: OpenRepository, number: int, call: int
+) -> list[tuple[float, float, str]]:
+    """Make a call until it is not refused; each time that it was made."""
+    found: list[tuple[float, float, str]] = []
+    while not found or found[-1][2] != "done":
+        begin = time.time()
+        outcome = tried(do, repository, number, call)
+        found.append((begin, time.time(), outcome))
     return found
 
 
@@ -170,17 +204,33 @@ def take(repository: OpenRepository, number: int, call: int) -> None:
 CALLS = {"merge": merge, "commit": commit, "import": take}
 
 
-def line(how: str, kind: str, workers: int, found: list[tuple[float, float, str]]) -> str:
+def line(
+    how: str, kind: str, workers: int, found: list[tuple[float, float, str]], alone: list[tuple[float, float, str]]
+) -> Line:
     """A row of the table."""
     ended = [outcome for _, _, outcome in found]
     seconds = sorted(end - begin for begin, end, _ in found)
-    whole = max(end for _, end, _ in found) - min(begin for begin, _, _ in found)
-    middle, worst = median(seconds), seconds[-1]
+    # What is refused is refused at once, and would make the median nothing.
+    middle, worst = median(end - begin for begin, end, outcome in found if outcome == "done"), seconds[-1]
     late = seconds[min(len(seconds) - 1, len(seconds) * 99 // 100)]
-    return (
-        f"| {workers} {how}: {kind} | {middle * 1000:.0f} ms | {late * 1000:.0f} ms | {worst * 1000:.0f} ms | "
-        f"{worst / middle:.1f} | {ended.count('done') / whole:.1f} | {ended.count('refused')} | {ended.count('busy')} |"
+    return Line(
+        what=f"{workers} {how} at once: {kind}",
+        measured=f"{middle * 1000:.0f} ms",
+        rate=f"{a_second(found):.1f}",
+        spread=f"p99 {late * 1000:.0f} ms, worst {worst * 1000:.0f}",
+        beside=f"one after the other: {median(end - begin for begin, end, _ in alone) * 1000:.0f} ms, {a_second(alone):.1f}/s",
+        goals=(
+            Goal("worst s", worst, round(4 * middle + 1, 2)),
+            Goal("rate ÷ one after the other", a_second(found) / a_second(alone), 1, least=True),
+        ),
+        notes=f"{ended.count('refused')} refused, {ended.count('busy')} busy",
     )
+
+
+def a_second(found: list[tuple[float, float, str]]) -> float:
+    """Calls that were done in a second."""
+    whole = max(end for _, end, _ in found) - min(begin for begin, _, _ in found)
+    return sum(outcome == "done" for _, _, outcome in found) / whole
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from bench.http import cpu_seconds, family
+from bench.servers import cpu_seconds, family
 from graveler.lake.folder import create_folder_lake
 from graveler.model import ObjectEntry
 

@@ -23,7 +23,7 @@ from statistics import median
 from types import MappingProxyType
 
 from bench import keys
-from bench.__main__ import keys_of, prepare
+from bench.lakes import keys_of, lake_copy, prepare
 from bench.lines import Goal, Line, table
 from bench.load_client import ADDRESS, CLIENT, NUMBER, Load, Request, compiled, load
 from bench.servers import (
@@ -37,7 +37,6 @@ from bench.servers import (
     family,
     graveler,
     is_worker,
-    lake_copy,
     resident,
 )
 
@@ -216,24 +215,24 @@ Results = dict[tuple[str, int], dict[str, Cell]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
-    add_arguments(parser)
-    found = lines(parser.parse_args())
+    found = lines(parser().parse_args())
     print(table(found))
     if any(line.failed for line in found):
         raise SystemExit("bench: requests failed")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def parser() -> argparse.ArgumentParser:
     """What can be chosen."""
-    parser.add_argument("--keys", default="debian", help="debian (1.6 M paths), debian-all (5.6 M), or hive:COUNT")
-    parser.add_argument("--rows", default="", help="comma-separated; all of " + ", ".join(ROWS))
-    parser.add_argument("--seconds", type=float, default=3.0, help="of load for each figure (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the median is taken (default %(default)s)")
-    parser.add_argument("--clients", default="1,16", help="how many at once, with commas between (default %(default)s)")
-    parser.add_argument("--workers", type=int, default=2, help="processes of each server (default %(default)s)")
-    parser.add_argument("--checkout", type=Path, help="another checkout of graveler, whose server is measured beside")
-    parser.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
+    made = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
+    made.add_argument("--keys", default="debian", help="debian (1.6 M paths), debian-all (5.6 M), or hive:COUNT")
+    made.add_argument("--rows", default="", help="comma-separated; all of " + ", ".join(ROWS))
+    made.add_argument("--seconds", type=float, default=3.0, help="of load for each figure (default %(default)s)")
+    made.add_argument("--rounds", type=int, default=3, help="of which the median is taken (default %(default)s)")
+    made.add_argument("--clients", default="1,16", help="how many at once, with commas between (default %(default)s)")
+    made.add_argument("--workers", type=int, default=2, help="processes of each server (default %(default)s)")
+    made.add_argument("--checkout", type=Path, help="another checkout of graveler, whose server is measured beside")
+    made.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
+    return made
 
 
 def measure(arguments: argparse.Namespace) -> Results:

@@ -184,8 +184,10 @@ static size_t body_length(const char *head) {
 static void keep_address(struct client *client, const char *body) {
     const char *from = strstr(body, FIELD);
     const char *until = NULL;
-    if (from && (from = strchr(from + strlen(FIELD), '"'))) until = strchr(++from, '"');
-    if (!until || (size_t)(until - from) >= sizeof client->address) fail("an answer without an address: %.300s", body);
+    if (from && (from = strchr(from + strlen(FIELD), '"')))
+        for (until = ++from; *until && *until != '"'; until++)
+            if (*until == '\\' && until[1]) until++;
+    if (!until || !*until || (size_t)(until - from) >= sizeof client->address) fail("an answer without an address: %.300s", body);
     memcpy(client->address, from, until - from);
     client->address[until - from] = 0;
 }

@@ -18,9 +18,9 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from bench import keys, rows
-from bench.__main__ import keys_of, prepare
+from bench.lakes import keys_of, lake_copy, prepare
 from bench.lines import Goal, Line, show, table
-from bench.servers import REQUESTS, answered, connected, cpu_seconds, family, graveler, lake_copy, resident
+from bench.servers import REQUESTS, answered, connected, cpu_seconds, family, graveler, resident
 from graveler.lake.folder import open_folder_lake
 
 CHANGES = (20_000, 100_000)
@@ -41,15 +41,20 @@ class _Page(Struct):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.pages", description=__doc__)
-    parser.add_argument("--keys", default="debian", help="debian (1.6 M paths), debian-all (5.6 M), or hive:COUNT")
-    parser.add_argument(
+    print(table(lines(parser().parse_args())))
+
+
+def parser() -> argparse.ArgumentParser:
+    """What can be chosen."""
+    made = argparse.ArgumentParser(prog="python -m bench.pages", description=__doc__)
+    made.add_argument("--keys", default="debian", help="debian (1.6 M paths), debian-all (5.6 M), or hive:COUNT")
+    made.add_argument(
         "--changes", default=",".join(map(str, CHANGES)), help="with commas between (default %(default)s)"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="of which the median is taken (default %(default)s)")
-    parser.add_argument("--workers", type=int, default=2, help="processes of the server (default %(default)s)")
-    parser.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
-    print(table(lines(parser.parse_args())))
+    made.add_argument("--rounds", type=int, default=3, help="of which the median is taken (default %(default)s)")
+    made.add_argument("--workers", type=int, default=2, help="processes of the server (default %(default)s)")
+    made.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
+    return made
 
 
 def lines(arguments: argparse.Namespace) -> list[Line]:

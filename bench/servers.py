@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPResponse
 from pathlib import Path
-from shutil import copytree
 from socket import create_connection, create_server, socket
 
 from bench import rows
@@ -34,12 +33,9 @@ class Server:
     port: int
 
 
-def lake_copy(base: Path, folder: Path) -> None:
-    """A copy of a lake. Data files never change, so links will do; tables change in place."""
-    copytree(base, folder, copy_function=os.link)
-    for file in base.glob("tables.sqlite*"):
-        (folder / file.name).unlink()
-        (folder / file.name).write_bytes(file.read_bytes())
+def package_of(checkout: Path) -> Path:
+    """Where another checkout's package is, for ``PYTHONPATH``."""
+    return checkout.resolve() / "layers" / "graveler" / "python"
 
 
 @contextmanager
@@ -48,7 +44,7 @@ def graveler(lake: Path, workers: int, *options: str, checkout: Path | None = No
     environment = os.environ | {"GRAVELER_ACCESS_KEY_ID": KEY_ID, "GRAVELER_SECRET_ACCESS_KEY": SECRET}
     python = Path(sys.executable)
     if checkout:
-        environment["PYTHONPATH"] = str(checkout.resolve() / "layers" / "graveler" / "python")
+        environment["PYTHONPATH"] = str(package_of(checkout))
         own = checkout.resolve() / ".venv" / "bin" / "python"
         python = own if own.exists() else python
     command = [str(python), "-m", "graveler.cli", "serve", "--lake", str(lake), "--port", "0", "--json"]
