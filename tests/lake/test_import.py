@@ -357,7 +357,7 @@ def test_files_that_vanish_during_the_walk_are_named_and_nothing_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
-    monkeypatch.setattr(folder_listing, "_IN_FLIGHT", 4)
+    monkeypatch.setattr(folder_listing, "_BATCH", 4)
     write_files(tmp_path, {f"f{n:03}": "1" for n in range(50)} | {"g/x": "1"})
 
     def vanish(*_: int) -> None:
@@ -435,9 +435,10 @@ def test_a_failed_request_during_an_import_leaves_all_of_it_or_nothing(
     assert import_threads() == []
 
 
-def test_progress_tells_objects_and_bytes(tmp_path: Path) -> None:
+def test_progress_tells_objects_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     told: list[tuple[int, int]] = []
+    monkeypatch.setattr(folder_listing, "_BATCH", 2)
     folder = write_files(tmp_path, {"a": "12", "b": "", "c": "123"})
     world.main.import_folder("main", folder, progress=lambda objects, size: told.append((objects, size)))
-    assert told == [(1, 2), (1, 0), (1, 3)]
+    assert told == [(2, 2), (1, 3)]

@@ -95,6 +95,25 @@ def test_an_entry_comes_back_as_it_was(e: ObjectEntry) -> None:
     assert identity(packed) == identity_of(packed)
 
 
+@settings(LAW)
+@given(
+    st.sampled_from(["file:///a/", "file:///a/b/", "file:///a/b/c/", "file:///", "s3://bucket/x/"]),
+    st.sampled_from(["file:///a/b", "mem://o", "s3://bucket", "file:///a/b/c/é"]),
+    st.text("aé-/", min_size=1, max_size=5),
+    st.integers(0, 2**63 - 1),
+    st.binary(max_size=20) | st.integers(),
+    st.integers(-(2**62), 2**62),
+)
+def test_plain_objects_below_an_address_have_the_records_of_others(
+    above: str, namespace: str, name: str, size: int, checksum: bytes | int, mtime: int
+) -> None:
+    codec = RecordCodec(namespace)
+    text = f"mtime:{checksum}" if isinstance(checksum, int) else ""
+    said, raw = (text, text.encode()) if isinstance(checksum, int) else (checksum.hex(), checksum)
+    quick = codec.plain(above, text=bool(text))(name.encode(), size, raw, mtime)
+    assert quick == codec.encode(ObjectEntry(name, above + name, size, said, mtime))
+
+
 @settings(LAW, max_examples=examples(1000))
 @given(
     entry, entry, st.sets(st.sampled_from(["size", "checksum", "content_type", "metadata", "address", "mtime", "path"]))

@@ -60,6 +60,15 @@ class Beneath:
             self._expect_allowed(descriptor, path)
         return descriptor
 
+    def open_in(self, descriptor: int, folder: str, name: str, flags: int) -> int:
+        """As :meth:`open`, of a file in a folder that :meth:`open` has opened: one open, however deep it lies."""
+        try:
+            return os.open(name, flags | self._flags, dir_fd=descriptor)
+        except OSError as error:
+            if self.confinement is not None and error.errno in _LINKED and _is_link(name, descriptor):
+                raise self.linked(Path(folder, name)) from None
+            raise
+
     def open_or_create(self, path: Path, flags: int, modes: Modes) -> int:
         """The descriptor of a file, which is made if it is not there."""
         with self._at(path) as spot:

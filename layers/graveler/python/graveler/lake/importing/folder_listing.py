@@ -5,26 +5,34 @@ import os
 import stat
 from collections import deque
 from collections.abc import Generator, Iterator
-from hashlib import md5
-from io import FileIO
+from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
-from graveler.errors import InvalidError, NotFoundError, UnavailableError
+from graveler.errors import InvalidError, NotFoundError
+from graveler.lake.importing.file_records import Batch, Records, Run, digested, file_record, path_in, unreadable
 from graveler.lake.importing.progress import Progress, no_progress
-from graveler.model import ObjectEntry
 from graveler.storage.beneath import Beneath
-from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.record import RecordCodec, object_size
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_PIECE: Final = 1 << 20
-_IN_FLIGHT: Final = 256
-"""Files that are being digested ahead of the one that is taken: what bounds the memory."""
+_BATCH: Final = 256
+"""Files that are read as one piece of work."""
 
-_OF_A_LAKE: Final = ("graveler.json", "tables.sqlite")
+_ALONE: Final = 16
+"""Batches up to which the processes that could help would begin too late."""
+
+_PENDING: Final = 4
+"""Batches for each process that helps, which it has or may begin."""
+
+_OPENED: Final = 8
+"""Batches of which large files are being read ahead of the record that is taken: what bounds the memory."""
+
+_OF_A_LAKE: Final = frozenset(("graveler.json", "tables.sqlite"))
 """Files that the folder of a lake has."""
 
 
@@ -33,8 +41,9 @@ class FolderListing:
 
     Files are addressed where they lie, ``file://<absolute path>``, and not copied. Symbolic links to files count as files; links
     to folders are not followed; links to nothing, sockets, pipes and devices are left out, and so are folders of lakes, whose own
-    collector of garbage would not know who needs their files. ``threads`` read files at the same time. Of what is directly in the
-    folder, only what begins with ``beginning`` is listed. ``files`` may be confined: then symbolic links are refused.
+    collector of garbage would not know who needs their files. ``threads`` read large files at the same time; of thousands of
+    small ones, ``workers`` processes. Of what is directly in the folder, only what begins with ``beginning`` is listed. ``files``
+    may be confined: then symbolic links are refused.
     """
 
     def __init__(
@@ -45,6 +54,7 @@ class FolderListing:
         progress: Progress = no_progress,
         threads: int = 4,
         *,
+        workers: int = 1,
         beginning: str = "",
         files: Beneath | None = None,
     ) -> None:
@@ -54,11 +64,12 @@ class FolderListing:
         self._codec = codec
         self._progress = progress
         self._threads = threads
+        self._workers = workers
         self._beginning = beginning
         self._files = files or Beneath(self._folder)
 
     def __call__(self) -> Generator[tuple[bytes, bytes], None, None]:
-        """The records in ascending order of their keys. Reads each file once; memory for some hundred records.
+        """The records in ascending order of their keys. Reads each file once; memory for some thousand names and records.
 
         :class:`NotFoundError` without the folder, :class:`InvalidError` for names that are no keys, :class:`UnavailableError`
         for files that cannot be read.
@@ -67,24 +78,86 @@ class FolderListing:
         stop = Event()
         from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever imports a folder
 
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="graveler-import") as pool:
-            waiting: deque[Future[tuple[bytes, bytes, int]]] = deque()
+        with ThreadPoolExecutor(self._threads, "graveler-import") as pool, closing(self._read_batches()) as read:
+            opened: deque[tuple[list[bytes], list[bytes | Future[bytes]]]] = deque()
             try:
-                for path, key in self._found():
-                    waiting.append(pool.submit(file_record, path, key, self._codec, stop, self._files))
-                    if len(waiting) >= _IN_FLIGHT:
-                        yield self._finished(waiting.popleft())
-                while waiting:
-                    yield self._finished(waiting.popleft())
+                for batch, (keys, packed) in read:
+                    paths = (path_in(folder, name) for folder, _, names in batch for name in names)
+                    begun = [
+                        pool.submit(file_record, path, key, self._codec, stop, self._files)
+                        if record is None
+                        else record
+                        for path, key, record in zip(paths, keys, packed, strict=True)
+                    ]
+                    opened.append((keys, begun))
+                    if len(opened) >= _OPENED:
+                        yield from self._finished(*opened.popleft())
+                while opened:
+                    yield from self._finished(*opened.popleft())
             except BaseException:
                 stop.set()  # a file may be huge
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _finished(self, future: "Future[tuple[bytes, bytes, int]]") -> tuple[bytes, bytes]:
-        key, packed, size = future.result()
-        self._progress(1, size)
-        return key, packed
+    def _finished(
+        self, keys: list[bytes], begun: "list[bytes | Future[bytes]]"
+    ) -> Generator[tuple[bytes, bytes], None, None]:
+        """The records of a batch, some of which are awaited. What is done is told before."""
+        done = [record for record in begun if isinstance(record, bytes)]
+        self._progress(len(done), sum(map(object_size, done)))
+        for key, record in zip(keys, begun, strict=True):
+            if isinstance(record, bytes):
+                yield key, record
+                continue
+            packed = record.result()
+            self._progress(1, object_size(packed))
+            yield key, packed
+
+    def _read_batches(self) -> Generator[tuple[Batch, Records], None, None]:
+        """Each batch with what was made of it, in order: by worker processes if there are some, and enough to do."""
+        batches = self._batches()
+        ahead = list(islice(batches, _ALONE + 1))
+        if len(ahead) <= _ALONE or self._workers < 2:
+            for batch in chain(ahead, batches):
+                yield batch, digested(batch, self._files, self._codec)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        from graveler.tree.crew import crew
+
+        helpers = self._workers - 1  # and this process
+        processes = crew(helpers)
+
+        def ask(batch: Batch) -> Records:
+            (records,) = processes.run(digested, [(batch, self._files, self._codec)])
+            return records
+
+        with ThreadPoolExecutor(helpers, "graveler-import") as asking:
+            pending: deque[tuple[Batch, Future[Records]]] = deque()
+            try:
+                for batch in chain(ahead, batches):
+                    pending.append((batch, asking.submit(ask, batch)))
+                    if len(pending) > _PENDING * helpers:
+                        yield self._first_of(pending)
+                while pending:
+                    yield self._first_of(pending)
+            except BaseException:
+                asking.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _first_of(self, pending: "deque[tuple[Batch, Future[Records]]]") -> tuple[Batch, Records]:
+        """The first batch and its records. As long as they are not there, this process does what no other one has begun."""
+        first = pending[0][1]
+        for number, (batch, asked) in enumerate(pending):
+            if first.done():
+                break
+            if asked.cancel():
+                done: Future[Records] = type(asked)()
+                done.set_result(digested(batch, self._files, self._codec))
+                pending[number] = batch, done
+                first = pending[0][1]
+        batch, asked = pending.popleft()
+        return batch, asked.result()
 
     def _check(self) -> None:
         try:
@@ -98,7 +171,7 @@ class FolderListing:
         except FileNotFoundError:
             raise NotFoundError(f"folder {self._shown!r} does not exist; name one that does") from None
         except OSError as error:
-            raise _unreadable(self._shown, error) from None
+            raise unreadable(self._shown, error) from None
         if not is_folder:
             raise InvalidError(f"{self._shown!r} is not a folder; name the folder that holds it")
         place = self._folder.resolve()
@@ -109,91 +182,99 @@ class FolderListing:
                     "need to another place, and import that"
                 )
 
-    def _found(self) -> Iterator[tuple[str, bytes]]:
-        """Paths of files and their keys, in the order of the keys: a folder sorts as if its name ended with the slash."""
-        top = self._children(str(self._folder), self._destination)
-        first = self._destination + self._beginning
-        open_folders = [iter([child for child in top if child[1].startswith(first)])]
-        while open_folders:
-            for path, name, is_folder in open_folders[-1]:
-                if is_folder:
-                    open_folders.append(self._children(path, name))
-                    break
-                yield path, encode_key(name)
-            else:
-                open_folders.pop()
+    def _batches(self) -> Iterator[Batch]:
+        """All files, about :data:`_BATCH` at a time."""
+        batch: Batch = []
+        room = _BATCH
+        for folder, prefix, names in self._runs():
+            at = 0
+            while part := names[at : at + room]:
+                batch.append(Run(folder, prefix, part))
+                at += len(part)
+                room -= len(part)
+                if not room:
+                    yield batch
+                    batch, room = [], _BATCH
+        if batch:
+            yield batch
 
-    def _children(self, folder: str, prefix: str) -> Iterator[tuple[str, str, bool]]:
-        """What is in a folder: path, key (of a folder the prefix of its keys), and whether it is a folder."""
-        found: list[tuple[bytes, str, bool]] = []
-        names: set[str] = set()
-        at = folder
+    def _runs(self) -> Iterator[Run]:
+        """Files in the order of their keys, as long as they are neighbours in one folder."""
+        first = self._destination + self._beginning
+        names = [name for name in self._names(str(self._folder)) if (self._destination + name).startswith(first)]
+        levels = [(str(self._folder), self._destination, iter(names))]
+        while levels:
+            folder, prefix, rest = levels[-1]
+            run: list[str] = []
+            below = ""
+            for name in rest:
+                if name[-1] == "/":
+                    below = name
+                    break
+                run.append(name)
+            else:
+                levels.pop()
+            if run:
+                yield Run(folder, prefix, run)
+            if below:
+                inner = path_in(folder, below[:-1])
+                levels.append((inner, prefix + below, iter(self._names(inner))))
+
+    def _names(self, folder: str) -> list[str]:
+        """What is in a folder, sorted: a folder's name ends with a slash, with which it sorts as its keys do."""
+        found: list[str] = []
+        marks: set[str] = set()
+        at = ""
         try:
             with self._files.entries(Path(folder)) as entries:
-                above = folder.rstrip("/")
                 for entry in entries:
-                    at = f"{above}/{entry.name}"
-                    names.add(entry.name)
-                    if entry.is_symlink() and self._files.confinement is not None:
-                        raise self._files.linked(Path(at))
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if is_folder or _is_file(entry):
-                        name = entry.name + ("/" if is_folder else "")
-                        found.append((_name_bytes(name, at), at, is_folder))
-                    at = folder
+                    name = entry.name
+                    if name in _OF_A_LAKE:
+                        marks.add(name)
+                    at = name
+                    if entry.is_symlink():
+                        if self._files.confinement is not None:
+                            raise self._files.linked(Path(path_in(folder, name)))
+                        if _leads_to_file(entry):
+                            found.append(name)
+                    elif entry.is_dir(follow_symlinks=False):
+                        found.append(name + "/")
+                    elif entry.is_file(follow_symlinks=False):
+                        found.append(name)
+                    at = ""
         except OSError as error:
-            raise _unreadable(at, error) from None
-        if names.issuperset(_OF_A_LAKE):
-            return iter(())
-        found.sort()
-        return ((path, prefix + name.decode(), is_folder) for name, path, is_folder in found)
+            raise unreadable(path_in(folder, at) if at else folder, error) from None
+        if marks.issuperset(_OF_A_LAKE):
+            return []
+        _expect_utf8(folder, found)
+        found.sort()  # the order of code points is that of their UTF-8 bytes
+        return found
 
 
-def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event, files: Beneath) -> tuple[bytes, bytes, int]:
-    """Key and record of one of the ``files``, and its size. Reads the file once, for its MD5; ``stop`` ends that early, with a
-    record that is not to be used."""
+def _leads_to_file(link: "os.DirEntry[str]") -> bool:
+    """A link that goes in circles leads to none."""
     try:
-        # Not to wait for a writer, should somebody have put a named pipe there.
-        with FileIO(files.open(Path(path), os.O_RDONLY | os.O_NONBLOCK)) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise UnavailableError(f"cannot import {path!r}: it is no plain file any more; nothing was imported")
-            mtime = int(status.st_mtime)
-            digest = md5(usedforsecurity=False)
-            size = 0
-            while not stop.is_set() and (piece := file.read(_PIECE)):
-                digest.update(piece)
-                size += len(piece)
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    entry = ObjectEntry(key.decode(), f"file://{path}", size, digest.hexdigest(), mtime)
-    return key, codec.encode(entry), size
-
-
-def _is_file(entry: "os.DirEntry[str]") -> bool:
-    """A file, or a link to one. A link that goes in circles leads to none."""
-    try:
-        return entry.is_file()
+        return link.is_file()
     except OSError as error:
         if error.errno == errno.ELOOP:
             return False
         raise
 
 
-def _name_bytes(name: str, path: str) -> bytes:
+def _expect_utf8(folder: str, names: list[str]) -> None:
     try:
-        return name.encode()
-    except UnicodeEncodeError:
-        raise InvalidError(
-            f"the name of '{_shown(path)}' is not UTF-8, so it cannot be an object's path; rename the file"
-        ) from None
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        at = 0
+        for name in names:
+            at += len(name)
+            if at > error.start:
+                raise InvalidError(
+                    f"the name of '{_shown(path_in(folder, name.rstrip('/')))}' is not UTF-8, so it cannot be an object's path; "
+                    "rename the file"
+                ) from None
 
 
 def _shown(path: "str | os.PathLike[str]") -> str:
     """A path that is not UTF-8 with its odd bytes written out, as in ``a\\xff``."""
     return os.fsencode(path).decode(errors="backslashreplace")
-
-
-def _unreadable(path: str, error: OSError) -> UnavailableError:
-    what = "no permission to read it" if error.errno in (errno.EACCES, errno.EPERM) else os.strerror(error.errno or 0)
-    return UnavailableError(f"cannot import {path!r}: {what}; nothing was imported")

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from graveler.errors import InvalidError, NotFoundError
-from graveler.lake.importing.folder_listing import FolderListing, file_record
+from graveler.lake.importing.file_records import file_record
+from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.importer import ImportSource, Listing
 from graveler.lake.importing.own import refuse_own
 from graveler.lake.importing.progress import Progress, no_progress
@@ -21,7 +22,7 @@ from graveler.model import ObjectEntry
 from graveler.storage.beneath import Beneath
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
-from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.record import RecordCodec, encode_key, object_size
 
 _ANY: Final = "any"
 """Stands for any file of a folder."""
@@ -49,8 +50,10 @@ def source_at(
     codec: RecordCodec,
     outside: Callable[[str], tuple[Objects, str]],
     progress: Progress = no_progress,
+    workers: int = 1,
 ) -> ImportSource:
-    """What is at an address, for an import. No request yet. ``outside`` gives the object store of an address, and its key there.
+    """What is at an address, for an import. No request yet. ``outside`` gives the object store of an address, and its key there;
+    ``workers`` processes may help to read files.
 
     A folder's files are read for their MD5; other stores are listed (one request for each 1,000), and their ETags are taken for
     checksums. What ``outside`` raises for an address that this lake may not read; :class:`InvalidError` for one that cannot be
@@ -72,7 +75,7 @@ def source_at(
     inside = destination.decode()
     if files is not None:
         folder = above.removeprefix(_FILE) or "/"
-        listing = FolderListing(Path(folder), inside, codec, progress, beginning=name, files=files)
+        listing = FolderListing(Path(folder), inside, codec, progress, workers=workers, beginning=name, files=files)
         return ImportSource(destination, True, listing, name=named)
     return ImportSource(destination, True, _listed(above, name, inside, codec, outside, progress), name=named)
 
@@ -90,8 +93,9 @@ def _file(source: ImportAddress, codec: RecordCodec, files: Beneath, progress: P
         path = Path(source.address.removeprefix(_FILE))
         if not files.is_file(path):
             raise _missing(source.address)
-        key, packed, size = file_record(str(path), encode_key(source.destination), codec, Event(), files)
-        progress(1, size)
+        key = encode_key(source.destination)
+        packed = file_record(str(path), key, codec, Event(), files)
+        progress(1, object_size(packed))
         yield key, packed
 
     return records

@@ -275,6 +275,11 @@ class VerbsBase(RepositoryReader):
 
         return Importer(self._known.repository.split, self._lander, self._trees, self._commits.get)
 
+    @property
+    def _workers(self) -> int:
+        """How many processes may work for this one."""
+        return self._trees.empty().store.workers
+
     @cached_property
     def _rewriter(self) -> "Rewriter":
         from graveler.lake.rewrite import Rewriter

@@ -331,7 +331,7 @@ class CommitVerbs(VerbsBase):
         from graveler.lake.in_parts.work import Sizes
 
         def source(address: "ImportAddress", progress: Progress) -> "ImportSource":
-            return source_at(address, self._codec, self._outside, progress)
+            return source_at(address, self._codec, self._outside, progress, self._workers)
 
         tools = Tools(
             self.repository.split,
@@ -355,7 +355,7 @@ class CommitVerbs(VerbsBase):
         until = self._deadlines.since(began)
         work = open_work(tools, ask, known_by, until, only_while, ticket_of(operation_id))
         files = PartFiles(self._objects, operation_id)
-        sharing = self._trees.empty().store.workers > 1
+        sharing = self._workers > 1
         chosen = sizes or (Sizes(records=_SHARED_PART) if sharing else Sizes())
         return PartedOperation(work, files, chosen, self._branches.commit, until)
 

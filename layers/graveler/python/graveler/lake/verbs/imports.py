@@ -56,7 +56,7 @@ class ImportVerbs(VerbsBase):
         prefix = utf8("destination", destination)
         if prefix and not prefix.endswith(b"/"):
             raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
-        listing = FolderListing(folder, destination, self._codec, progress)
+        listing = FolderListing(folder, destination, self._codec, progress, workers=self._workers)
         shown = os.fsencode(folder).decode("utf-8", "backslashreplace")
         return self.import_sources(
             branch,
@@ -162,7 +162,7 @@ class ImportVerbs(VerbsBase):
 
         return self.import_sources(
             branch,
-            [source_at(address, self._codec, self._outside, progress) for address in addresses],
+            [source_at(address, self._codec, self._outside, progress, self._workers) for address in addresses],
             message,
             committer=committer,
             metadata=metadata,
