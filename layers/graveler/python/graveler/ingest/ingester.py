@@ -89,7 +89,8 @@ class Ingester:
         has :data:`CHUNK` keys there; of several rules of one branch each takes the room of half a key more. Then what commits
         cost, with one table read for each rule of which one is due. Both again where others were in the way. An object read for
         each event without ETag, an object request for each of a rule with ``verify``, for each version that was deleted, and for
-        each event from before the last reconciling of its rule, or from before that was made.
+        each event from before the last reconciling of its rule, or from before that was made; of the latter, where deletes are
+        kept and nothing was seen of the object, two table reads, too, and for all of a branch what of its tree has to be read.
         """
         events = list(events)
         notes = Notes()
