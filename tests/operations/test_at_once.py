@@ -13,6 +13,7 @@ from graveler.errors import InvalidError
 from graveler.lake.folder import create_folder_lake
 from graveler.lake.in_parts.parted import PartDone
 from graveler.lake.repository import OpenRepository
+from graveler.operations import parted
 from graveler.operations.kinds import KINDS
 from graveler.operations.parted import AT_ONCE, MERGE, Steps, do_in_parts
 from graveler.operations.runner import Runner
@@ -140,3 +141,40 @@ def test_worker_processes_that_are_killed_cost_time_and_nothing_else(
         assert repository.commit_of("main").id == operation.result
         assert repository.commit_of("main").metarange_id == tree
         assert len(set(killer.killed)) == 5
+
+
+def test_a_part_that_kills_every_worker_process_ends_its_operation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that needs more memory than there is: it is given up after some tries, the process lives, and so do its others."""
+    monkeypatch.setenv("GRAVELER_WORKERS", "2")
+    monkeypatch.setattr(parted, "_PAUSES", (0.0, 0.0))
+    for name, value in (("ENOUGH", 30), ("TASK", 10)):
+        monkeypatch.setattr(sharing, name, value)
+    with create_folder_lake(tmp_path / "lake") as lake:
+        repository = lake.create_repository("repo", "local://repo", split=TINY)
+        diverged(repository, 300)
+        ask = merge_ask(repository)
+        tree, head = alone(repository, ask), repository.commit_of("main")
+        runner = Runner(lake.tables, KINDS, heartbeat=0.05)
+
+        def run(name: str) -> Operation:
+            operation = runner.start(repository, MERGE, msgspec.json.encode(ask), name, branch="main")
+            while not (operation := runner.look(repository, name)).is_finished:
+                repository.clock.sleep(0.02)
+            return operation
+
+        try:
+            with monkeypatch.context() as patch:
+                killer = Killer(patch, kills=1_000)
+                failed = run("op")
+            assert (failed.state, failed.attempt) == (OperationState.FAILED, 1)
+            assert "a worker process ended before its task was done (out of memory?)" in failed.error
+            assert failed.error_kind == "UnavailableError"
+            assert repository.commit_of("main") == head
+            assert 4 <= len(killer.killed) < 100
+            done = run("again")
+        finally:
+            runner.close()
+        assert (done.state, done.error) == (OperationState.COMPLETED, "")
+        assert repository.commit_of("main").metarange_id == tree
