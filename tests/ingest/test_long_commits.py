@@ -1,5 +1,6 @@
 """Commits of ingest that are too much for one call: operations, whoever looks at the rule when they end."""
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -7,6 +8,7 @@ from graveler.api.ingest_commits import OperationCommits
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.rules import CommitPolicy
+from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.work import Sizes
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.machine import Machine, Next, Task
@@ -25,16 +27,32 @@ class Begun:
         self.tasks.append(Task(repository, operation.id, operation.attempt))
 
 
-class Tide:
-    """A shore whose commits of more than ten records are worked on by a state machine."""
+class Waning:
+    """Time that goes by as it is asked for: a second each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+
+    def __call__(self) -> float:
+        self.left -= 1
+        return self.left
+
+
+class Tide:
+    """A shore whose commits of more than ten records are worked on by a state machine; with ``seconds_left``, those that take too
+    long."""
+
+    def __init__(self, seconds_left: Waning | None = None) -> None:
         self.shore = Shore()
+        self.seconds_left = seconds_left
         self.rule = self.shore.add(replace(RULE, commit=CommitPolicy(objects=20), message="{objects}"))
         self.begun = Begun()
 
     def long(self) -> OperationCommits:
-        return OperationCommits(Dispatcher(self.shore.tables, {COMMIT: self.begun}, clock=self.shore.clock), 10)
+        operator = Dispatcher(self.shore.tables, {COMMIT: self.begun}, clock=self.shore.clock)
+        if self.seconds_left is None:
+            return OperationCommits(operator, 10)
+        return OperationCommits(operator, 1000, self.seconds_left)
 
     def ingester(self) -> Ingester:
         return Ingester(self.shore.lake(), self.shore.clock, self.long())
@@ -75,6 +93,39 @@ def test_it_is_handed_over_once_and_told_when_it_is_made() -> None:
     assert tide.shore.branch().keys() == tide.shore.bucket.held().keys()
     assert tide.ingester().commit_due().commits == ()
     assert len(tide.begun.tasks) == 1
+
+
+def test_one_that_uses_half_of_its_time_goes_on_as_an_operation_from_there() -> None:
+    time = Waning(4)  # of which half is over at the end of the second range
+    tide = Tide(time)
+    assert tide.land(*range(25)) == []
+    (operation,) = tide.operations()
+    assert (operation.kind, operation.branch) == (COMMIT, "main")
+    ask = msgspec.json.decode(operation.request, type=CommitAsk)
+    assert ask.begun is not None
+    assert ask.begun.upto < b"data/024", "some is left"
+    assert time.left == 1
+    tide.work()
+    assert [made.commit.message for made in tide.ingester().commit_due().commits] == ["25"]
+    assert tide.shore.branch("main@").keys() == tide.shore.bucket.held().keys()
+
+
+def test_one_that_has_the_time_is_made_in_the_call_however_many_records_it_reads() -> None:
+    tide = Tide(Waning(1000))
+    assert tide.land(*range(25)) == ["25"]
+    assert tide.operations() == []
+
+
+def test_each_commit_has_half_of_the_time_that_is_left_when_it_begins() -> None:
+    long = Tide(Waning(100)).long()
+    first, left = long.stop(), 0
+    assert first is not None
+    while not first():
+        left += 1
+    second = long.stop()
+    assert second is not None
+    assert not second()
+    assert left == 49
 
 
 def test_one_that_fails_is_told_and_begins_anew() -> None:

@@ -1,5 +1,6 @@
 """Commits of ingest that are too much for one call, as operations: the port of the room of ingest, by that of operations."""
 
+from collections.abc import Callable
 from hashlib import sha256
 
 import msgspec
@@ -13,19 +14,31 @@ from graveler.model import CommitID
 from graveler.operations.operator import Operator
 from graveler.operations.parted import COMMIT
 from graveler.operations.store import OperationState
+from graveler.tree.writer import Stop
 
 
 class OperationCommits:
-    """Hands commits that read more than ``limit`` records over to an operator."""
+    """Hands commits over to an operator: those that are seen to read more than ``limit`` records, and those that have used half
+    of the ``seconds_left`` that there were when they began (docs/design/0009-handing-over-by-time.md); without that, whatever
+    reads more than ``limit``."""
 
-    def __init__(self, operator: Operator, limit: int) -> None:
+    def __init__(self, operator: Operator, limit: int, seconds_left: Callable[[], float] | None = None) -> None:
         self._operator = operator
         self._limit = limit
+        self._seconds_left = seconds_left
 
     @property
     def limit(self) -> int:
-        """Records that the call itself may read."""
+        """See :class:`graveler.ingest.handover.LongCommits`."""
         return self._limit
+
+    def stop(self) -> Stop | None:
+        """See :class:`graveler.ingest.handover.LongCommits`."""
+        left = self._seconds_left
+        if left is None:
+            return None
+        half = left() / 2
+        return lambda: left() <= half
 
     def begin(self, repository: OpenRepository, ask: CommitAsk, request_id: str) -> str:
         """See :class:`graveler.ingest.handover.LongCommits`. Cost and errors as :meth:`Operator.ask`."""

@@ -28,8 +28,8 @@ UNREAD: Final = "an item of ingest cannot be read"
 """The lines of the log that alarms are about."""
 
 RESERVE: Final = 60.0
-"""Seconds before the end of its time from which on a function begins no more commits: one that it has begun ends within them,
-since what reads more becomes an operation."""
+"""Seconds before the end of its time from which on a function begins no more commits. One that it has begun hands over what it
+has not done in half of the time that was left: there is as much again for the range that it is at, and for handing over."""
 
 LONGEST_WAIT: Final = 900
 """Seconds after which a message that failed comes again, at the latest."""
@@ -56,8 +56,25 @@ class _Record(msgspec.Struct, frozen=True, rename="camel"):
     attributes: _Attributes = _Attributes()
 
 
+class _Time:
+    """What is left of the time of the event that is worked on, in seconds."""
+
+    def __init__(self) -> None:
+        self._end = 0.0
+
+    def begin(self, context: Context) -> None:
+        """Work on an event."""
+        self._end = time.monotonic() + context.get_remaining_time_in_millis() / 1000
+
+    def left(self) -> float:
+        """Until Lambda stops the process."""
+        return self._end - time.monotonic()
+
+
 def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
     """The handler of ``ingest``: an event with records is from the queue, any other from the clock."""
+
+    of_event = _Time()
 
     @cache
     def opened() -> tuple[Function, Ingester]:
@@ -65,7 +82,7 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
         configuration, tables = function.configuration, function.lake.tables
         # Without anybody to hand them to, all commits are made here.
         operator = dispatcher(tables, configuration) if configuration.operations_machine else None
-        long = None if operator is None else OperationCommits(operator, configuration.operation_records)
+        long = None if operator is None else OperationCommits(operator, configuration.operation_records, of_event.left)
         return function, Ingester(function.lake, SystemClock(), long)
 
     initialise(opened)
@@ -75,10 +92,10 @@ def ingest_handler() -> Callable[[Event, Context], dict[str, Any]]:
         function, ingester = opened()
         function.telemetry.begin(context.aws_request_id)
         log = function.telemetry.logger
-        deadline = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - RESERVE
+        of_event.begin(context)
 
         def go_on() -> bool:
-            return time.monotonic() < deadline
+            return of_event.left() > RESERVE
 
         failed: list[_Record] = []
         counts: dict[str, int] = {}

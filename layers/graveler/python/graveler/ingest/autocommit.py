@@ -94,11 +94,17 @@ class AutoCommitter:
                 metadata=metadata,
                 request_id=request_id,
                 limit=None if self._long is None else self._long.limit,
+                stop=None if self._long is None else self._long.stop(),
             )
         except TooMuchWorkError as error:
             assert self._long is not None
             ask = CommitAsk(
-                branch=rule.branch, message=message, committer=COMMITTER, metadata=metadata, owner=error.operation
+                branch=rule.branch,
+                message=message,
+                committer=COMMITTER,
+                metadata=metadata,
+                owner=error.operation,
+                begun=error.begun,
             )
             operation = self._long.begin(repository, ask, request_id)
         self._note(repository, rule, taken, msgspec.structs.replace(taken, operation=operation))

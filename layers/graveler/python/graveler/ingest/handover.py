@@ -8,6 +8,7 @@ from graveler.errors import GravelerError
 from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
+from graveler.tree.writer import Stop
 
 
 class Look(Struct, frozen=True):
@@ -18,11 +19,17 @@ class Look(Struct, frozen=True):
 
 
 class LongCommits(Protocol):
-    """Has commits made that read more than ``limit`` records."""
+    """Has commits made that are too much for one call: those that are seen to read more than ``limit`` records, and those for
+    which its time is too short."""
 
     @property
     def limit(self) -> int:
-        """Records that the call itself may read."""
+        """Records that the call itself may read, as far as that is seen beforehand."""
+        ...
+
+    def stop(self) -> Stop | None:
+        """The sign by which a commit that begins now leaves the rest to an operation; None: time does not count, and ``limit``
+        counts in any case."""
         ...
 
     def begin(self, repository: OpenRepository, ask: CommitAsk, request_id: str) -> str:

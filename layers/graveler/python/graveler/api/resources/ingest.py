@@ -283,7 +283,8 @@ def replay(call: Call, repository: str, body: IngestReplay) -> Response:
         call.identity.require(Permission.WRITE, repository, branch)
     for rule in rules:
         require_own(call, rule.source, prefix=True)
-    ingester = Ingester(call.lake, opened.clock, OperationCommits(call.runner, call.settings.operation_records))
+    long = OperationCommits(call.runner, call.settings.operation_records, call.seconds_left)
+    ingester = Ingester(call.lake, opened.clock, long)
     messages = [Message(str(number), text) for number, text in enumerate(body.messages)]
     until = time.monotonic() + call.settings.request_seconds
 
