@@ -23,7 +23,7 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge
 from infra.domain import give_domain
-from infra.front_door import give_front_door
+from infra.front_door import front_door_keys, give_front_door
 from infra.functions import (
     LONG_SECONDS,
     READ_OBJECTS,
@@ -86,6 +86,9 @@ DUTIES: Final = {
         reads_trees=False,  # it asks Secrets Manager
     ),
 }
+_NOT_ASKED: Final = ("maintain", "setup")
+"""Functions that no client asks."""
+
 _LINE: Final = {
     "time": "$context.requestTimeEpoch",
     "request_id": "$context.requestId",
@@ -123,7 +126,7 @@ class ApiStack(Stack):
         table = lake_table(self, settings, table)
         self._settings = settings
         self._queues()
-        self.functions = Functions(
+        functions = Functions(
             self,
             "Functions",
             settings,
@@ -134,7 +137,8 @@ class ApiStack(Stack):
             needs=self._needs(machine, first_key.ref),
             sealing_key=sealing_key,
             network=network,
-        ).all
+        )
+        self.functions, self._called = functions.all, functions.called
         self._maintain()
         self._set_up(sealing_key)
         self._api()
@@ -188,7 +192,7 @@ class ApiStack(Stack):
 
         The rule's queue takes what EventBridge could not hand over. What the function then fails at, three times, Lambda sends to
         the function's own destination: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html"""
-        maintain = self.functions["maintain"]
+        maintain = self._called["maintain"]
         maintain.add_event_source(sources.SqsEventSource(self.operations, batch_size=1, max_concurrency=2))
         maintain.configure_async_invoke(
             on_failure=destinations.SqsDestination(self.dead_letters),
@@ -224,8 +228,8 @@ class ApiStack(Stack):
         self.endpoint = f"https://{settings.domain}" if settings.domain else self.api.api_endpoint
         behind = {
             verb: integrations.HttpLambdaIntegration(verb.capitalize(), function, scope_permission_to_route=False)
-            for verb, function in self.functions.items()
-            if verb not in ("maintain", "setup")
+            for verb, function in self._called.items()
+            if verb not in _NOT_ASKED
         }
         routes = {
             route.operation: self._route(
@@ -241,7 +245,7 @@ class ApiStack(Stack):
             self,
             "CatchAllPermission",
             action="lambda:InvokeFunction",
-            function_name=self.functions[CATCH_ALL].function_arn,
+            function_name=self._called[CATCH_ALL].function_arn,
             principal="apigateway.amazonaws.com",
             source_arn=self.format_arn(
                 service="execute-api", resource=self.api.api_id, resource_name=f"*/{api.HttpRouteKey.DEFAULT.key}"
@@ -268,9 +272,17 @@ class ApiStack(Stack):
         )
         self._throttle(resource, routes)
         if settings.web_acl:
-            give_front_door(self, settings, self.api)
+            self._close_the_way_around()
         elif settings.domain:
             give_domain(self, settings, self.api, stage)
+
+    def _close_the_way_around(self) -> None:
+        """Have functions answer only what comes by CloudFront, and put that before them."""
+        keys = front_door_keys(self, self._settings)
+        asked = [verb for verb in self.functions if verb not in _NOT_ASKED]
+        for verb in asked:
+            self.functions[verb].add_environment("GRAVELER_FRONT_DOOR", ",".join(keys))
+        give_front_door(self, self._settings, self.api, keys[0], [self._called[verb] for verb in asked])
 
     def _throttle(self, stage: api.CfnStage, routes: Mapping[str, api.HttpRoute]) -> None:
         """Lower limits for single routes, which must be there before the stage names them."""

@@ -20,7 +20,7 @@ from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
-from infra.settings import Settings
+from infra.settings import Settings, SettingsError
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "functions"
 REQUEST_SECONDS: Final = 29
@@ -45,6 +45,9 @@ _LIST: Final = "s3:ListBucket"
 READ_BY_KEY: Final = ("kms:Decrypt",)
 USE_KEY: Final = (*READ_BY_KEY, "kms:GenerateDataKey")
 """Writing in parts takes both: https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html"""
+
+LIVE: Final = "live"
+"""The alias of the version that is called, of functions that start from a snapshot or are kept ready."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ class Needs:
 
 
 class Functions(Construct):
-    """A function for each of ``duties``, by their names in ``all``. All may read what is ingested (``landing`` and the settings'
+    """A function for each of ``duties``, by their names in ``all``; ``called`` are what is to be called of them: aliases, of
+    functions that start from a snapshot or are kept ready. All may read what is ingested (``landing`` and the settings'
     ``ingest_buckets``), and none of them writes there.
 
     Each stack has a layer of its own, made of the same file: one that stacks share could never be replaced, as the others use it.
@@ -113,6 +117,7 @@ class Functions(Construct):
             removal_policy=RemovalPolicy.RETAIN,  # so that a roll back finds it
         )
         self.all = {verb: self._function(verb, duty, needs.get(verb, Needs())) for verb, duty in duties.items()}
+        self.called = {verb: self._called(verb, function) for verb, function in self.all.items()}
 
     def _function(self, verb: str, duty: Duty, needs: Needs) -> lambda_.Function:
         settings = self._settings
@@ -141,6 +146,7 @@ class Functions(Construct):
             timeout=Duration.seconds(duty.seconds),
             log_group=log_group,
             reserved_concurrent_executions=settings.reserved_concurrency or None,
+            snap_start=self._snapshots(verb, network),
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
             environment={
                 **needs.environment,
@@ -164,6 +170,31 @@ class Functions(Construct):
             "The layer's byte code and libraries are made for this Python; it changes with the layer.",
         )
         return function
+
+    def _called(self, verb: str, function: lambda_.Function) -> lambda_.IFunction:
+        """The function itself, or the alias of its newest version: snapshots, and processes that are kept ready, are a version's.
+        Earlier versions go with the deployment that replaces them, as each one's snapshot is paid for."""
+        processes = self._settings.kept_ready().get(verb)
+        if processes is None and verb not in self._settings.snap_start:
+            return function
+        return lambda_.Alias(
+            self,
+            f"{verb.capitalize()}Live",
+            alias_name=LIVE,
+            version=function.current_version,
+            provisioned_concurrent_executions=processes,
+        )
+
+    def _snapshots(self, verb: str, network: NetworkStack | None) -> lambda_.SnapStartConf | None:
+        """https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html"""
+        if verb not in self._settings.snap_start:
+            return None
+        if network is not None:
+            raise SettingsError(
+                f"snap_start names {verb}, which has the shared cache; Lambda takes no snapshot of a function with a file "
+                "system: leave it, or shared_cache, out"
+            )
+        return lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS
 
     def _environment(self, verb: str, duty: Duty, network: NetworkStack | None) -> dict[str, str]:
         settings = self._settings

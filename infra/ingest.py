@@ -87,10 +87,11 @@ class IngestStack(Stack):
             },
         )
         self.function = functions.all["ingest"]
+        self._called = functions.called["ingest"]
         self.overdue = self._lines("OverdueCommits", OVERDUE)
         self.pending = self._lines("PendingTooLong", PENDING)
         self.unread = self._lines("UnreadItems", UNREAD)
-        self.function.add_event_source(
+        self._called.add_event_source(
             sources.SqsEventSource(
                 self.queue,
                 batch_size=BATCH,
@@ -100,7 +101,7 @@ class IngestStack(Stack):
             )
         )
         # What the clock starts: by itself, Lambda would try it twice more, when the next minute has come.
-        self.function.configure_async_invoke(retry_attempts=0, max_event_age=Duration.minutes(CLOCK_MINUTES))
+        self._called.configure_async_invoke(retry_attempts=0, max_event_age=Duration.minutes(CLOCK_MINUTES))
         self._rules([landing.bucket_name, *settings.ingest_buckets])
         CfnOutput(self, "IngestQueue", value=self.queue.queue_url)
         CfnOutput(self, "IngestDeadLetters", value=self.dead_letters.queue_url)
@@ -135,6 +136,6 @@ class IngestStack(Stack):
             schedule=events.Schedule.rate(Duration.minutes(CLOCK_MINUTES)),
             targets=[
                 # The next minute does what this one did not.
-                targets.LambdaFunction(self.function, retry_attempts=0, max_event_age=Duration.minutes(CLOCK_MINUTES))
+                targets.LambdaFunction(self._called, retry_attempts=0, max_event_age=Duration.minutes(CLOCK_MINUTES))
             ],
         )

@@ -48,6 +48,7 @@ class OperationsStack(Stack):
             network=network,
         )
         self.function = functions.all["operate"]
+        called = functions.called["operate"].function_arn
         role = iam.Role(
             self,
             "MachineRole",
@@ -55,7 +56,7 @@ class OperationsStack(Stack):
             description="graveler: runs the steps of long operations",
         )
         rights = [
-            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn]),
+            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[called]),
             log_rights(),
             *trace_rights(settings),
         ]
@@ -65,9 +66,7 @@ class OperationsStack(Stack):
             self,
             "Machine",
             definition_body=states.DefinitionBody.from_string(
-                self.to_json_string(
-                    definition(self.function.function_arn, at_once=settings.parts_at_once, partition=self.partition)
-                )
+                self.to_json_string(definition(called, at_once=settings.parts_at_once, partition=self.partition))
             ),
             role=role.without_policy_updates(),
             logs=execution_log(self, "MachineLog", settings),

@@ -24,6 +24,13 @@ HTTP_METERED: Final = 512 << 10
 INVOCATION: Final = 0.2e-6
 GB_SECOND: Final = 13.3334e-6
 """Lambda on arm64."""
+SNAPSHOT_GB_SECOND: Final = 1.5046e-6
+RESTORED_GB: Final = 139.7998e-6
+"""Lambda's SnapStart of Python: a snapshot, by the memory of its function, and each start from it."""
+READY_GB_SECOND: Final = 3.3334e-6
+READY_RUN_GB_SECOND: Final = 7.7778e-6
+"""Lambda's provisioned concurrency on arm64: a process that is kept ready, and what it then runs, instead of
+:data:`GB_SECOND`."""
 SCRATCH_GB_SECOND: Final = 30.9e-9
 """Lambda: ``/tmp`` beyond the first 512 MiB."""
 LOG_GB: Final = 0.5

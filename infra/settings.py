@@ -100,6 +100,8 @@ class Settings:
     """Whether the API's own name answers no more."""
     web_acl: str = ""
     """ARN of a web ACL of AWS WAF for CloudFront; ``domain`` then leads to a distribution that it protects."""
+    front_door_key: int = 1
+    """Which secret CloudFront adds to requests; functions take it and the one before. One more is another secret."""
     requests_per_second: int = 1000
     burst: int = 2000
     throttles: tuple[str, ...] = ()
@@ -108,6 +110,10 @@ class Settings:
     """MiB of each function; 1,769 are one whole core."""
     scratch: int = 512
     """MiB in /tmp, where files of trees are kept near."""
+    snap_start: tuple[str, ...] = ()
+    """Functions that start from a snapshot of their initialised process; each costs by the month, and by the start."""
+    provisioned: tuple[str, ...] = ()
+    """Functions of which some processes are always kept ready: ``function=processes``, such as ``read=2``."""
     shared_cache: bool = False
     """A file system (EFS), in a network of its own, where all functions keep files of trees together."""
     reserved_concurrency: int = 0
@@ -143,6 +149,7 @@ class Settings:
             ("part_records", 1, 10_000_000),
             ("parts_at_once", 1, 1_000),
             ("spark_cpus", 4, 10_000),
+            ("front_door_key", 1, 1_000),
             ("requests_per_second", 1, 100_000),
             ("burst", 1, 100_000),
             ("memory", 512, 10_240),
@@ -164,6 +171,7 @@ class Settings:
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
         self._check_domain()
         self.throttled()
+        self._check_starts()
         if len(self.aws_login) > _LOGIN_NAMES or not all(
             re.fullmatch(r"[!-+\--~]{1,256}", name) for name in self.aws_login
         ):
@@ -175,6 +183,8 @@ class Settings:
             raise SettingsError(f"log_days {self.log_days} must be one of {', '.join(map(str, LOG_DAYS))}")
 
     def _check_domain(self) -> None:
+        if self.front_door_key != 1 and not self.web_acl:
+            raise SettingsError("front_door_key is given, but no web_acl; name one, or leave it out")
         if not self.domain:
             for name in ("certificate", "hosted_zone", "only_domain", "web_acl"):
                 if getattr(self, name):
@@ -222,6 +232,39 @@ class Settings:
                 )
             found[told[1]] = rate, burst
         return found
+
+    def kept_ready(self) -> dict[str, int]:
+        """``provisioned`` by function: how many processes. :class:`SettingsError`."""
+        found = {}
+        for each in self.provisioned:
+            told = _PROVISIONED.fullmatch(each)
+            if told is None or told[1] in found:
+                raise SettingsError(
+                    f"provisioned: {each!r} must be function=processes, one or more, and each function be named once"
+                )
+            found[told[1]] = int(told[2])
+        return found
+
+    def _check_starts(self) -> None:
+        kept_ready = self.kept_ready()
+        for name, functions in (("snap_start", self.snap_start), ("provisioned", tuple(kept_ready))):
+            for function in functions:
+                if function not in QUICK_STARTS:
+                    raise SettingsError(f"{name}: {function!r} must be one of {', '.join(QUICK_STARTS)}")
+        if both := sorted(set(self.snap_start) & set(kept_ready)):
+            raise SettingsError(
+                f"snap_start and provisioned both name {', '.join(both)}; Lambda does one of the two for a function"
+            )
+        if self.snap_start and self.scratch > _SNAPSHOT_SCRATCH:
+            raise SettingsError(
+                f"scratch {self.scratch} must be {_SNAPSHOT_SCRATCH} with snap_start: Lambda takes no snapshot of more"
+            )
+        for function, processes in kept_ready.items():
+            if 0 < self.reserved_concurrency < processes:
+                raise SettingsError(
+                    f"provisioned: {function}={processes} must not be more than reserved_concurrency, "
+                    f"{self.reserved_concurrency}"
+                )
 
     def _check_buckets(self) -> None:
         for name in ("data_buckets", "import_buckets", "ingest_buckets"):
@@ -274,7 +317,14 @@ https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 _DOMAIN: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
 _THROTTLE: Final = re.compile(r"([A-Za-z]+)=(\d{1,6})/(\d{1,6})")
+_PROVISIONED: Final = re.compile(r"([a-z]+)=([1-9]\d{0,3})")
 _LOGIN_NAMES: Final = 4
+
+QUICK_STARTS: Final = ("read", "write", "commit", "merge", "diff", "maintain", "operate", "ingest")
+"""Functions that may be kept ready, or start from snapshots: all but ``setup``, which runs once in a deployment."""
+
+_SNAPSHOT_SCRATCH: Final = 512
+"""MiB of /tmp: https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html"""
 
 LOG_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
 """Retentions that CloudWatch knows."""

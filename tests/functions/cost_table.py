@@ -178,6 +178,11 @@ def table(costs: Costs) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _month(gb_second: float) -> str:
+    """Of a function's memory, all the time."""
+    return f"{_MEMORY_GB * gb_second * _HOURS * 3600:.2f}"
+
+
 def _besides() -> list[tuple[str, str]]:
     zones = prices.INTERFACE_ENDPOINT_HOUR * _HOURS * _ZONES
     shared = (
@@ -185,8 +190,18 @@ def _besides() -> list[tuple[str, str]]:
         f"{prices.SHARED_WRITE_GB:.2f} a GB written"
     )
     job = prices.JOB_CPU_HOUR + 8 * prices.JOB_GB_HOUR
+    restores = _money(1000 * _MEMORY_GB * prices.RESTORED_GB)
+    running = prices.READY_RUN_GB_SECOND / prices.GB_SECOND
     return [
         ("1,000 cold starts: Lambda asks for the time of the start, too", _money(1000 * COLD_SECONDS * _SECOND)),
+        (
+            "`snap_start`: the snapshot of a function",
+            f"{_month(prices.SNAPSHOT_GB_SECOND)} a month, and {restores} for 1,000 starts from it",
+        ),
+        (
+            "`provisioned`: a process that is kept ready",
+            f"{_month(prices.READY_GB_SECOND)} a month; its time in events costs {running:.0%} of what it costs otherwise",
+        ),
         (
             "what is in the table",
             f"{prices.TABLE_GB_MONTH:.2f} a GB and month, and {prices.RESTORE_GB_MONTH:.2f} for its backups",

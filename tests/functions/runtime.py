@@ -43,6 +43,10 @@ class RuntimeApi(ThreadingHTTPServer):
         self.answers: Queue[dict[str, Any]] = Queue()
         self.asked = threading.Event()
         """Set when a function asks for its first event: it is initialised."""
+        self.snapshot = threading.Event()
+        """Set when a function with SnapStart is ready for its snapshot."""
+        self.restored = threading.Event()
+        """To be set when it is restored from that."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A function that is ended leaves its question open."""
@@ -56,6 +60,13 @@ class _Handler(BaseHTTPRequestHandler):
     server: RuntimeApi
 
     def do_GET(self) -> None:
+        if self.path.endswith("/restore/next"):
+            self.server.snapshot.set()
+            self.server.restored.wait()
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         self.server.asked.set()
         event = self.server.events.get()
         body = json.dumps(event).encode()
@@ -89,6 +100,15 @@ class Started:
     def initialised(self) -> None:
         """Wait until it asks for its first event."""
         assert self._api.asked.wait(PATIENCE)
+
+    def ready_for_snapshot(self) -> None:
+        """Wait until it has been initialised, where that is for SnapStart: it then asks for no event, but to be restored."""
+        assert self._api.snapshot.wait(PATIENCE)
+        assert not self._api.asked.is_set()
+
+    def restore(self) -> None:
+        """Have it go on, as a process that was started from its snapshot does."""
+        self._api.restored.set()
 
     def send(self, event: Mapping[str, Any]) -> None:
         """Hand it an event, and wait for nothing."""

@@ -106,6 +106,29 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(shared_folder(tmp_path_factory), "full", make)
 
 
+EASTERN: Final = "arn:aws-nowhere:acm:us-east-1:000000000000:certificate/0b1f7a3e"
+WEB_ACL: Final = "arn:aws-nowhere:wafv2:us-east-1:000000000000:global/webacl/lake/0b1f7a3e"
+
+
+@pytest.fixture(scope="session")
+def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the options that exclude some of :func:`full_assembly`'s."""
+
+    def make(into: Path) -> None:
+        synthesised(
+            into,
+            snap_start=["read", "write", "commit", "merge", "operate"],
+            provisioned=["diff=2", "maintain=1", "ingest=3"],
+            domain=DOMAIN,
+            certificate=EASTERN,
+            hosted_zone="Z0EXAMPLE",
+            web_acl=WEB_ACL,
+            front_door_key=2,
+        )
+
+    return made_once(shared_folder(tmp_path_factory), "other", make)
+
+
 RESTORED: Final = "lake-then"
 """A table that takes over from the stack's own."""
 
@@ -141,6 +164,12 @@ def default(default_assembly: Path) -> dict[str, dict[str, Any]]:
 def full(full_assembly: Path) -> dict[str, dict[str, Any]]:
     """Templates with every option."""
     return templates(full_assembly)
+
+
+@pytest.fixture(scope="session")
+def other(other_assembly: Path) -> dict[str, dict[str, Any]]:
+    """Templates with the options that the full ones do not have."""
+    return templates(other_assembly)
 
 
 @pytest.fixture(scope="session")
@@ -257,7 +286,7 @@ def without_expressions(file: Path) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever asks for an assembly or a deployment needs the tools, wherever the test stands."""
     for item in items:
-        if {"default_assembly", "full_assembly", "crowded_assembly", "deployed"} & set(
+        if {"default_assembly", "full_assembly", "crowded_assembly", "other_assembly", "deployed"} & set(
             getattr(item, "fixturenames", ())
         ):
             item.add_marker(pytest.mark.ci)

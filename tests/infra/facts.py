@@ -2,6 +2,7 @@
 function tells what is wrong, a sentence for each finding."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -36,11 +37,12 @@ _SQS: Final = {"VisibilityTimeout": (0, 43_200), "MessageRetentionPeriod": (60, 
 def waits(template: Template) -> Iterator[str]:
     """A message comes again after six times the time of its function, and what that waits for more:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html"""
-    queues, functions = resources(template, "AWS::SQS::Queue"), resources(template, "AWS::Lambda::Function")
+    queues = resources(template, "AWS::SQS::Queue")
     for name, mapping in resources(template, "AWS::Lambda::EventSourceMapping").items():
         told = mapping["Properties"]
         queue = queues[told["EventSourceArn"]["Fn::GetAtt"][0]]["Properties"]
-        timeout = functions[told["FunctionName"]["Ref"]]["Properties"]["Timeout"]
+        _, function = called(template, told["FunctionName"])
+        timeout = function["Properties"]["Timeout"]
         least = 6 * timeout + told.get("MaximumBatchingWindowInSeconds", 0)
         found = queue.get("VisibilityTimeout", 30)
         if found < least:
@@ -100,7 +102,73 @@ def given_up(template: Template) -> Iterator[str]:
             yield f"{name}: {policy['maxReceiveCount']} tries take up to {longest} s, and it keeps messages for {kept}"
 
 
-FACTS: Final[tuple[Fact, ...]] = (waits, quotas, bounds, given_up)
+def called(template: Template, value: Any) -> tuple[str, dict[str, Any]]:
+    """The logical ID of the function, or of the alias of one, that a value of a template names by its name or ARN, and the
+    function."""
+    text = json.dumps(value)
+    functions = resources(template, "AWS::Lambda::Function")
+    for kind in ("AWS::Lambda::Alias", "AWS::Lambda::Function"):
+        for name, found in resources(template, kind).items():
+            if f'"{name}"' in text:
+                own = found["Properties"]["FunctionName"]["Ref"] if kind == "AWS::Lambda::Alias" else name
+                return name, functions[own]
+    raise LookupError(f"{text} names no function of the template")
+
+
+_CALLS: Final[dict[str, Callable[[dict[str, Any]], list[Any]]]] = {
+    "AWS::Lambda::EventSourceMapping": lambda told: [told["FunctionName"]],
+    "AWS::Lambda::EventInvokeConfig": lambda told: [[told["FunctionName"], told["Qualifier"]]],
+    "AWS::Lambda::Permission": lambda told: [told["FunctionName"]],
+    "AWS::ApiGatewayV2::Integration": lambda told: [told["IntegrationUri"]],
+    "AWS::Events::Rule": lambda told: [each["Arn"] for each in told["Targets"]],
+    "AWS::StepFunctions::StateMachine": lambda told: [told["DefinitionString"]],
+}
+"""What names the functions that it calls, or is about calls of them, by the properties of its type."""
+
+
+def starts(template: Template) -> Iterator[str]:
+    """A snapshot, and processes that are kept ready, are of a version: who calls the function itself gets neither, and no
+    permission of an alias. What excludes what: https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html and
+    https://docs.aws.amazon.com/lambda/latest/dg/provisioned-concurrency.html"""
+    functions, aliases = resources(template, "AWS::Lambda::Function"), resources(template, "AWS::Lambda::Alias")
+    versions = resources(template, "AWS::Lambda::Version")
+    aliased = {alias["Properties"]["FunctionName"]["Ref"]: name for name, alias in aliases.items()}
+    for name, alias in aliases.items():
+        told = alias["Properties"]
+        function = functions[told["FunctionName"]["Ref"]]["Properties"]
+        version = versions[told["FunctionVersion"]["Fn::GetAtt"][0]]["Properties"]
+        if version["FunctionName"] != told["FunctionName"]:
+            yield f"{name}: its version is of another function"
+        snapshot = function.get("SnapStart", {}).get("ApplyOn", "None") != "None"
+        ready = told.get("ProvisionedConcurrencyConfig", {}).get("ProvisionedConcurrentExecutions", 0)
+        if snapshot and ready:
+            yield f"{name}: SnapStart and provisioned concurrency exclude each other"
+        if ready > function.get("ReservedConcurrentExecutions", ready):
+            yield f"{name}: {ready} processes are to be kept ready, and fewer are reserved"
+    for name, found in functions.items():
+        function = found["Properties"]
+        if function.get("SnapStart", {}).get("ApplyOn", "None") == "None":
+            continue
+        if name not in aliased:
+            yield f"{name}: SnapStart is of versions, and nothing names one"
+        if "FileSystemConfigs" in function:
+            yield f"{name}: SnapStart and a file system exclude each other"
+        if function.get("EphemeralStorage", {}).get("Size", 512) > 512:
+            yield f"{name}: SnapStart takes no /tmp of more than 512 MB"
+        if not _SNAPSHOTS.fullmatch(function["Runtime"]):
+            yield f"{name}: SnapStart does not know {function['Runtime']}"
+    for kind, of in _CALLS.items():
+        for name, each in resources(template, kind).items():
+            for value in of(each["Properties"]):
+                text = json.dumps(value)
+                passed_by = [own for own, alias in aliased.items() if f'"{own}"' in text and f'"{alias}"' not in text]
+                if passed_by:
+                    yield f"{name}: it calls {', '.join(passed_by)}, and not the alias"
+
+
+_SNAPSHOTS: Final = re.compile(r"python3\.(1[2-9]|[2-9]\d)")
+
+FACTS: Final[tuple[Fact, ...]] = (waits, quotas, bounds, given_up, starts)
 
 
 def findings(template: Template) -> list[str]:

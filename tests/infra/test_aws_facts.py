@@ -45,7 +45,7 @@ METRICS: Final = {
 """Metrics that there are, and the dimensions with which."""
 
 
-@pytest.fixture(scope="module", params=["default_assembly", "full_assembly", "crowded_assembly"])
+@pytest.fixture(scope="module", params=["default_assembly", "full_assembly", "crowded_assembly", "other_assembly"])
 def variant(request: pytest.FixtureRequest) -> Templates:
     """Templates of each variant of the deployment."""
     assembly: Path = request.getfixturevalue(request.param)
@@ -432,6 +432,90 @@ def _gone_before_it_is_given_up(template: Template) -> None:
 
 def _huge(template: Template) -> None:
     template["Description"] = "x" * 1_000_000
+
+
+def _of_function(template: Template, verb: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        each["Properties"]
+        for name, each in resources(template, "AWS::Lambda::Function").items()
+        if name.startswith(f"Functions{verb}")
+    )
+    return found
+
+
+def _kept_ready_too(template: Template) -> None:
+    for name, alias in resources(template, "AWS::Lambda::Alias").items():
+        if name.startswith("FunctionsRead"):
+            alias["Properties"]["ProvisionedConcurrencyConfig"] = {"ProvisionedConcurrentExecutions": 1}
+
+
+def _fewer_reserved(template: Template) -> None:
+    _of_function(template, "Maintain")["ReservedConcurrentExecutions"] = 0
+
+
+def _without_an_alias(template: Template) -> None:
+    template["Resources"] = {n: e for n, e in template["Resources"].items() if not n.startswith("FunctionsReadLive")}
+
+
+def _with_a_file_system(template: Template) -> None:
+    _of_function(template, "Read")["FileSystemConfigs"] = [{"Arn": "arn", "LocalMountPath": "/mnt/cache"}]
+
+
+def _more_scratch(template: Template) -> None:
+    _of_function(template, "Read")["EphemeralStorage"] = {"Size": 513}
+
+
+def _older_python(template: Template) -> None:
+    _of_function(template, "Read")["Runtime"] = "python3.11"
+
+
+def _another_version(template: Template) -> None:
+    versions = resources(template, "AWS::Lambda::Version")
+    found = next(each["Properties"] for name, each in versions.items() if name.startswith("FunctionsRead"))
+    found["FunctionName"] = {"Ref": "FunctionsWrite922666AA"}
+
+
+def _around_the_alias(kind: str, key: str) -> Callable[[Template], None]:
+    def spoil(template: Template) -> None:
+        aliases = resources(template, "AWS::Lambda::Alias")
+        for each in resources(template, kind).values():
+            text = json.dumps(each["Properties"][key])
+            for name, alias in aliases.items():
+                text = text.replace(name, alias["Properties"]["FunctionName"]["Ref"])
+            each["Properties"][key] = json.loads(text)
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_kept_ready_too, "SnapStart and provisioned concurrency exclude each other"),
+        (_fewer_reserved, "1 processes are to be kept ready, and fewer are reserved"),
+        (_without_an_alias, "SnapStart is of versions, and nothing names one"),
+        (_with_a_file_system, "SnapStart and a file system exclude each other"),
+        (_more_scratch, "SnapStart takes no /tmp of more than 512 MB"),
+        (_older_python, "SnapStart does not know python3.11"),
+        (_another_version, "its version is of another function"),
+        *(
+            (_around_the_alias(kind, key), "and not the alias")
+            for kind, key in (
+                ("AWS::ApiGatewayV2::Integration", "IntegrationUri"),
+                ("AWS::Events::Rule", "Targets"),
+                ("AWS::Lambda::EventInvokeConfig", "Qualifier"),
+                ("AWS::Lambda::EventSourceMapping", "FunctionName"),
+                ("AWS::Lambda::Permission", "FunctionName"),
+            )
+        ),
+    ],
+)
+def test_a_fault_of_starts_that_was_planted_is_found(
+    other: Templates, spoil: Callable[[Template], None], said: str
+) -> None:
+    template = deepcopy(other["api"])
+    assert findings(template) == []
+    spoil(template)
+    assert any(said in found for found in findings(template)), findings(template)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.infra.conftest import CERTIFICATE, DOMAIN, KMS_KEY
+from tests.infra.conftest import CERTIFICATE, DOMAIN, EASTERN, KMS_KEY, WEB_ACL
 from tests.infra.tools import PYTHON, environment, policies, resources, synthesise, templates
 
 pytestmark = pytest.mark.ci
-
-EASTERN = "arn:aws:acm:us-east-1:000000000000:certificate/0b1f7a3e"
-WEB_ACL = "arn:aws:wafv2:us-east-1:000000000000:global/webacl/lake/0b1f7a3e"
 
 SNAPSHOT = Path(__file__).parent / "snapshot.json"
 API_GATEWAY_SECONDS = 30
@@ -41,8 +38,9 @@ def snapshot(assembly: Path) -> dict[str, Any]:
     return loaded
 
 
-def test_cfn_lint_finds_nothing(default_assembly: Path, full_assembly: Path) -> None:
-    files = [str(file) for each in (default_assembly, full_assembly) for file in each.glob("*.template.json")]
+def test_cfn_lint_finds_nothing(default_assembly: Path, full_assembly: Path, other_assembly: Path) -> None:
+    assemblies = (default_assembly, full_assembly, other_assembly)
+    files = [str(file) for each in assemblies for file in each.glob("*.template.json")]
     # W3005: CDK names dependencies that follow from references as well.
     done = subprocess.run(
         [PYTHON.with_name("cfn-lint"), "--ignore-checks", "W3005", "--regions", "us-east-1", "--", *files],
@@ -54,8 +52,8 @@ def test_cfn_lint_finds_nothing(default_assembly: Path, full_assembly: Path) -> 
     assert done.returncode == 0, done.stdout
 
 
-def test_no_action_and_no_data_is_granted_by_a_wildcard(default: Templates, full: Templates) -> None:
-    for deployed in (default, full):
+def test_no_action_and_no_data_is_granted_by_a_wildcard(default: Templates, full: Templates, other: Templates) -> None:
+    for deployed in (default, full, other):
         for template in deployed.values():
             for policy in policies(template):
                 for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
@@ -403,10 +401,8 @@ def test_a_domain_leads_to_the_api_and_outlives_it(default: Templates, full: Tem
     assert not resources(default["api"], "AWS::ApiGatewayV2::DomainName")
 
 
-def test_a_firewall_stands_before_a_cloudfront_that_passes_all_on_and_keeps_nothing(tmp_path: Path) -> None:
-    done = synthesise(tmp_path, web_acl=WEB_ACL, domain=DOMAIN, certificate=EASTERN, hosted_zone="Z0EXAMPLE")
-    assert done.returncode == 0, done.stderr[-3000:]
-    told = templates(tmp_path)["api"]
+def test_a_firewall_stands_before_a_cloudfront_that_passes_all_on_and_keeps_nothing(other: Templates) -> None:
+    told = other["api"]
     ((name, distribution),) = resources(told, "AWS::CloudFront::Distribution").items()
     made = distribution["Properties"]["DistributionConfig"]
     assert (made["WebACLId"], made["Aliases"], made["HttpVersion"]) == (WEB_ACL, [DOMAIN], "http2and3")
@@ -421,13 +417,53 @@ def test_a_firewall_stands_before_a_cloudfront_that_passes_all_on_and_keeps_noth
     (origin,) = made["Origins"]
     (api,) = resources(told, "AWS::ApiGatewayV2::Api")
     assert {"Fn::GetAtt": [api, "ApiEndpoint"]} in origin["DomainName"]["Fn::Select"][1]["Fn::Split"]
-    assert origin["OriginCustomHeaders"] == [{"HeaderName": "X-Forwarded-Host", "HeaderValue": DOMAIN}]
+    headers = {each["HeaderName"]: each["HeaderValue"] for each in origin["OriginCustomHeaders"]}
+    assert headers.pop("X-Graveler-Front-Door")
+    assert headers == {"X-Forwarded-Host": DOMAIN}
     target = {"Fn::GetAtt": [name, "DomainName"]}
     records = [each["Properties"]["AliasTarget"] for each in resources(told, "AWS::Route53::RecordSet").values()]
     assert records == [{"DNSName": target, "HostedZoneId": "Z2FDTNDATAQYW2"}] * 2
     assert told["Outputs"]["DomainTarget"]["Value"] == target
     assert told["Outputs"]["Endpoint"]["Value"] == f"https://{DOMAIN}"
     assert not resources(told, "AWS::ApiGatewayV2::DomainName")
+
+
+def test_functions_know_what_cloudfront_sends_before_it_sends_it_and_what_it_sent_before(
+    default: Templates, other: Templates
+) -> None:
+    told = other["api"]
+    secrets = resources(told, "AWS::SecretsManager::Secret")
+    assert sorted(re.sub("[0-9A-F]{8}$", "", name) for name in secrets) == ["FrontDoorKey1", "FrontDoorKey2"]
+    for secret in secrets.values():
+        assert secret["Properties"]["GenerateSecretString"] == {"ExcludePunctuation": True, "PasswordLength": 64}
+
+    def references(value: dict[str, Any]) -> list[str]:
+        separator, parts = value["Fn::Join"]
+        text = separator.join(part if isinstance(part, str) else f"<{part['Ref']}>" for part in parts)
+        found = re.findall(r"\{\{resolve:secretsmanager:<FrontDoorKey(\d)[0-9A-F]{8}>:SecretString:::?\}\}", text)
+        assert text.count("resolve") == len(found), text
+        return found
+
+    ((name, distribution),) = resources(told, "AWS::CloudFront::Distribution").items()
+    (origin,) = distribution["Properties"]["DistributionConfig"]["Origins"]
+    (sent,) = (h["HeaderValue"] for h in origin["OriginCustomHeaders"] if h["HeaderName"] == "X-Graveler-Front-Door")
+    assert references(sent) == ["2"]
+    knowing = set()
+    for logical, function in resources(told, "AWS::Lambda::Function").items():
+        known = function["Properties"]["Environment"]["Variables"].get("GRAVELER_FRONT_DOOR")
+        if known is not None:
+            assert references(known) == ["2", "1"]
+            knowing.add(logical)
+    assert {re.sub("Functions|[0-9A-F]{8}$", "", each) for each in knowing} == {
+        *("Read", "Write", "Commit", "Merge", "Diff")
+    }
+    live = {
+        alias: each["Properties"]["FunctionName"]["Ref"]
+        for alias, each in resources(told, "AWS::Lambda::Alias").items()
+    }
+    assert {live[each] for each in told["Resources"][name]["DependsOn"] if each in live} == knowing
+    assert "GRAVELER_FRONT_DOOR" not in json.dumps(default)
+    assert "FrontDoor" not in json.dumps(default)
 
 
 def test_single_operations_may_have_lower_limits_once_their_routes_are_there(full: Templates) -> None:
@@ -451,6 +487,26 @@ def test_an_operation_that_is_none_has_no_limit(tmp_path: Path) -> None:
     done = synthesise(tmp_path, throttles=["mergeBranches=1/1"])
     assert done.returncode == 1
     assert "throttles: mergeBranches: no operation of the API" in done.stderr
+
+
+def test_no_snapshot_is_asked_of_a_function_with_the_shared_cache(tmp_path: Path) -> None:
+    done = synthesise(tmp_path, shared_cache=True, snap_start=["write", "merge"])
+    assert done.returncode == 1
+    assert "snap_start names merge, which has the shared cache" in done.stderr
+
+
+def test_functions_start_as_the_settings_say(default: Templates, other: Templates) -> None:
+    assert not any(resources(template, "AWS::Lambda::Version") for template in default.values())
+    snapshots, ready = set(), {}
+    for template in other.values():
+        for name, function in resources(template, "AWS::Lambda::Function").items():
+            if function["Properties"].get("SnapStart") == {"ApplyOn": "PublishedVersions"}:
+                snapshots.add(re.sub(r"Functions([A-Z][a-z]+)[0-9A-F]{8}", r"\1", name))
+        for name, alias in resources(template, "AWS::Lambda::Alias").items():
+            told = alias["Properties"].get("ProvisionedConcurrencyConfig", {})
+            ready[re.sub("Functions(.*)Live.*", r"\1", name)] = told.get("ProvisionedConcurrentExecutions")
+    assert snapshots == {"Read", "Write", "Commit", "Merge", "Operate"}
+    assert ready == {**dict.fromkeys(snapshots), "Diff": 2, "Maintain": 1, "Ingest": 3}
 
 
 @pytest.mark.parametrize(
@@ -497,6 +553,18 @@ def test_an_operation_that_is_none_has_no_limit(tmp_path: Path) -> None:
             {"domain": DOMAIN, "certificate": EASTERN, "web_acl": WEB_ACL, "only_domain": "true"},
             "only_domain and web_acl exclude each other",
         ),
+        ({"snap_start": "setup"}, "snap_start: 'setup' must be one of read, write, commit"),
+        ({"provisioned": "reed=1"}, "provisioned: 'reed' must be one of read, write, commit"),
+        ({"provisioned": "read"}, "provisioned: 'read' must be function=processes"),
+        ({"provisioned": "read=0"}, "provisioned: 'read=0' must be function=processes, one or more"),
+        ({"provisioned": "read=1,read=2"}, "provisioned: 'read=2' must be function=processes, one or more, and each"),
+        ({"provisioned": "read=1", "snap_start": "write,read"}, "snap_start and provisioned both name read;"),
+        ({"snap_start": "read", "scratch": 1024}, "scratch 1024 must be 512 with snap_start"),
+        (
+            {"provisioned": "read=11", "reserved_concurrency": 10},
+            "read=11 must not be more than reserved_concurrency, 10",
+        ),
+        ({"front_door_key": 2}, "front_door_key is given, but no web_acl"),
         ({"throttles": "merge"}, "throttles: 'merge' must be operation=rate/burst"),
         (
             {"throttles": "commit=1/1,commit=2/2"},

@@ -21,7 +21,7 @@ from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableEr
 from graveler.storage import dynamodb_tables, s3_objects
 from graveler.storage.aws_requests import Clients, Retries
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables, settings_of
-from graveler.storage.objects import ObjectConditionError, Page
+from graveler.storage.objects import NotPermittedError, ObjectConditionError, Page
 from graveler.storage.s3_objects import S3Objects, S3Settings
 from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches, Put
 from tests.storage.adapters import CREDENTIALS, aws, make_bucket
@@ -437,10 +437,76 @@ def test_what_is_wrong_with_a_store_is_said(
     objects: tuple[S3Objects, Trouble], status: int, code: str, said: str
 ) -> None:
     store, trouble = objects
-    trouble.answers[:] = [s3_error(status, code)] * 3  # the SDK asks where a bucket is
+    trouble.answers[:] = [s3_error(status, code)]
     with pytest.raises(UnavailableError, match=said) as caught:
         store.put("k", b"")
     assert "s3://faulty/a/k" in str(caught.value)
+    assert trouble.requests.total() == 1, "nobody asks where the bucket is"
+
+
+def elsewhere(request: Any) -> AWSResponse:
+    """What S3 says of a bucket in Ireland; to HEAD without a word, and as it pleases with 301 or 400."""
+    head = request.method == "HEAD"
+    body = (
+        b"" if head else b"<?xml version='1.0'?><Error><Code>PermanentRedirect</Code><Message>there</Message></Error>"
+    )
+    return answer_of(request, 400 if head else 301, Body(body), {"x-amz-bucket-region": "eu-west-1"})
+
+
+def test_no_bucket_is_followed_to_another_region(objects: tuple[S3Objects, Trouble]) -> None:
+    """Whoever did would presign for that region once it has asked the bucket, and for its own one before: S3 refuses those."""
+    store, trouble = objects
+    before = store.presign("k", "GET", 60).partition("?")[0]
+    verbs: list[Callable[[], object]] = [
+        lambda: store.get("k"),
+        lambda: store.put("k", b""),
+        lambda: list(store.list()),
+        lambda: store.head("k"),
+    ]
+    for verb in verbs:
+        trouble.requests.clear()
+        trouble.answers[:] = [elsewhere]
+        with pytest.raises(
+            UnavailableError, match=r"lies in another region; name that one \(eu-west-1\), or take a bucket of"
+        ):
+            verb()
+        assert trouble.requests.total() == 1
+    assert store.presign("k", "GET", 60).partition("?")[0] == before
+
+
+def test_what_else_may_deny_an_object_is_said(objects: tuple[S3Objects, Trouble]) -> None:
+    store, trouble = objects
+    trouble.answers[:] = [s3_error(403, "AccessDenied")]
+    with pytest.raises(NotPermittedError) as caught:
+        store.get("k")
+    for said in ("another account's, its policy has to allow it too", "requesters pay are not supported"):
+        assert said in str(caught.value)
+
+
+def test_no_request_has_an_acl(
+    objects: tuple[S3Objects, Trouble], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket whose owner has its objects, as new buckets are, refuses them."""
+    store, trouble = objects
+    sent: list[Any] = []
+
+    def note(request: Any) -> None:
+        sent.append(request)
+
+    trouble.answers[:] = [note] * 100
+    store.put("k", b"1")
+    store.put("absent", b"1", if_absent=True)
+    store.copy("k", "copied")
+    monkeypatch.setattr(s3_objects, "_WHOLE_BYTES", 1)
+    (tmp_path / "large").write_bytes(b"12")
+    store.put("large", tmp_path / "large")
+    upload = store.create_multipart("parts")
+    store.complete_multipart("parts", upload, [(1, store.put_part("parts", upload, 1, b"1"))])
+    assert {"PutObject", "CopyObject", "CreateMultipartUpload"} <= set(trouble.requests)
+    for request in sent:
+        named = {name.lower() for name in request.headers}
+        assert not {name for name in named if name == "x-amz-acl" or name.startswith("x-amz-grant-")}
+    assert "acl" not in store.presign("k", "PUT", 60).lower()
 
 
 def test_without_credentials_that_is_said(objects: tuple[S3Objects, Trouble]) -> None:

@@ -109,7 +109,11 @@ def _destinations(stacks: Stacks) -> Iterator[Request]:
 
 
 def _roles_of_functions(stacks: Stacks) -> dict[str, str]:
-    return {stacks.arn(stack, logical): told["Role"] for stack, logical, told in stacks.each("AWS::Lambda::Function")}
+    """By the ARNs of functions, and of their aliases."""
+    roles = {stacks.arn(stack, logical): told["Role"] for stack, logical, told in stacks.each("AWS::Lambda::Function")}
+    for stack, logical, told in stacks.each("AWS::Lambda::Alias"):
+        roles[stacks.arn(stack, logical)] = roles[function_arn(told["FunctionName"])]
+    return roles
 
 
 _NETWORK: Final = (

@@ -35,6 +35,7 @@ _ARNS: Final[dict[str, str]] = {
     "AWS::IAM::ManagedPolicy": f"arn:aws:iam::{ACCOUNT}:policy/{{}}",
     "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{{}}",
     "AWS::KMS::Key": _ARN.format(service="kms", name="key/{}"),
+    "AWS::Lambda::Alias": _ARN.format(service="lambda", name="function:{}"),
     "AWS::Lambda::Function": _ARN.format(service="lambda", name="function:{}"),
     "AWS::Logs::LogGroup": _ARN.format(service="logs", name="log-group:{}:*"),
     "AWS::S3::Bucket": "arn:aws:s3:::{}",
@@ -49,6 +50,7 @@ _ARNS: Final[dict[str, str]] = {
 _REFERENCE_IS_ARN: Final = frozenset(
     (
         "AWS::IAM::ManagedPolicy",
+        "AWS::Lambda::Alias",
         "AWS::SNS::Topic",
         "AWS::SecretsManager::Secret",
         "AWS::StepFunctions::StateMachine",
@@ -123,6 +125,9 @@ class Stacks:
             raise UnknownError(f"the ARN of a {kind}")
         if kind == "AWS::Logs::LogGroup" and self.physical is not None:
             return _ARNS[kind].format(self.physical(stack, logical))  # its name may hold slashes
+        if kind == "AWS::Lambda::Alias":  # its function's, and its own name
+            told = self.resolve(stack, self.templates[stack]["Resources"][logical]["Properties"])
+            return _ARNS[kind].format(f"{told['FunctionName']}:{told['Name']}")
         return _ARNS[kind].format(self.name(stack, logical))
 
     def reference(self, stack: str, logical: str) -> str:
@@ -190,6 +195,8 @@ class Stacks:
             return self.arn(stack, logical)
         if attribute in _NAME_ATTRIBUTES:
             return self.name(stack, logical)
+        if (kind, attribute) == ("AWS::Lambda::Version", "Version"):
+            return "1"
         if (kind, attribute) == ("AWS::ApiGatewayV2::Api", "ApiEndpoint"):
             return f"https://{self.name(stack, logical)}.execute-api.{REGION}.amazonaws.com"
         if kind.startswith(("AWS::EC2::", "AWS::ApiGatewayV2::")) or attribute == "DomainName":

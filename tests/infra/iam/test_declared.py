@@ -53,9 +53,41 @@ def test_services_may_do_what_the_templates_ask(snapshot: Templates) -> None:
     assert refusals(snapshot) == []
 
 
-def test_services_may_do_it_in_every_variant(default: Templates, full: Templates) -> None:
+def test_services_may_do_it_in_every_variant(default: Templates, full: Templates, other: Templates) -> None:
     assert refusals(default) == []
     assert refusals(full) == []
+    assert refusals(other) == []
+
+
+def test_who_may_call_a_function_may_not_call_its_alias(other: Templates) -> None:
+    """A permission, or a right, of the function alone is found to be missing."""
+    told = copy.deepcopy(other)
+    for template in told.values():
+        aliases = {
+            name: each["Properties"]["FunctionName"]["Ref"]
+            for name, each in template["Resources"].items()
+            if each["Type"] == "AWS::Lambda::Alias"
+        }
+        for each in template["Resources"].values():
+            properties = each["Properties"]
+            if each["Type"] == "AWS::Lambda::Permission" and properties["FunctionName"].get("Ref") in aliases:
+                function = aliases[properties["FunctionName"]["Ref"]]
+                properties["FunctionName"] = {"Fn::GetAtt": [function, "Arn"]}
+            if each["Type"] == "AWS::IAM::Policy":
+                for granted in properties["PolicyDocument"]["Statement"]:
+                    if isinstance(granted["Resource"], dict) and granted["Resource"].get("Ref") in aliases:
+                        granted["Resource"] = {"Fn::GetAtt": [aliases[granted["Resource"]["Ref"]], "Arn"]}
+    found = refusals(told)
+    called = {stack for stack in ("api", "ingest", "operations") if any(f" of {stack}/" in each for each in found)}
+    assert called == {"operations"}
+    for why in (
+        "route $default",
+        "route POST /api/v1/repositories)",
+        "rule api/Sweep",
+        "rule ingest/Clock",
+        "state Plan",
+    ):
+        assert any(why in each for each in found), why
 
 
 def test_each_right_that_a_call_uses_is_missed_when_it_is_gone(snapshot: Templates) -> None:

@@ -35,7 +35,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ``ingest_dead_letters`` of the one for those that cannot be; None: they come again, when the queue itself says so, until it
     gives them up. ``kms_key`` is the ARN of the key that seals the secrets in the table; without one none is opened.
     The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the table. AWS principals log in if
-    their clients sign one of the names ``aws_login``.
+    their clients sign one of the names ``aws_login``. With ``front_door``, secrets, only requests that have one of them are
+    answered (:mod:`graveler.functions.front_door`).
     """
 
     objects: str
@@ -58,6 +59,10 @@ class Configuration(Struct, frozen=True, kw_only=True):
     kms_key: str | None = None
     staging_shards: int = STAGING_SHARDS
     aws_login: tuple[str, ...] = ()
+    front_door: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Configuration(objects={self.objects!r}, tables={self.tables!r}, …)"
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -134,4 +139,5 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         kms_key=environ.get(f"{_PREFIX}KMS_KEY") or None,
         staging_shards=number("STAGING_SHARDS", STAGING_SHARDS, MAX_SHARDS),
         aws_login=names("AWS_LOGIN"),
+        front_door=names("FRONT_DOOR"),
     )

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from random import uniform
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from weakref import WeakSet
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -36,6 +37,9 @@ from msgspec import Struct
 
 from graveler.errors import AnswerLostError, BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
 from graveler.storage.objects import NotPermittedError
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
 
 FAILURES: Final = (ClientError, BotoCoreError, ResponseParserError)
 """All that the SDK raises."""
@@ -95,16 +99,17 @@ _ADVICE: Final = {
     "these credentials do not allow it; give their user or role the right to it": tuple(_DENIED_CODES),
     _CLOCK: ("RequestTimeTooSkewed",),
     "there is no such bucket; see whether its name is right, or create it": ("NoSuchBucket",),
-    "the bucket lies in another region; name that one": (
-        "PermanentRedirect",
-        "AuthorizationHeaderMalformed",
-        "IllegalLocationConstraintException",
-        "301",
-    ),
     "there is no such table in this account and region; see whether name and region are right, or create it": (
         "ResourceNotFoundException",
     ),
 }
+_ELSEWHERE_CODES: Final = frozenset(
+    ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301")
+)
+_DENIED_BY_S3: Final = (
+    "; where the bucket is another account's, its policy has to allow it too, and the object has to belong to that account; "
+    "buckets whose requesters pay are not supported, and deny everything"
+)
 _ADVICE_BY_CODE: Final = {code: advice for advice, codes in _ADVICE.items() for code in codes}
 _INVALID_CODES: Final = frozenset(
     (
@@ -158,6 +163,11 @@ def observe(observer: Observer) -> None:
     """Have ``observer`` called before each request of this process, in its thread: with what the request is called in errors,
     and whether it is repeated."""
     _observers.append(observer)
+
+
+def unobserve(observer: Observer) -> None:
+    """Call ``observer`` no more."""
+    _observers.remove(observer)
 
 
 def send(
@@ -233,6 +243,14 @@ def explained(error: Exception, what: str) -> GravelerError:
         code = error_code(error)
         said = error.response.get("Error", {}).get("Message", "")
         advice = _CLOCK if _SKEWED.match(said) else _ADVICE_BY_CODE.get(code, "the service refused it")
+        region = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("x-amz-bucket-region", "")
+        if code in _ELSEWHERE_CODES or (code == "400" and region):  # an answer to HEAD has no more than a number
+            advice = (
+                f"the bucket lies in another region; name that one{f' ({region})' if region else ''}, or take a bucket of this "
+                "one: a lake, and the URLs that it presigns, are of one region"
+            )
+        if code in _DENIED_CODES and what.startswith("s3://"):
+            advice += _DENIED_BY_S3
         text = f"{what}: {advice} ({code}: {said})"
         if code in _DENIED_CODES:
             return NotPermittedError(text)
@@ -290,12 +308,16 @@ _ENVIRONMENT: Final = (
 
 class Clients(Generic[Name, Client]):
     """Clients by their settings and what the environment says beside them, made when they are first used and shared by all
-    threads; a forked process makes its own."""
+    threads; a forked process makes its own. ``sdk_client`` is the SDK's own client in one of them, if that is another one."""
 
-    def __init__(self, make: Callable[[Name], Client]) -> None:
+    def __init__(
+        self, make: Callable[[Name], Client], sdk_client: Callable[[Client], Any] = lambda client: client
+    ) -> None:
         self._make = make
+        self._sdk_client = sdk_client
         self._forget()
         os.register_at_fork(after_in_child=self._forget)
+        _all_clients.add(self)
 
     def get(self, settings: Name) -> Client:
         """The client with these settings."""
@@ -308,6 +330,29 @@ class Clients(Generic[Name, Client]):
                     found = self._made[key] = self._make(settings)
         return found
 
+    def renew(self, credentials: "Credentials | None") -> None:
+        """Close the connections of all clients that there are, which open others when they need them, and have them sign with
+        these credentials. Where there are none, clients are made when they are used, and say so then."""
+        for client in map(self._sdk_client, self._made.values()):
+            client.close()
+            client._request_signer._credentials = credentials
+        if credentials is None:
+            self._forget()
+
     def _forget(self) -> None:
         self._made: dict[tuple[object, ...], Client] = {}
         self._lock = Lock()
+
+
+_all_clients: Final[WeakSet[Clients[Any, Any]]] = WeakSet()
+
+
+def renew_clients() -> None:
+    """Renew the clients of this process where it is the copy of another one: connections are that one's, and its credentials may
+    have expired. New credentials come from where each client finds its own, which may take a request. The clients stay, since
+    one takes some 100 ms of a core to make. To be called while no other thread uses a client."""
+    from botocore.session import Session
+
+    credentials = Session().get_credentials()
+    for clients in _all_clients:
+        clients.renew(credentials)

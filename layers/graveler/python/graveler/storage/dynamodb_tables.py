@@ -435,7 +435,7 @@ def _check_answer(response_dict: Mapping[str, Any] | None, **_: object) -> None:
         raise ResponseParserError(f"of the answer's {length} bytes {len(body)} arrived")
 
 
-_CONNECTIONS: Final[Clients[DynamoDBSettings, "Connection"]] = Clients(_connect)
+_CONNECTIONS: Final[Clients[DynamoDBSettings, "Connection"]] = Clients(_connect, lambda connection: connection._client)
 
 
 def _dispatch(connection: "Connection", name: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -580,11 +580,19 @@ def _connect(settings: S3Settings) -> "S3Client":
         s3={"addressing_style": "path" if path_style else "virtual", "us_east_1_regional_endpoint": "regional"},
     )
     try:
-        return boto3.session.Session(botocore_session=session, region_name=region_of(settings.region)).client(
+        client = boto3.session.Session(botocore_session=session, region_name=region_of(settings.region)).client(
             "s3", endpoint_url=settings.endpoint_url, config=config
         )
     except ValueError as error:
         raise InvalidError(f"S3 endpoint {settings.endpoint_url!r} cannot be used: {error}") from None
+    client.meta.events.register("before-call.s3", _stay_in_region)
+    return client
+
+
+def _stay_in_region(params: dict[str, Any], **_: object) -> None:
+    """Follow no bucket to another region, as botocore does by itself: it then signs URLs for that region where it has asked the
+    bucket before, and elsewhere URLs that S3 refuses. Whoever meets such a bucket is told."""
+    params["context"].setdefault("s3_redirect", {})["redirected"] = True
 
 
 _CLIENTS: Final[Clients[S3Settings, "S3Client"]] = Clients(_connect)

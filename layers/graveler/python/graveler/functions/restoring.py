@@ -1,0 +1,32 @@
+"""What a process renews when it is a copy of another one: SnapStart takes a snapshot of a function that Lambda has initialised,
+and all its processes start from that.
+
+https://docs.aws.amazon.com/lambda/latest/dg/snapstart-uniqueness.html
+"""
+
+import os
+import random
+import ssl
+import sys
+from typing import Final
+
+from graveler.storage.aws_requests import renew_clients
+
+SNAPSHOT: Final = "snap-start"
+"""How Lambda calls the initialisation of a function with SnapStart:
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html"""
+
+_ENTROPY_BYTES: Final = 64
+
+
+def renew_process() -> None:
+    """Seed the random generators anew, close all connections to AWS, and get new credentials.
+
+    IDs, keys and nonces come from the kernel (``os.urandom``), which Lambda seeds anew by itself. Two generators have a state in
+    the process: Python's, which chooses pauses before repetitions, and OpenSSL's, for TLS. (``cryptography`` has an OpenSSL of
+    its own, of which only a cipher is used.)"""
+    random.seed()
+    ssl.RAND_add(os.urandom(_ENTROPY_BYTES), _ENTROPY_BYTES)
+    renew_clients()
+    if "boto3" in sys.modules:
+        sys.modules["boto3"].__dict__["DEFAULT_SESSION"] = None  # it has credentials, too
