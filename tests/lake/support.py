@@ -5,6 +5,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -63,6 +64,10 @@ class FakeClock:
         """Real time is not this clock's: nothing happens because a machine is slow."""
         return event.wait()
 
+    def repeating(self, seconds: float, work: Callable[[], None]) -> AbstractContextManager[None]:
+        """Nothing is repeated, for the same reason."""
+        return nullcontext()
+
 
 class OwnClock:
     """The clock of one machine: its wall clock is ``ahead`` of the shared time by so many seconds, or behind; its monotonic clock
@@ -84,6 +89,9 @@ class OwnClock:
 
     def wait(self, event: Event, seconds: float) -> bool:
         return self._shared.wait(event, seconds)
+
+    def repeating(self, seconds: float, work: Callable[[], None]) -> AbstractContextManager[None]:
+        return self._shared.repeating(seconds, work)
 
 
 class Died(BaseException):

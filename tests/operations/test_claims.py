@@ -1,7 +1,7 @@
 """A part that somebody works on is not begun again, as long as that one is alive."""
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from threading import Event, Thread
 from typing import Any
 
@@ -159,6 +159,9 @@ def test_signs_of_life_are_given_while_a_part_is_worked_on() -> None:
             due.wait(PATIENCE)
             due.clear()
             return event.is_set()
+
+        def repeating(self, seconds: float, work: Callable[[], None]) -> AbstractContextManager[None]:
+            return world.clock.repeating(seconds, work)
 
     over = Event()
     beats: list[str | None] = []

@@ -27,6 +27,7 @@ from graveler.retention.sweeping import QUARANTINE
 from graveler.storage.tables import Key, Matches
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import Tree
+from graveler.tree.writer import build
 from tests.lake.support import DieAt, Died, OwnClock, World
 from tests.retention.support import AGE, check_live, collect, contents, keys, needed_objects, write
 from tests.support.instruments import CountingObjects
@@ -442,6 +443,23 @@ def test_an_operation_longer_than_half_the_grace_stops_the_collector(world: Worl
     slept = world.clock.slept
     collect(world)
     assert world.clock.slept - slept >= 20.0, "its worker has died; that was watched"
+
+
+def test_a_tree_whose_ranges_have_not_come_stops_no_collector(world: World) -> None:
+    """A commit writes range and metarange at the same time: it may be at work, or have died between the two."""
+    repository = world.repository()
+    write(repository, "main", a="1")
+    objects = world.objects()
+    tree = repository.tree("main")
+    records = [(b"b", packed) for _, packed in tree.records()]
+    lone = build(tree.store, repository.repository.split, records)
+    lone.save()
+    objects.delete(f"_graveler/ranges/{lone.info(0).name}")
+    collect(world)
+    assert keys(world, f"_graveler/metaranges/{lone.name()}"), "it is young, its ranges may be about to come"
+    build(tree.store, repository.repository.split, records)
+    collect(world)
+    assert contents(world.repository(), "main") == {"a": "1"}
 
 
 def test_a_damaged_tree_stops_the_collector(world: World) -> None:

@@ -236,6 +236,39 @@ def test_a_folder_made_anew_under_an_old_name_is_synced_again(
     assert f"sync {tmp_path}/top" in events
 
 
+def test_what_is_put_without_a_sync_is_made_durable_later(
+    store: FolderObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("other", b"")
+    root = tmp_path / "top"
+    events = _recorded(monkeypatch)
+    for key in ("a/b", "a/c"):
+        store.put_unsynced(key, b"contents")
+    assert events == [f"link {root}/a/b", f"link {root}/a/c"]
+    assert (store.get("a/b"), _temporary_files(store)) == (b"contents", [])
+    events.clear()
+    assert store.sync(["a/b", "a/c", "a/gone"]) == []
+    assert events == ["sync file", "sync file", f"sync {root}/a", f"sync {root}"]
+    store.put_unsynced("a/b", b"another one")
+    assert store.get("a/b") == b"contents", "what is there is left as it is"
+
+
+def test_a_sync_tells_what_the_disk_has_not_made_sure_of(store: FolderObjects, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put_unsynced("a/b", b"")
+    store.put_unsynced("a/c", b"")
+    real, seen = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        seen.append(descriptor)
+        if len(seen) == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        assert store.sync(["a/b", "a/c"]) == ["a/b"]
+
+
 def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What reaches the disk from now on, in order."""
     events: list[str] = []

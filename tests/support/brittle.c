@@ -17,6 +17,8 @@ static int kinds, code;
 static char part[PATH_MAX];
 static long first, last;
 static atomic_long seen;
+static char paths[1 << 16];
+static atomic_size_t paths_end;
 
 /* Calls of these kinds for files whose path has `named` in it: the first is 0; those from `from` to `to` fail with `error`. */
 void brittle_begin(int which, const char *named, long from, long to, int error) {
@@ -24,10 +26,22 @@ void brittle_begin(int which, const char *named, long from, long to, int error) 
     snprintf(part, sizeof part, "%s", named);
     first = from, last = to, code = error;
     atomic_store(&seen, 0);
+    memset(paths, 0, sizeof paths);
+    atomic_store(&paths_end, 0);
     kinds = which;
 }
 
 long brittle_seen(void) { return atomic_load(&seen); }
+
+/* The paths of the files of the calls counted, a line each; of the first ones, if they are very many. */
+const char *brittle_paths(void) { return paths; }
+
+static void note(const char *path) {
+    size_t length = strlen(path), at = atomic_fetch_add(&paths_end, length + 1);
+    if (at + length + 2 > sizeof paths) return;
+    memcpy(paths + at, path, length);
+    paths[at + length] = '\n';
+}
 
 static int fails(int kind, int descriptor) {
     char link[64], path[PATH_MAX];
@@ -37,6 +51,7 @@ static int fails(int kind, int descriptor) {
     if (length < 0) return 0;
     path[length] = 0;
     if (!strstr(path, part)) return 0;
+    note(path);
     long number = atomic_fetch_add(&seen, 1);
     if (number < first || number > last) return 0;
     errno = code;

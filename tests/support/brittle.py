@@ -35,6 +35,12 @@ def seen() -> int:
     return int(_library().brittle_seen())
 
 
+def paths() -> list[str]:
+    """The paths of the files of these calls, in the order in which they began."""
+    found: bytes = _library().brittle_paths()
+    return os.fsdecode(found).splitlines()
+
+
 def run(program: str, *arguments: str) -> str:
     """Run a program in Python where :func:`begin` works. What it prints; AssertionError if it fails. Skips without a compiler."""
     done = subprocess.run(
@@ -52,6 +58,7 @@ def run(program: str, *arguments: str) -> str:
 def _library() -> Any:
     library = ctypes.CDLL(None)
     library.brittle_seen.restype = ctypes.c_long
+    library.brittle_paths.restype = ctypes.c_char_p
     return library
 
 

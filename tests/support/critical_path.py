@@ -12,6 +12,7 @@ Requests of one call that the adapters send at once (a batch, several queries) a
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from threading import local
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -24,6 +25,7 @@ from graveler.storage.tables import Query, QueryPage, Tables, query_in_turn
 from graveler.tree.files import TreeStore
 from graveler.tree.sstable import Table
 from graveler.tree.tree import RangeInfo
+from graveler.tree.writes import Writes, _Threads
 from tests.support.instruments import CountingObjects, CountingTables
 
 T = TypeVar("T")
@@ -55,12 +57,16 @@ class CriticalPath:
         self._latency = latency
         self._at = local()
         self._ends: WeakKeyDictionary[Future[Any], list[float]] = WeakKeyDictionary()
+        self._writes: WeakKeyDictionary[object, list[float]] = WeakKeyDictionary()
+        """By queue, when the files were written that nobody has waited for yet."""
         self._fetched: dict[str, float] = {}
         """By name, when a range was there that was fetched ahead. Who opens it later waited for it all the same: here, requests
         take no time, so that it is there at once."""
-        self._patches = [
+        self._patches: list[Any] = [
             patch.object(ThreadPoolExecutor, "submit", self._follow(ThreadPoolExecutor.submit)),
             patch.object(DaemonPool, "submit", self._follow(DaemonPool.submit)),
+            patch.object(_Threads, "begin", self._write(_Threads.begin)),
+            patch.object(Writes, "_ended", self._written(Writes._ended)),
             patch.object(Future, "result", self._join(Future.result)),
             patch.object(Future, "exception", self._join(Future.exception)),
             patch.object(TreeStore, "_arrive", self._arrive(TreeStore._arrive)),
@@ -114,6 +120,34 @@ class CriticalPath:
                 self._at.time = max([self.now, *self._ends.get(future, ())])
 
         return joined
+
+    def _write(self, begin: Callable[..., Any]) -> Callable[..., Any]:
+        def begun(pool: object, put: Callable[..., None], file: tuple[Any, ...], done: Any) -> Any:
+            at, done = self.now, SimpleQueue() if done is None else done
+            ends = self._writes.setdefault(done, [])
+
+            def run(*arguments: object) -> None:
+                self._at.time = at
+                try:
+                    put(*arguments)
+                finally:
+                    ends.append(self.now)
+
+            return begin(pool, run, file, done)
+
+        return begun
+
+    def _written(self, wait: Callable[[Writes], T]) -> Callable[[Writes], T]:
+        def waited(writes: Writes) -> T:
+            try:
+                return wait(writes)
+            finally:
+                ends = self._writes[writes._done]
+                first = min(ends)
+                ends.remove(first)
+                self._at.time = max(self.now, first)
+
+        return waited
 
     def _arrive(self, arrive: Callable[..., Table]) -> Callable[..., Table]:
         def arriving(store: TreeStore, info: RangeInfo) -> Table:

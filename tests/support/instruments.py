@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
-from graveler.storage.objects import Noted, Objects, Page, StoredObject, UnfinishedUpload
+from graveler.storage.objects import Noted, Objects, Page, StoredObject, UnfinishedUpload, UnsyncedObjects
 from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, query_in_turn
 
 LIST_PAGE: Final = 1000
@@ -356,6 +356,29 @@ class FaultyObjects:
 
     def uploads(self) -> Iterator[UnfinishedUpload]:
         yield from self._faults.request("uploads", lambda: list(self._inner.uploads()))
+
+
+class FaultyUnsyncedObjects(FaultyObjects):
+    """The same of a store that has :class:`UnsyncedObjects`."""
+
+    def __init__(
+        self, inner: Objects, unsynced: UnsyncedObjects, schedule: Schedule, boundaries: Boundaries | None = None
+    ) -> None:
+        super().__init__(inner, schedule, boundaries)
+        self._unsynced = unsynced
+
+    def put_unsynced(self, key: str, data: bytes) -> None:
+        self._faults.request("put", lambda: self._unsynced.put_unsynced(key, data))
+
+    def sync(self, keys: Sequence[str]) -> builtins.list[str]:
+        return self._faults.request("sync", lambda: self._unsynced.sync(keys))
+
+
+def faulty(inner: Objects, schedule: Schedule, boundaries: Boundaries | None = None) -> FaultyObjects:
+    """A store whose requests fail, with all that it offers."""
+    if isinstance(inner, UnsyncedObjects):
+        return FaultyUnsyncedObjects(inner, inner, schedule, boundaries)
+    return FaultyObjects(inner, schedule, boundaries)
 
 
 class FaultyTables:

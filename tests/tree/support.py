@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
 from graveler.model import SplitParameters
+from graveler.tree.assemble import table_file
 from graveler.tree.files import TreeStore
-from graveler.tree.sstable import write_table
+from graveler.tree.tail import Label
 from graveler.tree.tree import Tree
 from tests.support.trees import MemoryFiles, packed
 
@@ -172,14 +173,14 @@ def tables_written_once() -> Iterator[None]:
     """Small worlds meet the same few ranges over and over: let RocksDB write each of them once. The code is the real one."""
     written: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], bytes] = {}
 
-    def write(keys: Sequence[bytes], packed: Sequence[bytes], scratch: Path) -> bytes:
+    def write(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scratch: Path) -> bytes:
         contents = (tuple(keys), tuple(packed))
         if contents not in written:
-            written[contents] = write_table(keys, packed, scratch)
+            written[contents] = table_file(keys, packed, label, scratch)
         return written[contents]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graveler.tree.writer.write_table", write)
+        patch.setattr("graveler.tree.writer.table_file", write)
         yield
 
 

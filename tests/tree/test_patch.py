@@ -16,7 +16,7 @@ from xxhash import xxh3_128_digest
 from graveler.errors import DamagedFileError
 from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
 from graveler.tree.apply import apply
-from graveler.tree.assemble import Assembler
+from graveler.tree.assemble import Assembler, table_file
 from graveler.tree.block import BLOCK_SIZE, unstored
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import diff
@@ -25,7 +25,7 @@ from graveler.tree.ids import MemoryNotes
 from graveler.tree.merge import merge
 from graveler.tree.patch import Patch
 from graveler.tree.split import cuts_after, is_candidate, slack
-from graveler.tree.sstable import Table, write_table
+from graveler.tree.sstable import Table
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
 from tests.support.trees import CODEC, MemoryFiles, packed
@@ -99,10 +99,10 @@ class Watched:
 
         def write(*args: object) -> bytes:
             self.written += 1
-            return write_table(*args)  # type: ignore[arg-type]
+            return table_file(*args)  # type: ignore[arg-type]
 
         monkeypatch.setattr(Patch, "assemble", counted)
-        monkeypatch.setattr("graveler.tree.writer.write_table", write)
+        monkeypatch.setattr("graveler.tree.writer.table_file", write)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from graveler.storage.objects import Objects
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.tables import Tables
 from tests.lake.support import FakeClock
-from tests.support.instruments import Boundaries, Fault, FaultyObjects, FaultyTables
+from tests.support.instruments import Boundaries, Fault, FaultyTables, faulty
 
 
 class TickingClock(FakeClock):
@@ -114,6 +114,6 @@ def client(
     seen = seen or Boundaries()
     return Lake(
         FaultyTables(scene.tables, schedule, seen),
-        lambda namespace: FaultyObjects(scene.objects(namespace), schedule, seen),
+        lambda namespace: faulty(scene.objects(namespace), schedule, seen),
         clock=scene.clock,
     )

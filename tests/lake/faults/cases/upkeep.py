@@ -5,7 +5,7 @@ from typing import Final
 
 from graveler.errors import AlreadyExistsError
 from graveler.lake.lake import Lake
-from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.records import COMMITS_FOLDER
 from graveler.lake.repositories import MARKER
 from graveler.storage.memory_tables import MemoryTables
 from tests.lake.faults.case import Case

@@ -289,6 +289,11 @@ class CommitStore:
         self._new: dict[CommitID, KeptCommit] = {}
         self._old: dict[CommitID, KeptCommit] = {}
 
+    @property
+    def uid(self) -> RepositoryUID:
+        """Whose commits they are."""
+        return self._uid
+
     def key(self, cid: CommitID) -> Key:
         """Where the commit's item is."""
         return Key(f"{self._uid}/commit/{cid[0]}", cid.encode())

@@ -2,8 +2,12 @@
 
 import random
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from threading import Event
 from typing import Final, Protocol
+
+from graveler.lake.repeating import repeating
 
 GRACE: Final = 86_400.0
 """Seconds for which garbage collection leaves young files alone."""
@@ -30,6 +34,11 @@ class Clock(Protocol):
         """Wait until the event is set, for at most so many seconds; whether it is set."""
         ...
 
+    def repeating(self, seconds: float, work: Callable[[], None]) -> AbstractContextManager[None]:
+        """While the body works, call ``work``, which must not fail, every so many seconds, or a little later, in another thread.
+        At the end of the block no call is under way."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -45,6 +54,9 @@ class SystemClock:
 
     def wait(self, event: Event, seconds: float) -> bool:
         return event.wait(seconds)
+
+    def repeating(self, seconds: float, work: Callable[[], None]) -> AbstractContextManager[None]:
+        return repeating(seconds, work)
 
 
 class Backoff:

@@ -270,7 +270,7 @@ class _Attempt:
         self._cut: SplitParameters | None = None
 
     def build(self, commit: Commit, head: Tree, tokens: tuple[Token, ...]) -> Tree:
-        """``head`` with what is staged under ``tokens`` (the oldest first). :class:`TooMuchWorkError`."""
+        """``head`` with what is staged under ``tokens`` (the oldest first), unsettled. :class:`TooMuchWorkError`."""
         changes = staged_changes(self._staged, tokens)
         split = split_of(commit, self._split)
         try:
@@ -279,9 +279,10 @@ class _Attempt:
                 if self._limit is not None:
                     is_hint = self._stop is not None
                     everything = _within(self._limit, head, everything, self._operation, is_hint=is_hint)
-                result = apply(head, everything, split, self._stop)
+                result = apply(head, everything, split, self._stop, settle=False)
             else:
-                result = reapply(self._head, self._result, head, changes, split, self._stop)
+                self._result.settle()  # where nothing of it was published, it was never saved
+                result = reapply(self._head, self._result, head, changes, split, self._stop, settle=False)
         except StoppedError as stopped:
             begun = keep(self._trees, stopped, commit_terms(tokens, split), (head,))
             raise TooMuchWorkError("committing", operation=self._operation, begun=begun) from None

@@ -159,7 +159,7 @@ class Lake:
         another repository, or lies in another one's, or has one in it. Waits for half a minute
         where another one was being created in the namespace, and its creator has died.
         """
-        from graveler.lake.publish import COMMITS_FOLDER  # not on the path of a cold start
+        from graveler.lake.records import COMMITS_FOLDER  # not on the path of a cold start
 
         check_repository(name)
         check_branch(default_branch)

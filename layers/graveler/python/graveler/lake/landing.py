@@ -51,12 +51,14 @@ class Landing(msgspec.Struct, frozen=True):
 
 class Draft(msgspec.Struct, frozen=True):
     """A tree built on a head. ``merged`` are parents besides the head; ``alive`` are commits that were built on and that no
-    branch is known to hold, so that they must not have expired. ``cuts``: the tree is not cut as the head's, but so."""
+    branch is known to hold, so that they must not have expired. ``cuts``: the tree is not cut as the head's, but so. ``there``
+    are metaranges that need not be written, should the tree come out as one of them: those of the head and of ``alive``."""
 
     tree: Tree
     merged: Sequence[Commit] = ()
     alive: Sequence[CommitID] = ()
     cuts: str | None = None
+    there: Sequence[MetarangeName] = ()
 
 
 Build = Callable[[Commit, Tree], Draft]
@@ -127,7 +129,7 @@ class Lander:
                     draft = build(head, before)
                     if staged is Staging.CHANGES:
                         self._heads.expect_apart(state, before, draft.tree, landing.why, landing.replaced)
-                    commit = self._commit(landing, head, draft, self._trees.save(draft.tree), operation)
+                    commit = self._commit(landing, head, draft, self._saved(draft), operation)
                     try:
                         self._publisher.publish(
                             state,
@@ -184,6 +186,11 @@ class Lander:
         when = int(self._clock.now()) if landing.created is None else landing.created
         said = landing.committer, landing.message, when, landing.metadata
         return new_commit([head, *draft.merged], name, *said, operation, draft.cuts)
+
+    def _saved(self, draft: Draft) -> MetarangeName:
+        """The tree's metarange, durable. One object write, unless it is another commit's."""
+        name = draft.tree.name()
+        return name if name in draft.there else self._trees.save(draft.tree)
 
     def _refuse_early(self, landing: Landing, operation: str) -> None:
         """What cannot be said in a commit is refused before the work."""

@@ -6,17 +6,15 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from graveler.errors import GravelerError, PreconditionError, RefNotFoundError, UnavailableError
-from graveler.history.commits import CommitStore, encode_commit
+from graveler.history.commits import CommitStore
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.branches import Branches
 from graveler.lake.deadline import Deadline
+from graveler.lake.records import CommitRecords
 from graveler.lake.requests import RequestResults
 from graveler.model import Commit, CommitID, Token
 from graveler.staging.tokens import TokenState
-from graveler.storage.objects import Objects
 from graveler.storage.tables import Check, ConditionFailedError, Tables, Write
-
-COMMITS_FOLDER = "_graveler/commits"
 
 
 class AlreadyDoneError(Exception):
@@ -41,14 +39,14 @@ class Publisher:
     def __init__(
         self,
         tables: Tables,
-        objects: Objects,
+        records: CommitRecords,
         refs: Refs,
         commits: CommitStore,
         branches: Branches,
         requests: RequestResults,
     ) -> None:
         self._tables = tables
-        self._objects = objects
+        self._records = records
         self._refs = refs
         self._commits = commits
         self._branches = branches
@@ -109,12 +107,14 @@ class Publisher:
         deadline. A lost answer is resolved by looking whether the commit is in the table, not by repeating.
         """
         assert state.sealed[: len(applied)] == applied
-        self._objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))
         event = self._branches.event(verb, commit.committer, commit.operation)
+        # From now on, not from the commit's time, which its maker may choose.
+        now = event.time_ns / 1e9
         after = msgspec.structs.replace(state, commit_id=commit.id, sealed=state.sealed[len(applied) :])
         writes: list[Write] = [
             *self._refs.move_branch_writes(state, after, event),
-            self._commits.put_write(commit, event.time_ns / 1e9),
+            self._commits.put_write(commit, now),
+            *self._records.put(commit, now),
         ]
         for token in applied:
             writes += self._branches.drop_token_writes(token, TokenState.PUBLISHED, commit.operation, commit.id)
@@ -124,8 +124,6 @@ class Publisher:
         condition = len(writes)
         if only_while is not None:
             writes.append(only_while)
-        # From now on, not from the commit's time, which its maker may choose.
-        now = event.time_ns / 1e9
         for id_, seen in self._requests.undone(adopted - {request_id}).items():
             writes.append(self._requests.done_write(id_, commit.id, now, seen))
         mine = [self._requests.done_write(request_id, commit.id, now, None)] if request_id else []
@@ -133,6 +131,7 @@ class Publisher:
             deadline.check(f"{verb} on branch {state.name!r}")
             try:
                 self._tables.transact([*writes, *mine])
+                self._records.settle_some(commit, now)
                 return
             except ConditionFailedError as error:
                 if len(writes) in error.failures:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from threading import Event, Thread
 from typing import Final
 
 import msgspec
@@ -144,7 +143,7 @@ class Sealer:
 
     @contextmanager
     def holding(self, own: Token | None, operation: str, request: str = "", leave: float = 0.0) -> Iterator[None]:
-        """Renews the lease of the own token while the body works, from a thread, so that long builds are not taken over.
+        """Renews the lease of the own token while the body works, from another thread, so that long builds are not taken over.
 
         Gives it back when the body fails, so that the next operation need not wait for it (promise C5). With ``leave``, renews it
         for so many seconds when the body begins and ends, however, for another process of the operation to go on.
@@ -155,28 +154,21 @@ class Sealer:
         if leave:  # another process of the operation had it before
             with suppress(ConditionFailedError):
                 self._renew(own, operation, max(leave, LEASE), request)
-        stop = Event()
 
         def renew() -> None:
-            while not self._clock.wait(stop, LEASE / RENEWALS):
-                try:
-                    self._renew(own, operation, max(leave, LEASE), request)
-                except ConditionFailedError:
-                    return  # adopted, or done
-                except GravelerError:
-                    continue  # if it stays like this, others may do the same work, and the first one wins
+            # It may be adopted, or done. If a failure lasts, others may do the same work, and the first one wins.
+            with suppress(ConditionFailedError, GravelerError):
+                self._renew(own, operation, max(leave, LEASE), request)
 
-        thread = Thread(target=renew, daemon=True, name="graveler-lease")
-        thread.start()
         failed = True
         try:
-            yield
+            with self._clock.repeating(LEASE / RENEWALS, renew):
+                yield
             failed = False
         except NoChangesError:
             failed = False  # the token is gone
             raise
         finally:
-            _stop(thread, stop)
             with suppress(GravelerError):  # it runs out by itself; or it is not held any more
                 if leave:
                     self._renew(own, operation, leave, request)
@@ -186,8 +178,3 @@ class Sealer:
     def _renew(self, own: Token, operation: str, seconds: float, request: str) -> None:
         write = self._outcomes.renew_write(own, operation, seconds, request)
         self._tables.put(write.key, write.item, write.condition)
-
-
-def _stop(thread: Thread, stop: Event) -> None:
-    stop.set()
-    thread.join()

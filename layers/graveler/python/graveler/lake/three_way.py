@@ -81,7 +81,7 @@ class ThreeWayLander:
                     raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", begun=begun) from None
                 if result.tree is None:
                     raise self.conflicts(undertaking, result.conflicts)
-                return draft(undertaking, chosen, result.tree, before)
+                return draft(undertaking, chosen, result.tree, head, before)
 
             return build
 
@@ -101,9 +101,12 @@ class ThreeWayLander:
         return self._lander.land(undertaking.landing, lambda: build, until)
 
 
-def draft(undertaking: Undertaking, chosen: ThreeWay, result: Tree, before: Tree) -> Draft:
-    """What is published of a merged tree. :class:`NoChangesError`."""
-    return Draft(undertaking.check(result, before), chosen.merged, chosen.alive)
+def draft(undertaking: Undertaking, chosen: ThreeWay, result: Tree, head: Commit, before: Tree) -> Draft:
+    """What is published of a tree that is merged into a head. :class:`NoChangesError`."""
+    there = [head.metarange]
+    if chosen.source is not None and chosen.source.id in chosen.alive:  # else it might be collected meanwhile
+        there.append(chosen.source.metarange)
+    return Draft(undertaking.check(result, before), chosen.merged, chosen.alive, there=there)
 
 
 class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process

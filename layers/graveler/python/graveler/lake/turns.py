@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from secrets import randbits, token_hex
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from types import TracebackType
 from typing import Final
 
@@ -88,25 +88,17 @@ class Turns:
 
     @contextmanager
     def keeping(self, branch: str, kept: str) -> Iterator[None]:
-        """Renews a kept ticket while the body works, from a thread, and when it begins and ends."""
-        stop = Event()
+        """Renews a kept ticket while the body works, from another thread, and when it begins and ends."""
 
         def renew() -> None:
             with suppress(GravelerError):  # others pass it over if it stays like this, which costs time alone
                 self.renew(branch, kept)
 
-        def renew_again() -> None:
-            while not self.clock.wait(stop, KEPT / 3):
-                renew()
-
         renew()
-        thread = Thread(target=renew_again, daemon=True, name="graveler-turn")
-        thread.start()
         try:
-            yield
+            with self.clock.repeating(KEPT / 3, renew):
+                yield
         finally:
-            stop.set()
-            thread.join()
             renew()
 
     def kept_item(self) -> Item:

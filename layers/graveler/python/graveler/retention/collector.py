@@ -239,11 +239,14 @@ class Collector:
         needed = {commit.metarange for commit in commits if commit.metarange and commit.id not in mark.dead}
         kept = needed | {c.metarange for c in commits if c.metarange and c.id not in mark.forgotten}
         young = mark.files.young(METARANGES, horizon)
+        there = {marks.number_of(name) for name in mark.files.names(RANGES)} if young - kept else frozenset()
         data: set[int] = set()
         everything: set[int] = set()
         together = kept | young
         for number, name in enumerate(sorted(together), 1):
             numbers = marks.ranges_of(name)
+            if name not in kept:  # its writer may be at work, or have died, and not have come to all of its ranges
+                numbers = [number for number in numbers if number in there]
             everything.update(numbers)
             if name in needed or name in young:
                 data.update(numbers)

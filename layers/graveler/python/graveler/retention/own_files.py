@@ -72,6 +72,10 @@ class OwnFiles:
         records = self._found.get(_COMMITS, ())
         return frozenset(CommitID(name) for name, stored in records if stored.modified <= horizon)
 
+    def names(self, folder: str) -> Iterator[str]:
+        """Names of the files of a folder."""
+        return (name for name, _ in self._found.get(folder, ()))
+
     def young(self, folder: str, horizon: float) -> set[str]:
         """Names of the files of a folder that are younger."""
         return {name for name, stored in self._found.get(folder, ()) if stored.modified > horizon}

@@ -20,7 +20,7 @@ from graveler.history.cuts import split_of
 from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
 from graveler.lake.importing.changes import Imported
 from graveler.lake.importing.importer import Comparison, ImportSource, expect_objects, replaced, sorted_sources
-from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.records import COMMITS_FOLDER
 from graveler.lake.recut import as_cut
 from graveler.lake.repositories import Repositories
 from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, Repository, SplitParameters

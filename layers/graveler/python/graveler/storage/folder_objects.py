@@ -169,6 +169,39 @@ class FolderObjects:
         """Write an object, durably. Cost: one file written and synced, and its folder; a new folder costs a sync more."""
         return self.put_pieces(key, [data] if isinstance(data, bytes) else _pieces_of_file(data), if_absent=if_absent)
 
+    def put_unsynced(self, key: str, data: bytes) -> None:
+        """See :class:`graveler.storage.objects.UnsyncedObjects`. Cost: one file written."""
+        path = self._path(key)
+        self._sweep_once()
+        temporary, descriptor = self._new_temporary(key)
+        name = partial(self._name, key, path, if_absent=True)
+        with (
+            suppress(ObjectConditionError),
+            FolderWriter(self.files, temporary, descriptor, partial(self._explained, "writing", key), name) as writer,
+        ):
+            writer.write(data)
+            writer.finish(sync=False)
+
+    def sync(self, keys: Sequence[str]) -> builtins.list[str]:
+        """See :class:`graveler.storage.objects.UnsyncedObjects`. Cost: a sync of each file, and of their folders."""
+        failed = []
+        folders = set()
+        for key in keys:
+            path = self._path(key)
+            try:
+                with self._open(key) as file:
+                    os.fsync(file.fileno())
+            except ObjectMissingError:
+                continue
+            except UnavailableError:
+                failed.append(key)
+            else:
+                folders.add(path.parent)
+        for folder in folders:
+            with self._explained("syncing", str(folder)):
+                self._settle(folder)
+        return failed
+
     def put_pieces(self, key: str, pieces: Iterable[bytes], *, if_absent: bool = False) -> StoredObject:
         """As :meth:`put`, of bytes that arrive little by little. If ``pieces`` raises, nothing is written."""
         with self.writer(key, if_absent=if_absent) as writer:
@@ -427,6 +460,13 @@ class FolderObjects:
         self, key: str, path: Path, temporary: Path, status: os.stat_result, *, if_absent: bool
     ) -> StoredObject:
         """Give a complete temporary file its name, durably."""
+        stored = self._name(key, path, temporary, status, if_absent=if_absent)
+        with self._made_durable("writing", key):
+            self._settle(path.parent)
+        return stored
+
+    def _name(self, key: str, path: Path, temporary: Path, status: os.stat_result, *, if_absent: bool) -> StoredObject:
+        """Give a complete temporary file its name."""
         with self._explained("writing", key), self._removed_after(temporary):
             for _ in range(_ATTEMPTS):
                 try:
@@ -458,8 +498,6 @@ class FolderObjects:
                             raise
             else:
                 raise UnavailableError(f"writing {self._namespace}/{key} failed: others keep removing its folder")
-        with self._made_durable("writing", key):
-            self._settle(path.parent)
         return _described(key, status)
 
     def _clash(self, key: str) -> InvalidError:
@@ -601,8 +639,9 @@ class FolderWriter:
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
 
-    def finish(self) -> StoredObject:
-        """Make the bytes durable, and give the object its name. Errors as those of :meth:`FolderObjects.put`."""
+    def finish(self, *, sync: bool = True) -> StoredObject:
+        """Make the bytes durable, unless ``sync`` is off, and give the object its name. Errors as those of
+        :meth:`FolderObjects.put`."""
         try:
             with self._explained():
                 # The time is part of the ETag. The system's own stamp has steps of milliseconds, in which a file could
@@ -610,7 +649,8 @@ class FolderWriter:
                 moment = time.time_ns()
                 moment += randbelow(1000) - moment % 1000
                 os.utime(self._descriptor, ns=(moment, moment))
-                os.fsync(self._descriptor)
+                if sync:
+                    os.fsync(self._descriptor)
                 status = os.fstat(self._descriptor)
             self._close()
             return self._publish(self._temporary, status)

@@ -10,7 +10,7 @@ unless its docstring says otherwise; tests count them per method. Errors: :class
 import builtins
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -172,6 +172,20 @@ class Objects(Protocol):
     def uploads(self) -> Iterator[UnfinishedUpload]:
         """Uploads that were neither completed nor aborted, in any order; none of a store that removes them by itself. One request
         for each 1,000."""
+        ...
+
+
+@runtime_checkable
+class UnsyncedObjects(Protocol):
+    """What a store offers besides in which it costs much to make an object durable, and little to write it."""
+
+    def put_unsynced(self, key: str, data: bytes) -> None:
+        """Write an object, unless there is one. Readers see it as a whole or not at all, whoever is killed when; but a power cut
+        may take it, or leave other bytes in its place, until :meth:`sync` has made sure of it."""
+        ...
+
+    def sync(self, keys: Sequence[str]) -> list[str]:
+        """Make objects durable. Those of which the disk has not made sure; one that is gone is none."""
         ...
 
 

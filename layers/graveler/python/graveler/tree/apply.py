@@ -36,11 +36,14 @@ _FEW: Final = 4
 """Where more than one in so many records of a range changes, nobody asks whether its blocks can be copied."""
 
 
-def apply(tree: Tree, changes: Iterable[Change], split: SplitParameters, stop: Stop | None = None) -> Tree:
+def apply(
+    tree: Tree, changes: Iterable[Change], split: SplitParameters, stop: Stop | None = None, *, settle: bool = True
+) -> Tree:
     """``tree`` with ``changes``, which come in ascending order of distinct keys.
 
     A change that brings the identity which a record already has leaves the record as it was; one that removes an absent key
-    is none. Cost: reads t ranges, writes those that come out different. The metarange is not written yet.
+    is none. Cost: reads t ranges, writes those that come out different. The metarange is not written yet; ``settle`` as of
+    :meth:`TreeWriter.finish`.
     :class:`StoppedError` at the end of a range, or of a worker's share, once ``stop`` says so.
     """
     writer = TreeWriter(tree.store, split, known=(tree,), stop=stop)
@@ -52,11 +55,12 @@ def apply(tree: Tree, changes: Iterable[Change], split: SplitParameters, stop: S
             records += share.records
         shares = chain(first, shares)
         if records >= ENOUGH and (crew := tree.store.crew()) is not None:
-            return _apply_in_parallel(writer, crew, tree, shares, split)
+            _apply_in_parallel(writer, crew, tree, shares, split)
+            return writer.finish(settle=settle)
         _apply_ascending(writer, tree, chain.from_iterable(share.changes for share in shares), (None, None))
     else:
         apply_between(writer, tree, changes, (None, None))
-    return writer.finish()
+    return writer.finish(settle=settle)
 
 
 class _Share(msgspec.Struct, frozen=True):
@@ -101,7 +105,7 @@ def _work(records: int, changes: int) -> int:
 
 def _apply_in_parallel(
     writer: TreeWriter, crew: "Crew", tree: Tree, shares: Iterable[_Share], split: SplitParameters
-) -> Tree:
+) -> None:
     """Each share by one worker; a join makes the parts one (law F1). Holds the changes of some shares."""
     upto: bytes | None = None
 
@@ -119,7 +123,6 @@ def _apply_in_parallel(
         writer.stop_if_asked()
     if upto is not None:
         writer.copy(tree, upto, None)
-    return writer.finish()
 
 
 def _apply_share(
@@ -144,12 +147,14 @@ def reapply(
     changes: Callable[[Interval], Iterable[Change]],
     split: SplitParameters,
     stop: Stop | None = None,
+    *,
+    settle: bool = True,
 ) -> Tree:
     """What :func:`apply` would make of ``new_head``, when ``old_result`` is what it made of ``old_head`` (promise C6).
 
     Where both heads have the same ranges, the finished ones are kept; elsewhere ``changes`` is asked for the changes of an
     interval, and they are applied anew. (Merging the finished tree instead would lose changes that equal the old head.)
-    ``stop`` as there.
+    ``stop`` and ``settle`` as there; ``old_result`` must be settled.
     """
     writer = TreeWriter(new_head.store, split, known=(new_head, old_result), stop=stop)
     for interval, same in aligned(old_head, new_head):
@@ -157,7 +162,7 @@ def reapply(
             writer.copy(old_result, *interval)
         else:
             apply_between(writer, new_head, changes(interval), interval)
-    return writer.finish()
+    return writer.finish(settle=settle)
 
 
 def aligned(left: Tree, right: Tree) -> Iterator[tuple[Interval, bool]]:

@@ -17,13 +17,15 @@ import msgspec
 from graveler.errors import DamagedFileError, InvalidError
 from graveler.forks import new_lock
 from graveler.model import MetarangeID, MetarangeName, SplitParameters
+from graveler.tree.assemble import table_file
 from graveler.tree.files import METARANGES, RANGES, TreeStore, wrong_with
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
 from graveler.tree.reads import readers
 from graveler.tree.record import IDENTITY_OVERHEAD, frame, record_ids
-from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, Table, write_table
-from graveler.tree.tail import Label, labelled
+from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, Table
+from graveler.tree.tail import Label
+from graveler.tree.writes import Writes
 
 MAX_TOTAL: Final = (1 << 64) - 1
 """The largest sum of objects' sizes that a description can say: 16 EiB."""
@@ -92,11 +94,12 @@ class RangeInfo(msgspec.Struct, frozen=True):
 class Tree:
     """One state, immutable. ``lasts`` and ``packed`` describe its ranges, in key order: last keys and packed descriptions.
     ``cut_by`` are split parameters that are known to make this tree of its objects, if any are; others may make the same one.
+    ``unsettled`` are writes of its ranges that :meth:`settle` makes sure of: before that nobody may open or publish it.
 
     Safe to share between threads.
     """
 
-    __slots__ = ("cut_by", "lasts", "packed", "store")
+    __slots__ = ("cut_by", "lasts", "packed", "store", "unsettled")
 
     def __init__(
         self,
@@ -109,6 +112,7 @@ class Tree:
         self.cut_by = cut_by
         self.lasts: list[bytes] = list(lasts)
         self.packed: list[bytes] = list(packed)
+        self.unsettled: Writes | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return Tree, (self.store, self.lasts, self.packed, self.cut_by)
@@ -133,16 +137,26 @@ class Tree:
         return loading.tree
 
     def save(self) -> MetarangeName:
-        """Write the metarange file and return its name. One object write, none for the empty tree."""
+        """Write the metarange file and return its name. One object write, none for the empty tree. Ranges that are unsettled are
+        written at the same time; all is durable afterwards."""
         name = self.name()
         if name:
-            self.store.put(METARANGES, name, self.file())
+            writes = self.unsettled or self.store.writes()
+            writes.put(METARANGES, name, self.file())
+            writes.settle()
+            self.unsettled = None
         return name
+
+    def settle(self) -> None:
+        """All ranges are durable afterwards."""
+        if self.unsettled is not None:
+            self.unsettled.settle()
+            self.unsettled = None
 
     def file(self) -> bytes:
         """The metarange file. No request."""
         label = Label.of(METARANGES, self.name(), self.cut_by)
-        return labelled(write_table(self.lasts, self.packed, self.store.scratch), label)
+        return table_file(self.lasts, self.packed, label, self.store.scratch)
 
     def name(self) -> MetarangeName:
         """Name of the metarange file: its ID and what pins the descriptions. Empty for the empty tree. No request."""

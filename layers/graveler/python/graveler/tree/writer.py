@@ -18,14 +18,15 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
+from graveler.tree.assemble import fit_one_block, table_file
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import chunk_digests, suffix
 from graveler.tree.patch import Change, Patch
 from graveler.tree.record import IDENTITY_OVERHEAD, record_ids
 from graveler.tree.split import SEED, cuts_after, slack, slack_window, validate_split
-from graveler.tree.sstable import layout_of, write_table
-from graveler.tree.tail import Label, labelled
+from graveler.tree.sstable import layout_of
+from graveler.tree.tail import Label
 from graveler.tree.tree import MAX_TOTAL, RangeInfo, Tree
 
 Stop = Callable[[], bool]
@@ -201,11 +202,15 @@ class TreeWriter:
         tree.cut_by = self._split
         raise StoppedError(tree, reached or (tree.lasts[-1] if tree.lasts else None))
 
-    def finish(self) -> Tree:
-        """The tree of all that was appended. Its metarange is not written yet (:meth:`Tree.save`)."""
+    def finish(self, *, settle: bool = True) -> Tree:
+        """The tree of all that was appended. Its metarange is not written yet (:meth:`Tree.save`); without ``settle``, its last
+        ranges may not be either: whoever saves the tree next has one thing less to wait for."""
         if self._keys:
             self._cut()
-        self._writes.settle()
+        if settle:
+            self._writes.settle()
+        else:
+            self._tree.unsettled = self._writes
         self._tree.cut_by = self._split
         return self._tree
 
@@ -243,10 +248,10 @@ class TreeWriter:
         )
         description = info.pack()
         if not self._is_known(info.last, description):
-            table = write_table(keys, packed, self._store.scratch)
-            data = labelled(table, Label.of(RANGES, info.name))
+            data = table_file(keys, packed, Label.of(RANGES, info.name), self._store.scratch)
             self._writes.put(RANGES, info.name, data)
-            if self._store.notes.kept:
+            # Of one block nothing can be copied when it changes, and its few records are hashed as soon as a note is read.
+            if self._store.notes.kept and not fit_one_block(keys, packed):
                 layout, counts = layout_of(data, keys)
                 room = slack(self._split, keys, *self._before_window)
                 self._store.notes.put(info.id, info.suffix, RangeNote(ids, digests, layout, counts, self._split, room))

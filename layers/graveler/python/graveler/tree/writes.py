@@ -1,18 +1,19 @@
 """Writing several files at once: a disk that has to make sure of each, and a store behind a network, mostly let one wait."""
 
 import os
-from collections import deque
 from collections.abc import Callable
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from graveler.forks import new_lock
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from queue import SimpleQueue
 
 Put = Callable[[str, str, bytes], None]
 
-_pools: "dict[tuple[int, int], ThreadPoolExecutor]" = {}
+_File = tuple[str, str, bytes]
+_pools: "dict[tuple[int, int], _Threads]" = {}
 _lock: Final = new_lock()
 
 
@@ -24,8 +25,9 @@ class Writes:
     def __init__(self, put: Put, at_once: int) -> None:
         self._put = put
         self._at_once = at_once
-        self._held: tuple[str, str, bytes] | None = None
-        self._under_way: deque[Future[None]] = deque()
+        self._held: _File | None = None
+        self._under_way = 0
+        self._done: SimpleQueue[BaseException | None] | None = None
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Write a file, sooner or later. Raises what went wrong with an earlier one."""
@@ -33,31 +35,71 @@ class Writes:
             self._put(kind, name, data)
             return
         if self._held is not None:
-            if len(self._under_way) >= self._at_once:
-                self._under_way.popleft().result()
-            self._under_way.append(_pool(self._at_once).submit(self._put, *self._held))
+            if self._under_way >= self._at_once and (error := self._ended()) is not None:
+                raise error
+            self._done = _pool(self._at_once).begin(self._put, self._held, self._done)
+            self._under_way += 1
         self._held = kind, name, data
 
     def settle(self) -> None:
         """All files are durable afterwards; the first error of one of them is raised, when none is under way any more."""
         held, self._held = self._held, None
-        under_way, self._under_way = self._under_way, deque()
         try:
             if held is not None:
                 self._put(*held)
         finally:
-            failed = [error for error in [future.exception() for future in under_way] if error is not None]
+            failed = [error for error in [self._ended() for _ in range(self._under_way)] if error is not None]
         if failed:
             raise failed[0]
 
+    def _ended(self) -> BaseException | None:
+        """Waits until a file is written, or has failed by this error."""
+        assert self._done is not None
+        error = self._done.get()
+        self._under_way -= 1
+        return error
 
-def _pool(size: int) -> "ThreadPoolExecutor":
+
+def _pool(size: int) -> "_Threads":
     """This process's threads for writing. A forked child must not use its parent's."""
-    from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever writes many files
-
     with _lock:
         found = _pools.get((os.getpid(), size))
         if found is None:
             # Twice as many as one writer uses, since several may be at work.
-            found = _pools[os.getpid(), size] = ThreadPoolExecutor(2 * size, thread_name_prefix="graveler-write")
+            found = _pools[os.getpid(), size] = _Threads(2 * size)
         return found
+
+
+class _Threads:
+    """Threads that write files, begun as they are needed, and kept. Whoever hands a file over waits for it; the end of the
+    process does not. (``concurrent.futures`` takes 10 ms to be loaded.)"""
+
+    def __init__(self, most: int) -> None:
+        from queue import SimpleQueue  # who writes a single file needs none
+
+        self._new_queue = SimpleQueue
+        self._todo: SimpleQueue[tuple[Put, _File, SimpleQueue[BaseException | None]]] = SimpleQueue()
+        self._most = most
+        self._begun = 0
+
+    def begin(
+        self, put: Put, file: _File, done: "SimpleQueue[BaseException | None] | None"
+    ) -> "SimpleQueue[BaseException | None]":
+        """Write a file. Into ``done``, which is made if need be, comes None when it is written, or why it is not."""
+        done = self._new_queue() if done is None else done
+        self._todo.put((put, file, done))
+        if self._begun < self._most:
+            self._begun += 1
+            Thread(target=self._work, name=f"graveler-write_{self._begun}", daemon=True).start()
+        return done
+
+    def _work(self) -> None:
+        while True:
+            put, file, done = self._todo.get()
+            try:
+                put(*file)
+            except BaseException as error:  # noqa: BLE001 - whoever waits for the file raises it
+                done.put(error)
+            else:
+                done.put(None)
+            del put, file, done

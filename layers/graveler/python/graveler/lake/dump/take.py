@@ -11,7 +11,8 @@ mark: *staged changes first, then refs, then commits*.
    removed under it. One that is gone was published (its changes are in the history of the head that is read here), reset, or
    deleted with its branch: what was read of it is left out, since bringing it back could hide newer changes. A reset of some
    paths has put what it kept into the open token, maybe after that was read: then the branch's tokens are read again.
-4. See that the record of each head is in the object store. It was put there before the branch was moved.
+4. See that the record of each head is in the object store. It was put there before the branch was moved. Where it is not
+   durable by that, nor those of the commits behind it, all are made so first (:mod:`graveler.lake.records`).
 
 And **every object that the dump names stays**, though nobody but the dump may name it any more before the dump is complete, and
 the collector knows of it: who stages another value, deletes or resets does not wait. So a staged record is copied as any other
@@ -56,7 +57,7 @@ from graveler.lake.dump.chunks import (
     put_manifest,
 )
 from graveler.lake.fsck.findings import Progress, no_progress
-from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.records import COMMITS_FOLDER, CommitRecords
 from graveler.lake.repositories import check_same, repository_key
 from graveler.lake.traces import Traces
 from graveler.model import CommitID, Repository, Token
@@ -113,6 +114,7 @@ def dump(
     if item is None:
         raise RepositoryNotFoundError(repository.name)
     commits = sorted({branch.commit for branch in branches} | {commit for _, commit in tags})
+    CommitRecords(tables, objects, known).settle()
     _keep_records(commits, known, objects)
     chunks = staged.finish()
     for kind, entries in (

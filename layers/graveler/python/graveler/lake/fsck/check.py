@@ -24,7 +24,7 @@ from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
 from graveler.lake.nesting import Neighbours
-from graveler.lake.publish import COMMITS_FOLDER
+from graveler.lake.records import COMMITS_FOLDER
 from graveler.lake.repositories import LAKE, MARKER, KnownRepository, Repositories
 from graveler.model import Repository
 from graveler.storage.files import FOLDER

@@ -97,7 +97,7 @@ class ThreeWayWork:
             made = joined.on((base, source, before), split, make)
             if conflicts:
                 raise self._three_way.conflicts(self._undertaking, tuple(conflicts))
-            return draft(self._undertaking, chosen, made, before)
+            return draft(self._undertaking, chosen, made, head, before)
 
         return self._three_way.land_built(self._undertaking, build, self._until)
 

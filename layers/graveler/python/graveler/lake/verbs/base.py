@@ -178,8 +178,10 @@ class VerbsBase(RepositoryReader):
     @cached_property
     def _publisher(self) -> "Publisher":
         from graveler.lake.publish import Publisher
+        from graveler.lake.records import CommitRecords
 
-        return Publisher(self._tables, self._objects, self._refs, self._commits, self._branches, self._requests)
+        records = CommitRecords(self._tables, self._objects, self._commits)
+        return Publisher(self._tables, records, self._refs, self._commits, self._branches, self._requests)
 
     @cached_property
     def _heads(self) -> "CleanHeads":

@@ -149,8 +149,9 @@ class CommitVerbs(VerbsBase):
         the merge only where it would change the same object, or below ``untouched``: that costs what is staged, read twice.
 
         Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges
-        that are new, the metarange and the commit record written; one transaction. Two table reads to see that nothing is staged
-        at the destination (one for each token and shard); two transactions more if something is that changes nothing.
+        that are new, the metarange, unless it is the head's or the source's, and the commit record written; one transaction. Two
+        table reads to see that nothing is staged at the destination (one for each token and shard); two transactions more if
+        something is that changes nothing.
         :class:`MergeConflictError` lists all conflicts, in key order, and nothing was changed; :class:`NoChangesError`,
         :class:`DirtyBranchError`, :class:`BusyError`.
         """

@@ -1,0 +1,142 @@
+"""``python -m bench.small``: how long a commit of one object takes on an empty branch of a folder lake, and a merge into a
+destination that has not changed, in a process that is warm; and the first of each in a process.
+
+With ``--before FOLDER``, a checkout of another state of the code, a process of each state is asked by turns, so that both see the
+same machine: ratios of the two travel, milliseconds do not.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from shutil import rmtree
+from statistics import median
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
+
+PACKAGE = "layers/graveler/python"
+VERBS = ("commit", "merge")
+HERE = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=Path, help="a checkout to compare with")
+    parser.add_argument("--calls", type=int, default=200, help="of each verb (default %(default)s)")
+    parser.add_argument("--starts", type=int, default=7, help="processes for the first call (default %(default)s)")
+    parser.add_argument("--in", dest="where", type=Path, help="folder for the lakes; else the one for temporary files")
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(arguments.work)
+        return
+    states = {"before": arguments.before, "now": HERE} if arguments.before else {"now": HERE}
+    folder = Path(mkdtemp(prefix="graveler-bench-", dir=arguments.where))
+    try:
+        firsts: dict[tuple[str, str], list[float]] = {}
+        seconds: dict[tuple[str, str], list[float]] = {}
+        for _ in range(arguments.starts):
+            for name, place in states.items():
+                for verb in VERBS:
+                    with Asked(place, folder / name) as asked:
+                        firsts.setdefault((verb, name), []).append(asked.for_a(verb)[0])
+                        seconds.setdefault((verb, name), []).append(asked.for_a(verb)[0])
+        warm: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        processes = {name: Asked(place, folder / name) for name, place in states.items()}
+        for verb in VERBS:
+            for number in range(arguments.calls + 5):
+                for name, asked in processes.items():
+                    took = asked.for_a(verb)
+                    if number >= 5:
+                        warm.setdefault((verb, name), []).append(took)
+        for asked in processes.values():
+            asked.close()
+    finally:
+        rmtree(folder)
+    print("| what | state | median | 90 % | CPU | first of a process | second | median ÷ before |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
+    for (verb, name), times in warm.items():
+        walls = sorted(wall for wall, _ in times)
+        ratio = median(walls) / median(wall for wall, _ in warm[verb, next(iter(states))])
+        print(
+            f"| {verb} | {name} | {median(walls) * 1e3:.2f} ms | {walls[len(walls) * 9 // 10] * 1e3:.2f} ms "
+            f"| {median(cpu for _, cpu in times) * 1e3:.2f} ms | {median(firsts[verb, name]) * 1e3:.1f} ms "
+            f"| {median(seconds[verb, name]) * 1e3:.1f} ms | {ratio:.2f} |"
+        )
+
+
+class Asked:
+    """A process of one state of the code, with a lake of its own in ``folder``, which is made if need be."""
+
+    def __init__(self, checkout: Path, folder: Path) -> None:
+        command = [sys.executable, "-P", str(Path(__file__).resolve()), "--work", str(folder)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(checkout / PACKAGE)},
+        )
+
+    def __enter__(self) -> "Asked":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def for_a(self, verb: str) -> tuple[float, float]:
+        """Seconds that one call takes, and its seconds of CPU."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(verb + "\n")
+        self._process.stdin.flush()
+        wall, cpu = self._process.stdout.readline().split()
+        return float(wall), float(cpu)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def work(folder: Path) -> None:
+    """Make the calls that are asked for by lines of the standard input."""
+    from graveler.lake.folder import create_folder_lake, open_folder_lake
+
+    if not folder.exists():
+        create_folder_lake(folder).create_repository("bench", "local://bench")
+    repository = open_folder_lake(folder).repository("bench")
+    for line in sys.stdin:
+        verb = line.strip()
+        name = f"{verb}-{time.time_ns()}"
+        prepare(repository, verb, name)
+        wall, cpu = time.perf_counter(), time.process_time()
+        if verb == "commit":
+            repository.commit(name, "one object")
+        else:
+            repository.merge(f"{name}-source", name)
+        print(time.perf_counter() - wall, time.process_time() - cpu, flush=True)
+
+
+def prepare(repository: "OpenRepository", verb: str, name: str) -> None:
+    """An empty branch on which one object is staged; of a merge a source of one commit more than its destination."""
+    from graveler.model import ObjectEntry
+
+    repository.create_branch(name, "main")
+    branch = name if verb == "commit" else f"{name}-source"
+    if verb == "merge":
+        repository.create_branch(branch, "main")
+    repository.link(branch, ObjectEntry("k", f"s3://elsewhere/{name}", 1000, name, 0))
+    if verb == "merge":
+        repository.commit(branch, "one object")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The commits' records in the object store: second copies of what the table holds, for the day on which it is lost.
+
+A record is there before the table names its commit, whoever is killed when. Nothing but a dump, and what rebuilds a table, relies
+on it after a power cut. So where making sure of a file costs as much as the transaction that publishes (:class:`UnsyncedObjects`,
+a folder), a record is written and not synced, and its commit's ID is queued in the table by the transaction that publishes it:
+until it leaves the queue, the record may be lost by a power cut, and is written again from the table. A dump empties the
+queue first, so what it relies on is durable; and one commit in :data:`_ONE_IN` makes sure of what has been queued for longer than
+:data:`_LATER` seconds, which the system has mostly written by then.
+"""
+
+from contextlib import suppress
+from typing import Final
+
+from graveler.errors import GravelerError
+from graveler.history.commits import CommitStore, encode_commit
+from graveler.model import Commit, CommitID
+from graveler.storage.objects import ObjectMissingError, Objects, UnsyncedObjects
+from graveler.storage.tables import Delete, Key, Put, Tables, Write
+
+COMMITS_FOLDER: Final = "_graveler/commits"
+
+_LATER: Final = 60.0
+"""Linux writes what is older than half a minute by itself."""
+_ONE_IN: Final = 16
+_TIME_BYTES: Final = 8
+_MOST: Final = 100
+"""Records that a commit makes sure of, at most: more than come until the next one that does, on average."""
+
+
+class CommitRecords:
+    """The records of one repository's commits. ``now`` is in Unix seconds."""
+
+    def __init__(self, tables: Tables, objects: Objects, commits: CommitStore) -> None:
+        self._tables = tables
+        self._objects = objects
+        self._unsynced = objects if isinstance(objects, UnsyncedObjects) else None
+        self._commits = commits
+        self._queue = f"{commits.uid}/unsynced-records"
+
+    def put(self, commit: Commit, now: float) -> list[Write]:
+        """Write a record, and give what goes into the transaction that publishes its commit. One object write."""
+        key, data = record_key(commit.id), encode_commit(commit)
+        if self._unsynced is None:
+            self._objects.put(key, data)
+            return []
+        self._unsynced.put_unsynced(key, data)
+        return [Put(Key(self._queue, _place(now) + bytes.fromhex(commit.id)), {"unsynced": True})]
+
+    def settle_some(self, commit: Commit, now: float) -> None:
+        """After ``commit`` was published: if it is its turn, :meth:`settle` what is old. What fails here is tried again later."""
+        if self._unsynced is not None and int(commit.id[:8], 16) % _ONE_IN == 0:
+            with suppress(GravelerError):
+                self.settle(now - _LATER, _MOST)
+
+    def settle(self, before: float | None = None, limit: int = 1000) -> None:
+        """Make durable the records that were queued ``before``, at most ``limit``; else all. Afterwards the object store has
+        them, whatever the power does. No request where records are durable at once; else one table read for each thousand
+        queued, one for each hundred of the commits, one write; an object read and a sync for each."""
+        if self._unsynced is None:
+            return
+        start, end = b"", None if before is None else _place(before)
+        while True:
+            page = self._tables.query(self._queue, start=start, end=end, limit=limit)
+            places = [place for place, _ in page.items]
+            ids = [CommitID(place[_TIME_BYTES:].hex()) for place in places]
+            known = self._commits.read(ids)
+            self._make_durable(self._unsynced, [known[cid].commit for cid in ids if cid in known])
+            self._tables.write_many([Delete(Key(self._queue, place)) for place in places])
+            if not page.more or before is not None:
+                return
+            start = places[-1]
+
+    def _make_durable(self, objects: UnsyncedObjects, commits: list[Commit]) -> None:
+        good = []
+        for commit in commits:
+            key, data = record_key(commit.id), encode_commit(commit)
+            try:
+                if self._objects.get(key) == data:
+                    good.append(key)
+                    continue
+            except ObjectMissingError:
+                pass
+            self._objects.put(key, data)
+        failed = objects.sync(good)
+        by_key = {record_key(commit.id): commit for commit in commits}
+        for key in failed:  # the system may have forgotten what it could not write
+            self._objects.put(key, encode_commit(by_key[key]))
+
+
+def record_key(cid: CommitID) -> str:
+    """The key of a commit's record."""
+    return f"{COMMITS_FOLDER}/{cid}"
+
+
+def _place(time: float) -> bytes:
+    """Where in the queue that stands which was written at some time."""
+    return int(time * 1000).to_bytes(_TIME_BYTES, "big")
