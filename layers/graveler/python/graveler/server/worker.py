@@ -9,6 +9,7 @@ from graveler.access.authentication import Access
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.settings import Settings
+from graveler.lake.all_verbs import load_verbs
 from graveler.lake.folder import ServedFolders, url_signer
 from graveler.lake.lake import Lake
 from graveler.lake.place import AwsLake, FolderLake, open_at
@@ -52,6 +53,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     """What answers the requests of this process. What it opens is closed when the process ends."""
     os.environ.update(settings.secrets.values)  # AWS's libraries read them there; /proc does not show it
     open_audit_log(settings.audit_log)
+    load_verbs()
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
     lake = open_at(settings.lake, base_url=base_url, memory=settings.memory, sources=settings.import_sources)
     application = Application(lake, _access(settings, lake), api_settings(settings))
