@@ -1,18 +1,15 @@
 """``python -m bench``: measure, print a table, and (``--write``) put it into ``bench/RESULTS.md``.
 
-The parts are the rows of the library (``library``), the server under load (``load``), pages of diffs (``pages``) and many at once
-on one branch (``contention``); all lines of a run are one table.
+The parts are the rows of the library (``library``), the server under load (``load``), also on AWS' stand-ins (``aws``), pages of
+diffs (``pages``) and many at once on one branch (``contention``); all lines of a run are one table.
 """
 
 import argparse
 import os
-import platform
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
@@ -21,14 +18,13 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from bench import contention, load, object_rows, pages, results, rows  # noqa: F401 - object_rows registers its rows
+from bench import aws, contention, load, object_rows, pages, results, rows  # noqa: F401 - object_rows registers its rows
 from bench.lakes import keys_of, lake_copy, prepare
 from bench.lines import HEAD, Goal, Line, show
 from bench.servers import package_of
 
 Part = Callable[[argparse.Namespace], Iterable[Line]]
 
-LIBRARIES = ("rocksdict", "xxhash", "zstandard", "msgspec")
 ROUNDS = 2
 """Of a row's process, where it is compared with that of another checkout."""
 AS_BEFORE = {
@@ -64,8 +60,8 @@ def main() -> None:
         for line in PARTS[part](arguments):
             found.append(line)
             print(line, file=sys.stderr, flush=True)
-    report = "\n".join([about(), f"{made}.", "", HEAD, *map(str, found), ""])
-    title = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}: `{command(arguments)}`"
+    report = "\n".join([results.about(), f"{made}.", "", HEAD, *map(str, found), ""])
+    title = results.title(command(arguments))
     print(f"## {title}\n\n{report}")
     if arguments.write:
         results.keep("python -m bench", title, report)
@@ -132,12 +128,12 @@ class Module(Protocol):
     def lines(self, arguments: argparse.Namespace, /) -> list[Line]: ...
 
 
-def part(module: Module) -> Part:
-    """The lines of a module of the bench, with its own defaults and the keys, the folder and the checkout of this run."""
+def part(module: Module, *shared: str) -> Part:
+    """The lines of a module of the bench, with the named options of this run and else its own defaults."""
 
     def lines(arguments: argparse.Namespace) -> list[Line]:
         chosen = module.parser().parse_args([])
-        for name in vars(chosen).keys() & {"keys", "folder", "checkout"}:
+        for name in shared:
             setattr(chosen, name, getattr(arguments, name))
         return module.lines(chosen)
 
@@ -174,21 +170,6 @@ def library_line(title: str, ours: list[Said], before: list[Said]) -> Line:
     )
 
 
-def about() -> str:
-    """With what this was measured."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    return (
-        f"Python {platform.python_version()}, {libraries}; {os.cpu_count()} cores, {processor()}, {platform.system()} "
-        f"{platform.release()}."
-    )
-
-
-def commit() -> str:
-    """Of this checkout."""
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return done.stdout.strip()
-
-
 def command(arguments: argparse.Namespace) -> str:
     """What was asked for."""
     said = f"python -m bench --keys {arguments.keys} --repeat {arguments.repeat}"
@@ -197,20 +178,12 @@ def command(arguments: argparse.Namespace) -> str:
     return said + (f" --rows '{arguments.rows}'" if arguments.rows else "")
 
 
-def processor() -> str:
-    """What the machine calls its processor."""
-    try:
-        found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        found = None
-    return found.group(1) if found else platform.machine()
-
-
 PARTS: Mapping[str, Part] = {
     "library": library,
-    "load": part(load),
-    "pages": part(pages),
+    "load": part(load, "keys", "folder", "checkout"),
+    "pages": part(pages, "keys", "folder"),
     "contention": part(contention),
+    "aws": part(aws, "folder"),
 }
 
 

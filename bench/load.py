@@ -22,7 +22,7 @@ from shutil import rmtree
 from statistics import median
 from types import MappingProxyType
 
-from bench import keys
+from bench import keys, results
 from bench.lakes import keys_of, lake_copy, prepare
 from bench.lines import Goal, Line, table
 from bench.load_client import ADDRESS, CLIENT, NUMBER, Load, Request, compiled, load
@@ -40,6 +40,7 @@ from bench.servers import (
     resident,
 )
 
+README = Path(__file__).parents[1] / "README.md"
 SAMPLE = 10_000
 OURS, BARE, BEFORE = "server", "bare", "before"
 MEMORY_MB = 160
@@ -58,11 +59,11 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Given:
-    """What requests are made of: a name that was never used, paths that are there, a folder from which may be staged."""
+    """What requests are made of: a name that was never used, paths that are there, an address below which may be staged."""
 
     name: str
     paths: Sequence[str]
-    raw: Path
+    raw: str
 
     def anew(self) -> "Given":
         """The same with a name of its own."""
@@ -73,6 +74,7 @@ class Given:
 class Row:
     """An operation: a series of them that clients go through, each with its requests."""
 
+    title: str
     operations: Callable[[Given], list[list[Request]]]
     bounds: Bounds | None
     """None: the bare server cannot do it."""
@@ -127,7 +129,7 @@ def commit(given: Given) -> list[list[Request]]:
 def external(given: Given) -> dict[str, object]:
     """An object that lies somewhere else already, at an address of its own."""
     return {
-        "physical_address": f"file://{given.raw}/part-{NUMBER}.parquet",
+        "physical_address": f"{given.raw}part-{NUMBER}.parquet",
         "checksum": "0" * 32,
         "size_bytes": 1234,
         "content_type": "application/octet-stream",
@@ -136,13 +138,13 @@ def external(given: Given) -> dict[str, object]:
 
 ROWS = MappingProxyType(
     {
-        "stage": Row(stage, Bounds(2.4, 0.4)),
-        "link": Row(link, Bounds(2.4, 0.4)),
-        "create branch": Row(create_branch, Bounds(2.9, 0.4)),
-        "get branch": Row(get_branch, Bounds(1.6, 0.7)),
-        "stat": Row(stat, Bounds(2.4, 0.5)),
-        "page of 1,000": Row(page, Bounds(1.9, 0.6, (1, 16))),
-        "stage and commit": Row(commit, None, branch_each=True),
+        "stage": Row("stage an object that lies elsewhere", stage, Bounds(2.4, 0.4)),
+        "link": Row("get an address, and link what was written there", link, Bounds(2.4, 0.4)),
+        "create branch": Row("create a branch", create_branch, Bounds(2.9, 0.4)),
+        "get branch": Row("get a branch", get_branch, Bounds(1.6, 0.7)),
+        "stat": Row("stat an object", stat, Bounds(2.4, 0.5)),
+        "page of 1,000": Row("list a page of 1,000", page, Bounds(1.9, 0.6, (1, 16))),
+        "stage and commit": Row("stage an object and commit it", commit, None, branch_each=True),
     }
 )
 
@@ -215,10 +217,17 @@ Results = dict[tuple[str, int], dict[str, Cell]]
 
 
 def main() -> None:
-    found = lines(parser().parse_args())
+    arguments = parser().parse_args()
+    measured = measure(arguments)
+    found = [line(name, clients, cells) for (name, clients), cells in measured.items()]
     print(table(found))
     if any(line.failed for line in found):
         raise SystemExit("bench: requests failed")
+    if arguments.write:
+        command = f"python -m bench.load --seconds {arguments.seconds:g} --rounds {arguments.rounds}"
+        title = results.title(command)
+        results.keep("python -m bench.load", title, f"{results.about()}\n\n{table(found)}")
+        results.show(README, "load", f"{title}.\n\n{readme(measured)}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -231,6 +240,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--clients", default="1,16", help="how many at once, with commas between (default %(default)s)")
     made.add_argument("--workers", type=int, default=2, help="processes of each server (default %(default)s)")
     made.add_argument("--checkout", type=Path, help="another checkout of graveler, whose server is measured beside")
+    made.add_argument("--write", action="store_true", help="put the tables into bench/RESULTS.md and README.md")
     made.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
     return made
 
@@ -245,23 +255,24 @@ def measure(arguments: argparse.Namespace) -> Results:
     prepare(base, keys_file)
     program = compiled(arguments.folder)
     paths = Random(7).sample([key.decode() for key in keys.read(keys_file)], SAMPLE)
-    results: Results = {}
+    found: Results = {}
     run = arguments.folder / "run" / f"load-{os.getpid()}"
-    given = Given("", paths, run.resolve() / "raw")
-    given.raw.mkdir(parents=True)
+    raw = run.resolve() / "raw"
+    raw.mkdir(parents=True)
+    given = Given("", paths, f"file://{raw}/")
     try:
         with ExitStack() as stack:
             servers: dict[str, Server] = {}
             for which, checkout in (OURS, None), (BEFORE, arguments.checkout):
                 if which == OURS or checkout:
                     lake_copy(base, run / which)
-                    source = f"--import-source=file://{given.raw}/"
-                    started = graveler(run / which, arguments.workers, source, checkout=checkout)
+                    place = ("--lake", str(run / which))
+                    started = graveler(place, arguments.workers, source=given.raw, checkout=checkout)
                     servers[which] = stack.enter_context(started)
             servers[BARE] = stack.enter_context(bare(run / BARE, keys_file, arguments.workers))
             for name, clients in product(chosen, map(int, arguments.clients.split(","))):
                 asked = {which: server for which, server in servers.items() if ROWS[name].bounds or which != BARE}
-                cells = results[name, clients] = {which: Cell() for which in asked}
+                cells = found[name, clients] = {which: Cell() for which in asked}
                 for _ in range(arguments.rounds):
                     for which, server in asked.items():
                         measured = under_load(server, ROWS[name], given.anew(), program, clients, arguments.seconds)
@@ -270,13 +281,27 @@ def measure(arguments: argparse.Namespace) -> Results:
                     print(f"{name}, {clients} clients, {which}: {cell.cpu:.3f} ms, {cell.rate:,.0f}/s", file=sys.stderr)
     finally:
         rmtree(run)
-    return results
+    return found
 
 
-def under_load(server: Server, row: Row, given: Given, program: Path, clients: int, seconds: float) -> Measured:
-    """One round."""
+def under_load(
+    server: Server,
+    row: Row,
+    given: Given,
+    program: Path,
+    clients: int,
+    seconds: float,
+    *,
+    begin: Callable[[], None] = lambda: None,
+) -> Measured:
+    """One round. ``begin`` is called after the warm-up."""
     before: dict[int, float] = {}
     operations = row.operations(given)
+
+    def start() -> None:
+        begin()
+        before.update((process, cpu_seconds(process)) for process in family(server.process))
+
     for client in range(clients if row.branch_each else 0):
         ask(server.port, REQUESTS.send("POST", "/branches", {"name": f"{given.name}-{client:03}", "source": "main"}))
     seen = load(
@@ -285,7 +310,7 @@ def under_load(server: Server, row: Row, given: Given, program: Path, clients: i
         clients,
         seconds,
         operations,
-        begin=lambda: before.update((process, cpu_seconds(process)) for process in family(server.process)),
+        begin=start,
     )
     used = {process: cpu_seconds(process) - before.get(process, 0.0) for process in family(server.process)}
     workers = [process for process in used if process in children(server.process) and is_worker(process)]
@@ -325,6 +350,22 @@ def line(name: str, clients: int, cells: dict[str, Cell]) -> Line:
             f"{cell.errors} errors of {which}: {cell.first_error}" for which, cell in cells.items() if cell.errors
         ),
     )
+
+
+def readme(measured: Results) -> str:
+    """The table of the README: what a reader wants to know of each operation. Of those with 1 and with 16 clients."""
+    lines = [
+        "| over HTTP | 1 client: a second | p50, p99 ms | 16 clients: a second | p50, p99 ms | CPU ms | a bare server's |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name in dict.fromkeys(name for name, _ in measured):
+        one, many, other = measured[name, 1][OURS], measured[name, 16][OURS], measured[name, 16].get(BARE)
+        cells = [ROWS[name].title]
+        for cell in one, many:
+            cells += [f"{cell.rate:,.0f}", f"{cell.p50:.1f}, {cell.p99:.1f}"]
+        cells += [f"{many.cpu:.2f}", f"{other.cpu:.2f}" if other else ""]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def brief(cell: Cell) -> str:

@@ -69,7 +69,7 @@ def lines(arguments: argparse.Namespace) -> list[Line]:
         amounts = [int(amount) for amount in arguments.changes.split(",")]
         for amount in amounts:
             change(run / "lake", keys_file, amount)
-        with graveler(run / "lake", arguments.workers) as server:
+        with graveler(("--lake", str(run / "lake")), arguments.workers, source="s3://nothing/") as server:
             return [line(run / "lake", server.process, server.port, amount, arguments.rounds) for amount in amounts]
     finally:
         rmtree(run)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPResponse
@@ -39,16 +39,17 @@ def package_of(checkout: Path) -> Path:
 
 
 @contextmanager
-def graveler(lake: Path, workers: int, *options: str, checkout: Path | None = None) -> Iterator[Server]:
-    """``graveler serve``, of this checkout or another one."""
+def graveler(place: Sequence[str], workers: int, *, source: str, checkout: Path | None = None) -> Iterator[Server]:
+    """``graveler serve``, of this checkout or another one, for the lake that the options ``place`` name. Clients may link from
+    ``source``."""
     environment = os.environ | {"GRAVELER_ACCESS_KEY_ID": KEY_ID, "GRAVELER_SECRET_ACCESS_KEY": SECRET}
     python = Path(sys.executable)
     if checkout:
         environment["PYTHONPATH"] = str(package_of(checkout))
         own = checkout.resolve() / ".venv" / "bin" / "python"
         python = own if own.exists() else python
-    command = [str(python), "-m", "graveler.cli", "serve", "--lake", str(lake), "--port", "0", "--json"]
-    command += ["--workers", str(workers), "--audit-log", os.devnull, *options]
+    command = [str(python), "-m", "graveler.cli", "serve", *place, "--port", "0", "--json"]
+    command += ["--workers", str(workers), "--audit-log", os.devnull, "--import-source", source]
     with running(command, environment) as process:
         assert process.stdout is not None
         port = int(json.loads(process.stdout.readline())["url"].rpartition(":")[2])
