@@ -3,7 +3,7 @@
 ``python -m tests.lake.depth`` writes it again, for a reason that its author has to know.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import methodcaller
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -111,6 +111,23 @@ def _verbs(world: World) -> Iterator[tuple[str, Verb, bool]]:
     yield "log of 100", lambda r: r.log("main", amount=100), False
     yield "list branches", lambda r: r.branches(), False
     yield "delete a branch", lambda r: r.delete_branch("new"), False
+    one, two, other = _spread(world, 3)
+    for number in (1, 2):  # the first of each is to warm up
+        _branch(world, f"warm{number}", [f"{one}-{number}"], 2, commit=False)
+        world.main.create_branch(f"still{number}", "main")
+        _branch(world, f"source{number}", [f"{two}-{number}"], 2, commit=True)
+        _branch(world, f"moved{number}", [f"{other}-{number}"], 2, commit=True)
+    pairs = ("source1", "still1"), ("source2", "still2")
+    moved = ("source1", "moved1"), ("source2", "moved2")
+    yield "commit, 1 of 255 ranges changes, warm", _in_turn("commit", [("warm1", "m"), ("warm2", "m")]), True
+    yield "merge into a branch that has not changed, warm", _in_turn("merge", pairs), True
+    yield "merge, each side changed another range, warm", _in_turn("merge", moved), True
+
+
+def _in_turn(verb: str, calls: Sequence[tuple[str, str]]) -> Verb:
+    """A verb that is done to others each time."""
+    left = iter(calls)
+    return lambda repository: getattr(repository, verb)(*next(left))
 
 
 def _timed(world: World, verb: Verb, latency: Latency, *, is_warm: bool) -> tuple[int, int, float]:

@@ -1,7 +1,20 @@
 """Requests that wait for one another are as many as docs/performance.md says: what could go out at the same time does."""
 
-from tests.lake.depth import documented, table
+from tests.lake.depth import documented, measure, table
+
+MOST = {
+    "stat on a branch, warm": 2,
+    "link, warm": 2,
+    "commit, 1 of 255 ranges changes, warm": 8,
+    "merge into a branch that has not changed, warm": 8,
+}
+"""Requests that may wait for one another."""
 
 
 def test_each_verb_waits_as_often_as_is_written() -> None:
     assert table() == documented()
+
+
+def test_what_everybody_waits_for_all_day_waits_for_little() -> None:
+    found = {each.name: each.depth for each in measure()}
+    assert {name: found[name] for name in MOST if found[name] > MOST[name]} == {}
