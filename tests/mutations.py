@@ -970,6 +970,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C4",
+        "a numbered write that a later one has overtaken is not told as done",
+        "spark/landing.py",
+        "if application is not None and later is not None and later.id == merged.id:",
+        "if application is None and later is not None and later.id == merged.id:",
+        "spark/test_streams.py::test_a_write_that_a_later_version_has_overtaken_is_not_called_done[at its end]",
+    ),
+    Mutation(
+        "C4",
+        "a batch of a checkpoint that is older than its branch is not passed over",
+        "spark/batches.py",
+        "elif app_id is None and (later := tx.later) is not None:",
+        "elif app_id is not None and (later := tx.later) is not None:",
+        "spark/test_streams.py::test_a_stream_that_begins_with_an_older_checkpoint_loses_nothing_silently",
+    ),
+    Mutation(
+        "C4",
         "a second part of a batch is not taken for the first one, repeated",
         "spark/batches.py",
         "if context.getLocalProperty(written) == str(number):",

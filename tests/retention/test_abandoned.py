@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -104,6 +105,34 @@ def test_a_transaction_that_renews_keeps_its_branch_whatever_its_clock_says(worl
     assert world.clock.slept < 3 * LEASE, "a sign of life ends the watch"
     assert contents(world.main, HIDDEN) == {"a": "a", "staged": "staged by the transaction"}
     assert leases(world) == [HIDDEN]
+
+
+@pytest.mark.parametrize("alive", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_clocks_that_are_set_meanwhile_neither_end_a_transaction_nor_keep_a_dead_one(
+    world: World, seed: int, *, alive: bool
+) -> None:
+    """At each look of the collector, by any amount, to and fro. The owner's clock is another one, which is set as well."""
+    random = Random(seed)
+    own = FakeClock(world.clock.time)
+    mine = Lake(world.tables, world.objects, clock=own).repository(world.main.repository.name)
+    mine.create_branch(HIDDEN, "main", hidden=True, owner=OWNER)
+    begun = renewed = world.clock.monotonic()
+    pause = RENEWAL * random.randrange(1, 9)
+
+    def passes() -> None:
+        nonlocal renewed
+        for clock in (world.clock, own):
+            clock.jump(random.choice([-1, 1]) * random.choice([0.0, 1.0, RENEWAL, LEASE, 1e5, 1e6]))
+        if alive and world.clock.monotonic() - renewed >= pause:
+            renewed = world.clock.monotonic()
+            mine.renew_branch(HIDDEN, OWNER)
+
+    world.clock.on_sleep = passes
+    assert abandoned(world).end(silent) == (not alive)
+    assert names(world.main) == (["main", HIDDEN] if alive else ["main"])
+    took = world.clock.monotonic() - begun
+    assert took <= pause + RENEWAL if alive else LEASE <= took <= LEASE + RENEWAL
 
 
 def test_a_transaction_that_renews_in_the_last_moment_keeps_its_branch(world: World) -> None:

@@ -15,7 +15,7 @@ from graveler.storage.limits import MAX_OBJECT_KEY_BYTES
 from graveler.storage.objects import Objects, Page, StoredObject, page_of
 from tests.spark import buckets
 from tests.spark.buckets import Bucket
-from tests.support.campaigns import WHOLE
+from tests.support.campaigns import WHOLE, examples
 
 LIST_SECONDS = 0.06
 SHAPES = [buckets.flat, buckets.flat_hashed, buckets.one_hot, buckets.hashed_folders]
@@ -130,3 +130,53 @@ def test_keys_of_many_kinds_side_by_side() -> None:
     keys = {random.choice(kinds).format(random.randrange(200), random.randrange(10**6)) for _ in range(20_000)}
     for prefix, wanted in (("p/", 8), ("p/same/", 3), ("p/s", 5), ("", 1), ("q", 4)):
         check_nothing_is_lost(Keys(keys), prefix, wanted)
+
+
+class Changing(Keys):
+    """Keys that come and go between any two requests. Those that ``stay`` are always there."""
+
+    def __init__(self, stay: Iterable[str], others: Iterable[str], seed: int) -> None:
+        self.stay, self.others, self.random = sorted(stay), sorted(others), Random(seed)
+        self.pages = 0
+        super().__init__([*stay, *others])
+
+    def page(self, prefix: str, after: str = "", *, folders: bool = False) -> Page:
+        self.pages += 1
+        assert self.pages < 10_000, "it comes to an end"
+        there = [name for name in self.others if self.random.random() < self.random.choice([0.0, 0.5, 1.0])]
+        self.keys = sorted({*self.stay, *there})
+        return super().page(prefix, after, folders=folders)
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(
+    stay=st.sets(NAMES | LONG_NAMES, max_size=10),
+    others=st.sets(NAMES | LONG_NAMES, max_size=40),
+    prefix=NAMES,
+    wanted=st.integers(1, 12),
+    page=st.integers(1, 5),
+    seed=st.integers(0, 99),
+)
+def test_what_comes_and_goes_meanwhile_keeps_nothing_else_from_being_listed_once(
+    stay: set[str], others: set[str], prefix: str, wanted: int, page: int, seed: int
+) -> None:
+    """Between any two requests, of those that cut as of those that list."""
+    below = {*stay, *(prefix + name for name in stay)} - {""}
+    keys = Changing(below, {*others, *(prefix + name for name in others)} - {""}, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graveler.storage.objects.PAGE", page)
+        patch.setattr("graveler.spark.cutting.PAGE", page)
+        cuts = cut_points(cast(Objects, keys), prefix, wanted)
+        assert cuts == sorted(set(cuts), key=str.encode)
+        assert len(cuts) < wanted
+        found: list[str] = []
+        for after, upto in pairwise(["", *cuts, ""]):
+            while True:
+                listed = keys.page(prefix, after)
+                within = [name for name in listed.names if not upto or name <= upto]
+                found += within
+                if not listed.more or len(within) < len(listed.names):
+                    break
+                after = listed.names[-1]
+    assert found == sorted(set(found), key=str.encode)
+    assert [key for key in found if key in below] == sorted(key for key in below if key.startswith(prefix))

@@ -58,6 +58,31 @@ def test_a_driver_that_died_is_waited_for_by_ones_own_clock(place: Place, ahead:
     assert SECONDS <= place.clock.time - began < SECONDS + 10
 
 
+@pytest.mark.parametrize("alive", [True, False])
+@pytest.mark.parametrize("seconds", [-86_400.0, -SECONDS, SECONDS, 86_400.0])
+def test_a_clock_that_is_set_while_somebody_watches_changes_nothing(
+    place: Place, seconds: float, *, alive: bool
+) -> None:
+    """That of whoever watches, which is the holder's and the store's here, too."""
+    lease = take(place.objects, KEY, place.clock, "export to 'x'")
+    began = place.clock.monotonic()
+
+    def passes() -> None:
+        place.clock.jump(seconds)
+        if alive:
+            lease.renew()
+
+    place.clock.on_sleep = passes
+    if alive:
+        with pytest.raises(BusyError, match="another export to 'x' is going on"):
+            place.take()
+        lease.check()
+        assert place.clock.monotonic() - began < 60
+    else:
+        place.take()
+        assert SECONDS <= place.clock.monotonic() - began < SECONDS + 10
+
+
 def test_what_nobody_renewed_is_anybodys_and_who_had_it_hears_of_it(place: Place) -> None:
     slow = take(place.objects, KEY, place.clock, "export to 'x'")
     place.clock.time += SECONDS + 1

@@ -1,6 +1,7 @@
 """Streams that write to a branch by foreachBatch: every row once, whatever fails in between."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,13 +15,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import graveler.spark
-from graveler.errors import AlreadyExistsError, InvalidError
+from graveler.errors import AlreadyExistsError, ConflictError, DirtyBranchError, InvalidError
 from graveler.lake.clock import GRACE
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
+from graveler.spark.linking import Mode as WriteMode
 from graveler.spark.transactions import Transaction
 from tests.lake.support import FakeClock
 
@@ -164,6 +166,103 @@ def test_a_numbered_transaction_happens_once(spark: SparkSession, tmp_path: Path
             raise AssertionError("not reached")
         with pytest.raises(InvalidError, match="does not say of which stream"):
             graveler.spark.each_batch(repository, "main", lambda *_: None)(spark.range(1), 0)
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["at its end", "landed later"])
+def test_a_write_that_a_later_version_has_overtaken_is_not_called_done(
+    spark: SparkSession, tmp_path: Path, kept: bool
+) -> None:
+    """Two jobs of one application at once, or one that went on although a transaction of before had been kept."""
+    with create_folder_lake(tmp_path / "lake") as lake:
+        repository = lake.create_repository("repo", "local://repo")
+
+        def write(
+            version: int, meanwhile: Callable[[], object] = lambda: None, mode: WriteMode = "append"
+        ) -> Transaction:
+            with graveler.spark.transaction(repository, "main", app_id="nightly", version=version) as tx:
+                tx.write(spark.range(10 * version, 10 * version + 2), "events", mode=mode)
+                meanwhile()
+            return tx
+
+        write(6)
+        if kept:
+            with pytest.raises(DirtyBranchError) as refused:
+                write(7, lambda: repository.upload("main", "events/stray", b"x"), "overwrite")
+            repository.reset("main")
+            write(8)
+            with pytest.raises(ConflictError, match="version 7 of application 'nightly'") as told:
+                graveler.spark.land(repository, refused.value.kept)
+            assert "merge" in str(told.value)
+            hidden = refused.value.kept
+        else:
+            with pytest.raises(ConflictError, match="version 7 of application 'nightly'") as told:
+                write(7, lambda: write(8))
+            hidden = told.value.kept
+        there = [70, 71] if kept else [60, 61, 70, 71]
+        frame = graveler.spark.read(spark, f"lakefs://repo/{hidden}/events", lake=repository)
+        assert sorted(row.id for row in frame.collect()) == there, "its work is kept"
+        assert ids(spark, repository) == [60, 61, 80, 81]
+        assert write(7).repeated, "as before: a version that comes late is passed over"
+
+
+def test_two_who_write_one_version_at_once_write_it_once(spark: SparkSession, tmp_path: Path) -> None:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        repository = lake.create_repository("repo", "local://repo")
+
+        def write(meanwhile: Callable[[], object] = lambda: None) -> Transaction:
+            with graveler.spark.transaction(repository, "main", app_id="nightly", version=7) as tx:
+                tx.write(spark.range(2), "events")
+                meanwhile()
+            return tx
+
+        others: list[Transaction] = []
+        assert write(lambda: others.append(write())).merged == others[0].merged
+        assert ids(spark, repository) == [0, 1]
+
+
+def test_a_stream_that_begins_with_an_older_checkpoint_loses_nothing_silently(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its batches have the numbers of others then, and other rows: Spark cuts anew what is there by now."""
+    source, checkpoint, older = tmp_path / "source", tmp_path / "checkpoint", tmp_path / "older"
+    source.mkdir()
+
+    def come(*numbers: int) -> None:
+        for number in numbers:
+            (source / f"{number}.json").write_text(f'{{"id": {number}}}\n')
+
+    with create_folder_lake(tmp_path / "lake") as lake:
+        repository = lake.create_repository("repo", "local://repo")
+        each = graveler.spark.each_batch(repository, "main", lambda tx, frame: tx.write(frame, "events"))
+
+        def run() -> None:
+            events = spark.readStream.schema("id long").option("maxFilesPerTrigger", 2).json(str(source))
+            writer = events.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+            writer.foreachBatch(each).start().awaitTermination()
+
+        come(0)
+        run()
+        shutil.copytree(checkpoint, older)
+        come(1)
+        run()
+        come(2)
+        run()
+        come(3, 4)
+        shutil.rmtree(checkpoint)
+        older.rename(checkpoint)
+        spark.sparkContext.setLogLevel("OFF")
+        try:
+            with pytest.raises(
+                StreamingQueryException,
+                match=r"batch 1 of this stream.* is older than the last one that branch 'main' has",
+            ):
+                run()
+        finally:
+            spark.sparkContext.setLogLevel("ERROR")
+        assert ids(spark, repository) == [0, 1, 2]
+        repository.hard_reset("main", "main~2")
+        run()
+        assert ids(spark, repository) == [0, 1, 2, 3, 4], "where the branch goes back as well, all is as it should be"
 
 
 @pytest.mark.ci

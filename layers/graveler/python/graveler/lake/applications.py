@@ -40,7 +40,7 @@ from graveler.storage.tables import (
 )
 
 _LONGEST_ID: Final = 200
-_LARGEST_VERSION: Final = 2**63 - 1
+LARGEST_VERSION: Final = 2**63 - 1
 _PAGE: Final = 1000
 _TOGETHER: Final = MAX_TRANSACTION_WRITES - 1
 
@@ -157,7 +157,7 @@ def check_application(application: Application) -> None:
         raise InvalidError(
             f"application {application.id!r}: an application's id has 1 to {_LONGEST_ID} printable characters"
         )
-    if not 0 <= application.version <= _LARGEST_VERSION:
+    if not 0 <= application.version <= LARGEST_VERSION:
         raise InvalidError(
             f"version {application.version} of application {application.id!r}: versions are numbers from 0 to 2^63 - 1"
         )

@@ -43,10 +43,12 @@ def each_batch(
 
     Each batch is on the branch once, however often and after whatever time the stream begins with it again. ``app_id`` is the
     stream's own ID without one; give one if the checkpoint may be lost and the batches' numbers are kept otherwise. A stream
-    with a new checkpoint begins to count anew, so it is another application. A batch that is written to a branch twice, by two of
-    these in one function or in two parts, is refused without an ``app_id`` for each: the second would be taken for the first,
-    repeated. Nothing is committed for a batch of which ``write`` writes nothing. The other arguments, costs and errors are those
-    of :func:`graveler.spark.transaction`; an error ends the stream, which goes on with this batch when it is started again.
+    with a new checkpoint begins to count anew, so it is another application. One whose checkpoint is older than what it has
+    written is refused (:class:`InvalidError`) without an ``app_id``, since its batches may have other rows by now; with one, the
+    numbers are taken at their word. A batch that is written to a branch twice, by two of these in one function or in two parts,
+    is refused without an ``app_id`` for each: the second would be taken for the first, repeated. Nothing is committed for a batch
+    of which ``write`` writes nothing. The other arguments, costs and errors are those of :func:`graveler.spark.transaction`; an
+    error ends the stream, which goes on with this batch when it is started again.
     """
 
     def each(frame: DataFrame, number: int) -> None:
@@ -74,6 +76,15 @@ def each_batch(
                 )
             if not tx.repeated:
                 write(tx, frame)
+            elif app_id is None and (later := tx.later) is not None:
+                # A stream repeats its last batch alone. Of an older one, Spark has cut the rows anew.
+                raise InvalidError(
+                    f"batch {number} of this stream ({known}) is older than the last one that branch {branch!r} has of it "
+                    f"(commit {later.id}): its checkpoint is an older one, or another process works with it, too. Its rows may "
+                    f"be others than those that were written as batch {number}, so it is neither passed over nor written. Bring "
+                    "back the checkpoint that belongs to the branch; or take the branch back to before this batch (graveler "
+                    "reset --hard), and start the stream again"
+                )
         if context.getLocalProperty(_QUERY):
             context.setLocalProperty(written, str(number))
 

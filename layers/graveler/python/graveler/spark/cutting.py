@@ -178,6 +178,8 @@ def _weighed(objects: Objects, piece: Piece, page: Page, samples: int, depth: in
     """What a piece looks like with these names directly below its folder, of which there may be more."""
     top, after, upto = piece.top, piece.after, piece.upto
     names = page.names
+    if not names:  # what an earlier request has found is gone by now
+        return Look(0, True, 0, [], top)
     folders = [name for name in names if name.endswith("/") and name != top]
     if len(names) == len(folders) == 1 and not page.more:
         inside = Piece(after, upto, names[0])

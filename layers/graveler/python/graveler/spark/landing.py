@@ -22,6 +22,7 @@ from graveler.errors import (
     UNREADABLE,
     AlreadyExistsError,
     BusyError,
+    ConflictError,
     GravelerError,
     InvalidError,
     MovedError,
@@ -29,6 +30,7 @@ from graveler.errors import (
     RefNotFoundError,
 )
 from graveler.history.names import check_tag
+from graveler.lake.applications import LARGEST_VERSION
 from graveler.lake.hidden_branch import HIDDEN, hidden_name
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, CommitID
@@ -215,9 +217,10 @@ def merge_hidden(
     repository: Reached, tip: CommitID, terms: Terms, message: str, by: str, metadata: Mapping[str, str]
 ) -> Commit:
     """Merge a hidden branch, whose commit is ``tip``, on its terms, as one commit; repeated within a week, the same one.
-    Cost and errors as :meth:`graveler.lake.repository.OpenRepository.merge`."""
+    Cost and errors as :meth:`graveler.lake.repository.OpenRepository.merge`; for a numbered write as of :func:`later_write`,
+    too, and :class:`ConflictError` if a later one has come to the branch before this one: then nothing was changed."""
     joined = {TERMS: encode_terms(replace(terms, kind=Kind.STEP))} if terms.branch.startswith(HIDDEN) else {}
-    return repository.merge(
+    merged = repository.merge(
         tip,
         terms.branch,
         message=message,
@@ -229,6 +232,23 @@ def merge_hidden(
         application=terms.application,
         beside_uncommitted=True,
     )
+    application = terms.application
+    later = None if application is None else later_write(repository, terms.branch, application)
+    if application is not None and later is not None and later.id == merged.id:
+        raise ConflictError(
+            f"version {application.version} of application {application.id!r} was not written: branch {terms.branch!r} got a "
+            f"later version meanwhile (commit {merged.id}), and an application writes its versions one after the other. If what "
+            "this one has written is to be there as well, merge its branch (graveler merge)"
+        )
+    return merged
+
+
+def later_write(repository: Reached, branch: str, application: Application) -> Commit | None:
+    """The commit in which the branch got a later version of an application than this one; None if it has none. One table read;
+    two, and the walk to the commit, if it has."""
+    if application.version == LARGEST_VERSION:
+        return None
+    return repository.written_by(branch, replace(application, version=application.version + 1))
 
 
 def encode_terms(terms: Terms) -> str:

@@ -25,7 +25,7 @@ from graveler.spark.beginnings import Beginning
 from graveler.spark.datasets import FORMAT, dataset_path, expect_plain, read_at
 from graveler.spark.handles import LakeLike, Reachable, Reached
 from graveler.spark.inside import Value, WrittenFile, write_files
-from graveler.spark.landing import Work, expect_free, finish, give_tag
+from graveler.spark.landing import Work, expect_free, finish, give_tag, later_write
 from graveler.spark.linking import MODES, Mode, expect_clean, link_files, remove_below
 from graveler.spark.urls import hadoop_url, stored_below
 
@@ -43,11 +43,13 @@ class Written(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True):
-    """Where a transaction works: a repository, and its hidden branch there. Or it was done before, in this commit."""
+    """Where a transaction works: a repository, and its hidden branch there. Or it was done before, in this commit, as a numbered
+    write of this application."""
 
     repository: Reached
     hidden: str
     done: Commit | None = None
+    application: Application | None = None
 
 
 class Transaction:
@@ -91,6 +93,15 @@ class Transaction:
         ``merged`` is the commit that is there. A transaction in a thread without a session knows it from its first frame on."""
         begun = self._beginning.begun
         return begun is not None and begun.done is not None
+
+    @property
+    def later(self) -> Commit | None:
+        """Of one that is :attr:`repeated`, the commit of a later version of the application, if the branch has one. Cost as of
+        :func:`graveler.spark.landing.later_write`; no request if it is not repeated."""
+        begun = self._beginning.begun
+        if begun is None or begun.done is None or begun.application is None:
+            return None
+        return later_write(begun.repository, self.branch, begun.application)
 
     def write(
         self,
@@ -204,7 +215,8 @@ def transaction(
     With ``app_id`` and ``version``, the transaction is one of the numbered writes of an application, and happens once, however
     often and after whatever time it is tried (promise C4): the version is noted with the merge. If the branch's history has that
     version of the application, or a later one, the transaction is :attr:`Transaction.repeated`. Versions have to grow from write
-    to write, and one application writes its versions one after the other. For streams: :func:`graveler.spark.each_batch`.
+    to write, and one application writes its versions one after the other: one that ends behind a later one that was begun after
+    it is a :class:`graveler.errors.ConflictError`, and its work is kept. For streams: :func:`graveler.spark.each_batch`.
 
     The lake is the one that ``lake`` names, or the options of ``spark``; without both, those of the session that is active in
     this thread, and where none is, as in a thread of one's own, of the first frame's. Then the transaction begins with that
@@ -215,8 +227,8 @@ def transaction(
     then whose key it is; one that is limited to branches makes no tags. Files go straight to the object store, with the job's own
     credentials there.
 
-    Cost besides the writes: creating, committing, merging and deleting a branch, whatever its size; with an ``app_id`` two table
-    reads.
+    Cost besides the writes: creating, committing, merging and deleting a branch, whatever its size; with an ``app_id`` three
+    table reads.
     :class:`graveler.errors.NoChangesError` if nothing was written, :class:`DirtyBranchError`, :class:`AlreadyExistsError` for
     the tag, :class:`graveler.errors.TouchedError`, :class:`graveler.errors.MergeConflictError`,
     :class:`graveler.errors.BusyError`.
@@ -230,7 +242,7 @@ def transaction(
         if not isinstance(found, OpenRepository):
             found.expect_permitted(branch)
         if application is not None and (done := found.written_by(branch, application)) is not None:
-            return Begun(found, "", done)
+            return Begun(found, "", done, application)
         if tag is not None:
             expect_free(found, tag)
         return Begun(found, block.enter_context(hidden_branch(found, branch, by, keep_on_error=keep_on_error)))
