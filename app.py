@@ -34,6 +34,7 @@ def main() -> int:
             bucket=stateful.bucket,
             table=stateful.table,
             landing=stateful.landing,
+            encryption_key=stateful.encryption_key,
             network=network,
         )
         served = ApiStack(
@@ -43,6 +44,7 @@ def main() -> int:
             bucket=stateful.bucket,
             table=stateful.table,
             landing=stateful.landing,
+            encryption_key=stateful.encryption_key,
             first_key=stateful.first_key,
             sealing_key=stateful.sealing_key,
             machine=operations.machine,
@@ -56,6 +58,7 @@ def main() -> int:
                 bucket=stateful.bucket,
                 table=stateful.table,
                 landing=stateful.landing,
+                encryption_key=stateful.encryption_key,
                 machine=operations.machine,
             )
             if settings.ingest
@@ -72,6 +75,7 @@ def main() -> int:
             bucket=stateful.bucket,
             table=stateful.table,
             landing=stateful.landing,
+            encryption_key=stateful.encryption_key,
             endpoint=served.endpoint,
         )
         if settings.spark

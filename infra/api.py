@@ -23,6 +23,7 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge
 from infra.domain import give_domain
+from infra.encryption import key_in
 from infra.front_door import front_door_keys, give_front_door
 from infra.functions import (
     LONG_SECONDS,
@@ -119,13 +120,15 @@ class ApiStack(Stack):
         landing: s3.IBucket,
         first_key: secretsmanager.CfnSecret,
         sealing_key: kms.IKey,
+        encryption_key: kms.IKey | None,
         machine: states.IStateMachine,
         network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: HTTP API and functions")
         table = lake_table(self, settings, table)
         self._settings = settings
-        self._queues()
+        encryption_key = key_in(self, encryption_key)
+        self._queues(encryption_key)
         functions = Functions(
             self,
             "Functions",
@@ -136,6 +139,7 @@ class ApiStack(Stack):
             duties=DUTIES,
             needs=self._needs(machine, first_key.ref),
             sealing_key=sealing_key,
+            encryption_key=encryption_key,
             network=network,
         )
         self.functions, self._called = functions.all, functions.called
@@ -145,9 +149,11 @@ class ApiStack(Stack):
         self._let_aws_in()
         CfnOutput(self, "Endpoint", value=self.endpoint, description="what clients call")
 
-    def _queues(self) -> None:
-        self.dead_letters = dead_letters(self, "DeadLetters")
-        self.operations = work_queue(self, "Operations", seconds=LONG_SECONDS, tries=_TRIES, given_up=self.dead_letters)
+    def _queues(self, key: kms.IKey | None) -> None:
+        self.dead_letters = dead_letters(self, "DeadLetters", key)
+        self.operations = work_queue(
+            self, "Operations", seconds=LONG_SECONDS, tries=_TRIES, given_up=self.dead_letters, key=key
+        )
 
     def _needs(self, machine: states.IStateMachine, first_key: str) -> dict[str, Needs]:
         """Who hands over to the queue or the state machine of long operations, and who works on what comes; and who writes the

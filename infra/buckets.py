@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -18,15 +19,19 @@ def private_bucket(
     expire: Mapping[str, Duration] | None = None,
     cors: Sequence[s3.CorsRule] | None = None,
     emptied: bool = False,
+    key: kms.IKey | None = None,
 ) -> s3.Bucket:
     """A bucket that keeps what was deleted or replaced for a while, and no half uploads; what lies below the prefixes of
     ``expire`` goes by itself after so long. ``emptied``: before it is deleted with its stack, a function of the CDK's own deletes
     all versions of all objects, since only an empty bucket can be deleted
-    (https://docs.aws.amazon.com/AmazonS3/latest/userguide/delete-bucket.html)."""
+    (https://docs.aws.amazon.com/AmazonS3/latest/userguide/delete-bucket.html). ``key`` encrypts it; without one, S3 does by keys
+    of its own."""
     bucket = s3.Bucket(
         scope,
         name,
-        encryption=s3.BucketEncryption.S3_MANAGED,
+        encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
+        encryption_key=key,
+        bucket_key_enabled=None if key is None else True,  # one request to KMS for many objects
         enforce_ssl=True,
         minimum_tls_version=1.2,
         block_public_access=s3.BlockPublicAccess.BLOCK_ALL,

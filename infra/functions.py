@@ -17,6 +17,7 @@ from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
+from infra.encryption import DECRYPT, through
 from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
@@ -95,10 +96,12 @@ class Functions(Construct):
         duties: Mapping[str, Duty],
         needs: Mapping[str, Needs],
         sealing_key: kms.IKey | None = None,
+        encryption_key: kms.IKey | None = None,
         network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name)
         self._sealing_key = sealing_key
+        self._encryption_key = encryption_key
         self._settings = settings
         self._bucket = bucket
         self._table = table
@@ -252,6 +255,7 @@ class Functions(Construct):
                 )
             )
         statements += needs.statements
+        statements += self._encryption_rights(duty, needs)
         if duty.buckets:
             statements.append(iam.PolicyStatement(actions=list(duty.buckets), resources=[bucket]))
         if self._settings.tracing:
@@ -291,6 +295,29 @@ class Functions(Construct):
             shared=(self._bucket, self._landing),
         )
         return role, policy
+
+    def _encryption_rights(self, duty: Duty, needs: Needs) -> list[iam.PolicyStatement]:
+        """To have buckets, table and queues decrypt what they keep, and encrypt what they get. DynamoDB asks for the same to read
+        and to write: items are encrypted by a key of the table, which the account's own has encrypted
+        (https://docs.aws.amazon.com/kms/latest/developerguide/services-dynamodb.html)."""
+        key = self._encryption_key
+        if key is None:
+            return []
+        asked = {action for statement in needs.statements for action in statement.actions}
+        writes = [
+            *(["s3"] if "s3:PutObject" in duty.objects else []),
+            *(["sqs"] if "sqs:SendMessage" in asked else []),
+        ]
+        reads = ["dynamodb"]
+        if duty.objects:
+            reads.append("s3")
+        if asked & {"sqs:SendMessage", "sqs:ReceiveMessage"}:
+            reads.append("sqs")
+        stack = Stack.of(self)
+        rights = [through(key, stack, DECRYPT, reads)]
+        if writes:
+            rights.append(through(key, stack, ["kms:GenerateDataKey"], writes))
+        return rights
 
     def _use_keys(self, duty: Duty) -> iam.PolicyStatement:
         """To use the keys of encrypted buckets, through S3 only:

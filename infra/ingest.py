@@ -6,12 +6,14 @@ from aws_cdk import CfnOutput, Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
+from infra.encryption import key_in
 from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs, start
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.settings import Settings
@@ -58,14 +60,16 @@ class IngestStack(Stack):
         bucket: s3.IBucket,
         table: dynamodb.ITable,
         landing: s3.IBucket,
+        encryption_key: kms.IKey | None,
         machine: states.IStateMachine,
     ) -> None:
         super().__init__(scope, name, description="graveler: ingest of what lands in buckets")
         table = lake_table(self, settings, table)
         self._settings = settings
-        self.dead_letters = dead_letters(self, "DeadLetters")
+        key = key_in(self, encryption_key)
+        self.dead_letters = dead_letters(self, "DeadLetters", key)
         self.queue = work_queue(
-            self, "Events", seconds=SECONDS, window=_WINDOW_SECONDS, tries=TRIES, given_up=self.dead_letters
+            self, "Events", seconds=SECONDS, window=_WINDOW_SECONDS, tries=TRIES, given_up=self.dead_letters, key=key
         )
         functions = Functions(
             self,
@@ -74,6 +78,7 @@ class IngestStack(Stack):
             bucket=bucket,
             table=table,
             landing=landing,
+            encryption_key=key,
             duties={"ingest": DUTY},
             needs={
                 "ingest": Needs(

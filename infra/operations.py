@@ -5,11 +5,13 @@ from typing import Final
 from aws_cdk import ArnFormat, CfnOutput, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
+from infra.encryption import key_in
 from infra.execution_log import execution_log, log_rights, trace_rights
 from infra.functions import WRITE_OBJECTS, WRITE_TABLE, Duty, Functions, Needs
 from infra.network import NetworkStack
@@ -32,6 +34,7 @@ class OperationsStack(Stack):
         bucket: s3.IBucket,
         table: dynamodb.ITable,
         landing: s3.IBucket,
+        encryption_key: kms.IKey | None,
         network: NetworkStack | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: long operations")
@@ -45,6 +48,7 @@ class OperationsStack(Stack):
             landing=landing,
             duties={"operate": DUTY},
             needs={"operate": Needs({"GRAVELER_PART_RECORDS": str(settings.part_records)})},
+            encryption_key=key_in(self, encryption_key),
             network=network,
         )
         self.function = functions.all["operate"]

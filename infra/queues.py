@@ -1,24 +1,34 @@
 """Queues: encrypted, by TLS only, each with a place for what was given up."""
 
+from typing import Any
+
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 
-def dead_letters(scope: Construct, name: str) -> sqs.Queue:
-    """A queue for what was given up. It keeps a message for two weeks."""
+def dead_letters(scope: Construct, name: str, key: kms.IKey | None) -> sqs.Queue:
+    """A queue for what was given up. It keeps a message for two weeks. ``key`` encrypts it; without one, SQS does by its own."""
     return sqs.Queue(
         scope,
         name,
         enforce_ssl=True,
-        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        **_encryption(key),
         retention_period=Duration.days(14),
     )
 
 
 def work_queue(
-    scope: Construct, name: str, *, seconds: int, tries: int, given_up: sqs.IQueue, window: int = 0
+    scope: Construct,
+    name: str,
+    *,
+    seconds: int,
+    tries: int,
+    given_up: sqs.IQueue,
+    window: int = 0,
+    key: kms.IKey | None,
 ) -> sqs.Queue:
     """A queue that a function of so many ``seconds`` works on, which may wait for ``window`` seconds for more: what is not
     finished in six times of that comes again, unless the function has it come sooner, and ends in ``given_up`` after ``tries``
@@ -28,10 +38,16 @@ def work_queue(
         scope,
         name,
         enforce_ssl=True,
-        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        **_encryption(key),
         visibility_timeout=Duration.seconds(6 * seconds + window),
         dead_letter_queue=sqs.DeadLetterQueue(queue=given_up, max_receive_count=tries),
     )
+
+
+def _encryption(key: kms.IKey | None) -> dict[str, Any]:
+    if key is None:
+        return {"encryption": sqs.QueueEncryption.SQS_MANAGED}
+    return {"encryption": sqs.QueueEncryption.KMS, "encryption_master_key": key}
 
 
 def send(*queues: sqs.IQueue) -> iam.PolicyStatement:

@@ -81,6 +81,9 @@ class Settings:
     """GB of each executor's heap. EMR adds a tenth, and rounds up to the sizes of its workers."""
     spark_executor_disk: int = 20
     """GB of each executor's disk, for shuffles and spills; 20 cost nothing."""
+    encryption_key: str = ""
+    """Which KMS key encrypts the deployment's own buckets, table and queues: the ARN of one of the account's, or ``own`` for one
+    that is made. Without it, keys of AWS's own do."""
     kms_keys: tuple[str, ...] = ()
     """ARNs of the customer's own keys, by which buckets that Spark jobs read or write are encrypted."""
     spark_jobs: Mapping[str, "SparkJob"] = field(default_factory=dict)
@@ -166,8 +169,13 @@ class Settings:
                 )
         self._check_executors()
         self._check_buckets()
+        if self.encryption_key not in ("", OWN_KEY) and not _KEY.fullmatch(self.encryption_key):
+            raise SettingsError(
+                f"encryption_key {self.encryption_key!r} must be {OWN_KEY}, or the ARN of a key, not of an alias: "
+                "arn:aws:kms:…:key/…"
+            )
         for key in self.kms_keys:
-            if not re.fullmatch(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+", key):
+            if not _KEY.fullmatch(key):
                 raise SettingsError(f"kms_keys: {key!r} must be the ARN of a key, not of an alias: arn:aws:kms:…:key/…")
         self._check_domain()
         self.throttled()
@@ -315,6 +323,9 @@ _BUCKET_CHARS: Final = 2_400
 """Of the 4 KB that all environment variables of a function may have together:
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
+OWN_KEY: Final = "own"
+"""As ``encryption_key``: a key that the deployment makes."""
+_KEY: Final = re.compile(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+")
 _DOMAIN: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
 _THROTTLE: Final = re.compile(r"([A-Za-z]+)=(\d{1,6})/(\d{1,6})")
 _PROVISIONED: Final = re.compile(r"([a-z]+)=([1-9]\d{0,3})")

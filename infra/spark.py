@@ -11,12 +11,14 @@ from aws_cdk import aws_emrserverless as emr
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.buckets import private_bucket
+from infra.encryption import DECRYPT, key_in, through
 from infra.execution_log import execution_log, log_rights, trace_rights
 from infra.foreign_buckets import ForeignBuckets, Rights
 from infra.functions import READ_OBJECTS, USE_KEY, WRITE_OBJECTS, WRITE_TABLE
@@ -48,11 +50,13 @@ class SparkStack(Stack):
         bucket: s3.IBucket,
         table: dynamodb.ITable,
         landing: s3.IBucket,
+        encryption_key: kms.IKey | None,
         endpoint: str,
     ) -> None:
         super().__init__(scope, name, description="graveler: Spark jobs")
         table = lake_table(self, settings, table)
         self._settings = settings
+        self._key = key_in(self, encryption_key)
         self.artifacts = private_bucket(
             self,
             "Artifacts",
@@ -60,6 +64,7 @@ class SparkStack(Stack):
             keep_deleted=Duration.days(7),
             expire={f"{LOGS}/": Duration.days(settings.log_days)},
             emptied=True,
+            key=self._key,
         )
         self.application = self._application()
         self.job_role = self._job_role(bucket, table, landing)
@@ -115,6 +120,11 @@ class SparkStack(Stack):
         ]
         if settings.kms_keys:
             rights.append(iam.PolicyStatement(actions=list(USE_KEY), resources=list(settings.kms_keys)))
+        if self._key is not None:
+            rights += [
+                through(self._key, self, DECRYPT, ["s3", "dynamodb"]),
+                through(self._key, self, ["kms:GenerateDataKey"], ["s3"]),
+            ]
         policy = iam.Policy(self, "JobPolicy", roles=[role], statements=rights)
         acknowledge_wildcards(policy, rights, "Keys are chosen by repositories and jobs.", shared=(bucket, landing))
         role.node.add_dependency(self.application)

@@ -11,7 +11,8 @@ from constructs import Construct
 
 from infra.acknowledged import acknowledge
 from infra.buckets import private_bucket
-from infra.settings import Settings
+from infra.encryption import make_key
+from infra.settings import OWN_KEY, Settings
 from infra.stateful_names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 
 RESTORE_DAYS: Final = 35
@@ -28,6 +29,7 @@ class StatefulStack(Stack):
         # Nobody deletes the stack by a slip: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html
         super().__init__(scope, name, description="graveler: objects and tables", termination_protection=keep)
         self._settings = settings
+        self.encryption_key = make_key(self, settings)
         self.bucket = self._bucket("Objects")
         self.landing = self._bucket("Landing")
         resource = self.landing.node.default_child
@@ -42,7 +44,10 @@ class StatefulStack(Stack):
             partition_key=dynamodb.Attribute(name=PARTITION_KEY, type=dynamodb.AttributeType.STRING),
             sort_key=dynamodb.Attribute(name=SORT_KEY, type=dynamodb.AttributeType.BINARY),
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            encryption=dynamodb.TableEncryption.DEFAULT,
+            encryption=dynamodb.TableEncryption.DEFAULT
+            if self.encryption_key is None
+            else dynamodb.TableEncryption.CUSTOMER_MANAGED,
+            encryption_key=self.encryption_key,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True, recovery_period_in_days=RESTORE_DAYS
             ),
@@ -59,18 +64,27 @@ class StatefulStack(Stack):
             enable_key_rotation=True,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )
+        own_key = settings.encryption_key == OWN_KEY and self.encryption_key is not None
         for shared in (
             *(name for bucket in (self.bucket, self.landing) for name in (bucket.bucket_name, bucket.bucket_arn)),
             self.table.table_name,
             self.table.table_arn,
             self.first_key.ref,
             self.sealing_key.key_arn,
+            *([self.encryption_key.key_arn] if own_key else []),
         ):
             self.export_value(shared)  # also while no other stack asks: so each of them can come and go
         CfnOutput(self, "ObjectsBucket", value=self.bucket.bucket_name)
         CfnOutput(self, "LandingBucket", value=self.landing.bucket_name, description="what lands here is ingested")
         CfnOutput(self, "LakeTable", value=self.table.table_name)
         CfnOutput(self, "FirstKeySecret", value=self.first_key.ref, description="where the first access key is kept")
+        if self.encryption_key is not None:
+            CfnOutput(
+                self,
+                "EncryptionKeyArn",
+                value=self.encryption_key.key_arn,
+                description="encrypts buckets, table and queues",
+            )
         CfnOutput(self, "SealingKeyArn", value=self.sealing_key.key_arn, description="seals the secrets in the table")
 
     def _first_key(self) -> secretsmanager.CfnSecret:
@@ -94,6 +108,7 @@ class StatefulStack(Stack):
             removal=RemovalPolicy.RETAIN if self._settings.removal == "retain" else RemovalPolicy.DESTROY,
             keep_deleted=Duration.days(RESTORE_DAYS),
             cors=_cors(self._settings),
+            key=self.encryption_key,
         )
 
 

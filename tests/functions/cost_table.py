@@ -216,7 +216,12 @@ def _besides() -> list[tuple[str, str]]:
             "the key that seals the secrets in the table",
             f"{prices.KMS_KEY_MONTH:.2f} a month, and {1e4 * prices.KMS_REQUEST:.2f} for 10,000 cold starts that check a token",
         ),
+        (
+            "`encryption_key`: `own`",
+            f"{prices.KMS_KEY_MONTH:.2f} a month, and {1e4 * prices.KMS_REQUEST:.2f} for 10,000 requests of S3, DynamoDB and SQS",
+        ),
         ("the secret with the first access key", f"{prices.SECRET_MONTH:.2f} a month"),
+        ("`web_acl`: each secret that CloudFront sends", f"{prices.SECRET_MONTH:.2f} a month"),
         ("`spark`: a processor with 8 GB, while jobs run", f"{job:.3f} an hour"),
     ]
 

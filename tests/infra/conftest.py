@@ -19,6 +19,8 @@ from tests.infra.iam.templates import Stacks
 from tests.infra.sharing import held, made_once, shared_folder
 from tests.infra.tools import host_architecture, require_tools, resources, synthesise, templates
 
+ENCRYPTION_KEY: Final = "arn:aws-nowhere:kms:nowhere:000000000000:key/5d0e7c1a-2b9f-4b43-8f0e-7a1c6e2d9b10"
+"""Of the account, for the deployment's own buckets, table and queues."""
 KMS_KEY: Final = "arn:aws-nowhere:kms:nowhere::key/0b1f7a3e-6f7c-4a1d-9a63-0c4f5d1e2b3a"
 SPARK_JOBS: Final[dict[str, dict[str, Any]]] = {
     "nightly": {"schedule": "cron(0 2 * * ? *)", "job": "gc", "arguments": ["--repository", "sales"]},
@@ -93,6 +95,7 @@ def full_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             spark=True,
             spark_jobs=SPARK_JOBS,
             kms_keys=[KMS_KEY],
+            encryption_key=ENCRYPTION_KEY,
             warm_writes=10_000,
             domain=DOMAIN,
             certificate=CERTIFICATE,
@@ -110,23 +113,23 @@ EASTERN: Final = "arn:aws-nowhere:acm:us-east-1:000000000000:certificate/0b1f7a3
 WEB_ACL: Final = "arn:aws-nowhere:wafv2:us-east-1:000000000000:global/webacl/lake/0b1f7a3e"
 
 
+OTHER: Final[dict[str, Any]] = {
+    "snap_start": ["read", "write", "commit", "merge", "operate"],
+    "provisioned": ["diff=2", "maintain=1", "ingest=3"],
+    "domain": DOMAIN,
+    "certificate": EASTERN,
+    "hosted_zone": "Z0EXAMPLE",
+    "web_acl": WEB_ACL,
+    "front_door_key": 2,
+    "encryption_key": "own",
+}
+"""Options that exclude some of :func:`full_assembly`'s."""
+
+
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the options that exclude some of :func:`full_assembly`'s."""
-
-    def make(into: Path) -> None:
-        synthesised(
-            into,
-            snap_start=["read", "write", "commit", "merge", "operate"],
-            provisioned=["diff=2", "maintain=1", "ingest=3"],
-            domain=DOMAIN,
-            certificate=EASTERN,
-            hosted_zone="Z0EXAMPLE",
-            web_acl=WEB_ACL,
-            front_door_key=2,
-        )
-
-    return made_once(shared_folder(tmp_path_factory), "other", make)
+    """With the options that the full one does not have."""
+    return made_once(shared_folder(tmp_path_factory), "other", lambda into: synthesised(into, **OTHER))
 
 
 RESTORED: Final = "lake-then"

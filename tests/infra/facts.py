@@ -166,9 +166,33 @@ def starts(template: Template) -> Iterator[str]:
                     yield f"{name}: it calls {', '.join(passed_by)}, and not the alias"
 
 
+_GATEWAY_SECONDS: Final = 30
+"""That an HTTP API waits: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"""
+_ORIGIN_SECONDS: Final = (1, 60)
+"""That CloudFront may be told to wait, unless AWS has been asked for more:
+https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/DownloadDistValuesOrigin.html"""
+
+
+def ends(template: Template) -> Iterator[str]:
+    """A function that clients wait for ends before the gateway gives it up, and that before CloudFront does: so whoever asked
+    hears of it from the one that knows why."""
+    for name, integration in resources(template, "AWS::ApiGatewayV2::Integration").items():
+        _, function = called(template, integration["Properties"]["IntegrationUri"])
+        if (timeout := function["Properties"].get("Timeout", 3)) >= _GATEWAY_SECONDS:
+            yield f"{name}: its function takes up to {timeout} s, and the gateway gives up after {_GATEWAY_SECONDS}"
+    low, high = _ORIGIN_SECONDS
+    for name, distribution in resources(template, "AWS::CloudFront::Distribution").items():
+        for origin in distribution["Properties"]["DistributionConfig"]["Origins"]:
+            waits_for = origin["CustomOriginConfig"].get("OriginReadTimeout", _GATEWAY_SECONDS)
+            if not low <= waits_for <= high:
+                yield f"{name}: an origin may be waited for {low} to {high} s, and not {waits_for}"
+            if waits_for <= _GATEWAY_SECONDS:
+                yield f"{name}: it gives up after {waits_for} s, no later than the gateway"
+
+
 _SNAPSHOTS: Final = re.compile(r"python3\.(1[2-9]|[2-9]\d)")
 
-FACTS: Final[tuple[Fact, ...]] = (waits, quotas, bounds, given_up, starts)
+FACTS: Final[tuple[Fact, ...]] = (waits, quotas, bounds, given_up, starts, ends)
 
 
 def findings(template: Template) -> list[str]:

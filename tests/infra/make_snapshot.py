@@ -5,12 +5,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.infra.test_stacks import SNAPSHOT, snapshot
+from tests.infra.conftest import OTHER
+from tests.infra.test_stacks import SNAPSHOT, SNAPSHOT_OF_OTHER, snapshot
 from tests.infra.tools import synthesise
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        done = synthesise(Path(folder))
-        if done.returncode:
-            sys.exit(done.stderr)
-        SNAPSHOT.write_text(json.dumps(snapshot(Path(folder)), indent=1, sort_keys=True) + "\n")
+    for file, settings in ((SNAPSHOT, {}), (SNAPSHOT_OF_OTHER, OTHER)):
+        with tempfile.TemporaryDirectory() as folder:
+            done = synthesise(Path(folder), **settings)
+            if done.returncode:
+                sys.exit(done.stderr)
+            file.write_text(json.dumps(snapshot(Path(folder)), indent=1, sort_keys=True) + "\n")

@@ -454,7 +454,10 @@ def _fewer_reserved(template: Template) -> None:
 
 
 def _without_an_alias(template: Template) -> None:
-    template["Resources"] = {n: e for n, e in template["Resources"].items() if not n.startswith("FunctionsReadLive")}
+    """Everybody calls the function itself."""
+    (name,) = (name for name in resources(template, "AWS::Lambda::Alias") if name.startswith("FunctionsRead"))
+    function = template["Resources"].pop(name)["Properties"]["FunctionName"]["Ref"]
+    template["Resources"] = json.loads(json.dumps(template["Resources"]).replace(name, function))
 
 
 def _with_a_file_system(template: Template) -> None:
@@ -467,6 +470,18 @@ def _more_scratch(template: Template) -> None:
 
 def _older_python(template: Template) -> None:
     _of_function(template, "Read")["Runtime"] = "python3.11"
+
+
+def _slower(template: Template) -> None:
+    _of_function(template, "Read")["Timeout"] = 30
+
+
+def _less_patient(seconds: int) -> Callable[[Template], None]:
+    def spoil(template: Template) -> None:
+        told = _properties(template, "AWS::CloudFront::Distribution")["DistributionConfig"]
+        told["Origins"][0]["CustomOriginConfig"]["OriginReadTimeout"] = seconds
+
+    return spoil
 
 
 def _another_version(template: Template) -> None:
@@ -497,6 +512,9 @@ def _around_the_alias(kind: str, key: str) -> Callable[[Template], None]:
         (_more_scratch, "SnapStart takes no /tmp of more than 512 MB"),
         (_older_python, "SnapStart does not know python3.11"),
         (_another_version, "its version is of another function"),
+        (_slower, "its function takes up to 30 s, and the gateway gives up after 30"),
+        (_less_patient(30), "it gives up after 30 s, no later than the gateway"),
+        (_less_patient(61), "may be waited for 1 to 60 s, and not 61"),
         *(
             (_around_the_alias(kind, key), "and not the alias")
             for kind, key in (
@@ -509,7 +527,7 @@ def _around_the_alias(kind: str, key: str) -> Callable[[Template], None]:
         ),
     ],
 )
-def test_a_fault_of_starts_that_was_planted_is_found(
+def test_a_fault_of_starts_and_ends_that_was_planted_is_found(
     other: Templates, spoil: Callable[[Template], None], said: str
 ) -> None:
     template = deepcopy(other["api"])

@@ -1,5 +1,6 @@
 """docs/deploy.md says what there is: settings, functions, alarms, costs. Its story is told by test_deployed.py."""
 
+import json
 import re
 from typing import Any
 
@@ -10,7 +11,7 @@ from botocore.session import get_session
 from infra import prices
 from infra.settings import Settings
 from tests.functions.cost_table import BEGIN, DOCUMENT, END, counted, table
-from tests.infra.tools import resources
+from tests.infra.tools import policies, resources
 
 pytestmark = pytest.mark.ci
 
@@ -36,6 +37,42 @@ def rows(heading: str) -> list[list[str]]:
 def test_every_setting_is_described() -> None:
     described = [name for row in rows("Settings") for name in re.findall(r"`(\w+)`", row[0])]
     assert described == list(Settings.__dataclass_fields__)
+
+
+def told(heading: str) -> list[Any]:
+    """The JSON below a heading."""
+    section = TEXT.split(f"# {heading}\n")[1].split("\n## ")[0]
+    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", section, re.DOTALL)]
+
+
+def test_the_policy_of_another_accounts_bucket_allows_what_roles_may_there(full: dict[str, dict[str, Any]]) -> None:
+    allowed = {
+        (statement["Resource"].partition("/")[2], action)
+        for statement in told("Buckets of others")[0]["Statement"]
+        for action in statement["Action"]
+        if statement["Effect"] == "Allow"
+    }
+    needed = set()
+    for template in full.values():
+        for policy in policies(template):
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+                several = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+                actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+                for resource in map(json.dumps, several):
+                    if "first-bucket" in resource:
+                        needed |= {("*" if "first-bucket/*" in resource else "", action) for action in actions}
+    assert allowed == needed
+
+
+def test_the_policy_of_a_key_that_is_named_is_that_of_one_that_is_made(other: dict[str, dict[str, Any]]) -> None:
+    (statement,) = told("Keys of your own")
+    made = [
+        {**each, "Condition": {"StringEquals": {"aws:SourceAccount": "111122223333"}}}
+        for key in resources(other["stateful"], "AWS::KMS::Key").values()
+        for each in key["Properties"]["KeyPolicy"]["Statement"]
+        if "Service" in each["Principal"]
+    ]
+    assert made == [statement]
 
 
 def test_every_function_is_described(default: dict[str, dict[str, Any]]) -> None:

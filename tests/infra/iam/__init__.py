@@ -8,6 +8,7 @@ Emulators let everything pass, or pass over what they do not know. Here, what is
 ``templates``       the stacks' templates with their intrinsics resolved, and the policies in them
 ``declared``        calls that the templates themselves ask services to make: routes, rules, alarms, …
 ``operations``      which actions on which resources a call of an AWS client needs
+``encrypted``       what services ask of the KMS key that encrypts what they keep
 ``recorder``        has each function of a deployment note its calls
 ``rights``          rights that no call uses
 ==================  ==================================================================================

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,15 +15,26 @@ from tests.infra.iam.conditions import UnknownError
 from tests.infra.iam.declared import declared_calls
 from tests.infra.iam.policies import Policies, Right, Statement
 from tests.infra.iam.templates import Stacks
-from tests.infra.test_stacks import SNAPSHOT
+from tests.infra.test_stacks import SNAPSHOT, SNAPSHOT_OF_OTHER
 
 Templates = dict[str, dict[str, Any]]
 
 
 @pytest.fixture
 def snapshot() -> Templates:
-    """The reviewed templates, with the routes that they have when they are deployed."""
-    told: Templates = json.loads(SNAPSHOT.read_text())
+    """The reviewed templates."""
+    return with_routes(SNAPSHOT)
+
+
+@pytest.fixture
+def reviewed_other() -> Templates:
+    """Those of a deployment with other options."""
+    return with_routes(SNAPSHOT_OF_OTHER)
+
+
+def with_routes(file: Path) -> Templates:
+    """Templates of a file, with the routes that they have when they are deployed."""
+    told: Templates = json.loads(file.read_text())
     of_api = told["api"]["Resources"]
     (api,) = (name for name, each in of_api.items() if each["Type"] == "AWS::ApiGatewayV2::Api")
     verbs = {route.verb for route in api_routes()}
@@ -49,8 +61,9 @@ def refusals(told: Templates) -> list[str]:
     return [said for call in declared_calls(stacks) if (said := policies.decide(call).refusal)]
 
 
-def test_services_may_do_what_the_templates_ask(snapshot: Templates) -> None:
+def test_services_may_do_what_the_templates_ask(snapshot: Templates, reviewed_other: Templates) -> None:
     assert refusals(snapshot) == []
+    assert refusals(reviewed_other) == []
 
 
 def test_services_may_do_it_in_every_variant(default: Templates, full: Templates, other: Templates) -> None:
@@ -59,9 +72,9 @@ def test_services_may_do_it_in_every_variant(default: Templates, full: Templates
     assert refusals(other) == []
 
 
-def test_who_may_call_a_function_may_not_call_its_alias(other: Templates) -> None:
+def test_who_may_call_a_function_may_not_call_its_alias(reviewed_other: Templates) -> None:
     """A permission, or a right, of the function alone is found to be missing."""
-    told = copy.deepcopy(other)
+    told = copy.deepcopy(reviewed_other)
     for template in told.values():
         aliases = {
             name: each["Properties"]["FunctionName"]["Ref"]
@@ -294,7 +307,9 @@ def test_what_is_not_known_fails(snapshot: Templates, plant: Callable[[Templates
         refusals(snapshot)
 
 
-def test_routes_of_the_snapshot_are_those_that_are_deployed(snapshot: Templates, default: Templates) -> None:
+def test_routes_of_the_snapshot_are_those_that_are_deployed(
+    snapshot: Templates, default: Templates, reviewed_other: Templates, other: Templates
+) -> None:
     def sources(told: Templates) -> set[str]:
         found = {
             str(call.context["aws:sourcearn"])
@@ -304,3 +319,4 @@ def test_routes_of_the_snapshot_are_those_that_are_deployed(snapshot: Templates,
         return {re.sub(":[^:]*$", "", source) + source.partition("/")[2] for source in found}
 
     assert sources(snapshot) == sources(default)
+    assert sources(reviewed_other) == sources(other)
