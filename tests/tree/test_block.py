@@ -87,21 +87,59 @@ def test_a_file_of_the_same_blocks_has_the_same_properties(world: str) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 15, 16, 17, 100, 159, -1])
-def test_different_records_of_two_blocks_lie_in_stretches_that_differ(place: int) -> None:
+def test_of_two_blocks_with_the_same_keys_only_records_that_differ_are_found(place: int) -> None:
     keys = [b"key/%04d" % n for n in range(160)]
     values = [b"%d" % n * 9 for n in range(160)]
-    changed = list(values)
-    changed[place] = b"another"
-    found = different(encode(keys, values), encode(keys, changed))
-    assert found is not None
-    (some, ours), (same, theirs) = found
-    assert some == same == keys[place % 160 // 16 * 16 :][:16]
-    assert [key for key, a, b in zip(some, ours, theirs, strict=True) if a != b] == [keys[place]]
-    assert different(encode(keys, values), encode(keys, values)) == (([], []), ([], []))
+    for value in (b"another", values[place][::-1] + b"!", b"x" * 200, b"x" * 20_000):
+        changed = list(values)
+        changed[place] = value
+        found = different(encode(keys, values), encode(keys, changed))
+        assert found is not None
+        assert found.one == ([keys[place]], [values[place]])
+        assert found.other == ([keys[place]], [value])
+        assert found.looked_at == 320
+
+
+def test_blocks_of_other_stretches_are_not_compared() -> None:
+    keys = [b"key/%04d" % n for n in range(160)]
+    values = [b"%d" % n * 9 for n in range(160)]
+    same = different(encode(keys, values), encode(keys, values))
+    assert same is not None
+    assert same.one == same.other == ([], [])
     assert different(encode(keys, values), encode(keys[1:], values[1:])) is None
     assert different(encode(keys, values), encode(keys[:-16], values[:-16])) is None
     shorter = different(encode(keys, values), encode(keys[:-1], values[:-1]))
-    assert shorter == ((keys[-16:], values[-16:]), (keys[-16:-1], values[-16:-1]))
+    assert shorter is not None
+    assert shorter.one == (keys[-1:], values[-1:])
+    assert shorter.other == ([], [])
+
+
+@settings(LAW, max_examples=examples(300))
+@given(
+    st.dictionaries(
+        st.sampled_from([b"k", b"k\x01", b"k\x01\x00", *(b"key/%02d" % n for n in range(40)), b"x" * 200]),
+        st.tuples(st.sampled_from([b"", b"v", b"w" * 130, b"w" * 17_000]), st.sampled_from([None, 0, 1, 2])),
+        min_size=1,
+    )
+)
+def test_what_two_blocks_do_not_show_of_each_other_is_the_same_in_both(
+    records: dict[bytes, tuple[bytes, int | None]],
+) -> None:
+    """Each record stays, is only in one of the two, or changes."""
+    one = {key: value for key, (value, fate) in records.items() if fate != 0}
+    other = {key: value + b"!" * (fate == 2) for key, (value, fate) in records.items() if fate != 1}
+    blocks = [encode(sorted(each), [each[key] for key in sorted(each)]) for each in (one, other) if each]
+    found = different(*blocks) if len(blocks) == 2 else None
+    if found is None:
+        return
+    shown = [dict(zip(*records, strict=True)) for records in (found.one, found.other)]
+    for (keys, _), (mine, all_mine) in zip(
+        (found.one, found.other), zip(shown, (one, other), strict=True), strict=True
+    ):
+        assert keys == sorted(mine)
+        assert mine.items() <= all_mine.items()
+    hidden, other_hidden = one.items() - shown[0].items(), other.items() - shown[1].items()
+    assert hidden == other_hidden
 
 
 def test_the_same_blocks_make_the_same_file_and_others_another_identity() -> None:

@@ -1,6 +1,7 @@
 """Laws F3 and L5: cost follows the change. Every law here counts the files that a process opens which has none open yet."""
 
 from bisect import bisect_left, bisect_right
+from itertools import islice
 from random import Random
 
 from hypothesis import given, settings
@@ -259,6 +260,30 @@ def test_diff_after_one_change_opens_one_range_on_each_side() -> None:
             fresh = cold(left, files)
             assert [k for k, _, _ in diff(fresh, with_store(right, fresh.store), start)] == [key]
             assert len(files.read) == 2
+
+
+def test_a_page_of_a_diff_opens_the_ranges_that_it_shows_wherever_it_begins(seed: int) -> None:
+    random = Random(seed)
+    contents = many()
+    changed = contents | dict.fromkeys(random.sample(sorted(contents), 400), 7)
+    files, store = watched()
+    left, right = build_tree(store, contents), build_tree(store, changed)
+    assert min(len(left), len(right)) > 100
+    whole = list(diff(left, right))
+    for size in (1, 7, 50):
+        for at in range(0, len(whole) - size, 29):
+            start = whole[at - 1][0] + b"\0" if at else b""
+            fresh = cold(left, files).store
+            page = list(islice(diff(with_store(left, fresh), with_store(right, fresh), start), size))
+            assert page == whole[at : at + size]
+            # At most the ranges that hold a key from the first to the last that is shown, and those in which ``start`` lies.
+            spanned = {
+                tree.info(number).name
+                for tree in (left, right)
+                for number in range(bisect_left(tree.lasts, start), bisect_left(tree.lasts, page[-1][0]) + 1)
+            }
+            assert set(files.read) <= spanned
+            assert len(files.read) == len(set(files.read))
 
 
 def test_a_page_of_a_diff_reads_no_further_than_it_needs() -> None:

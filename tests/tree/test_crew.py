@@ -2,10 +2,12 @@
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from graveler.errors import DamagedFileError, InvalidError, UnavailableError
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree import apply as applying
 from graveler.tree import crew as crews
+from graveler.tree import diff as differing
 from graveler.tree import stretches as sharing
 from graveler.tree.apply import apply
 from graveler.tree.crew import Crew
@@ -35,8 +38,9 @@ KEYS = [b"key/%05d" % n for n in range(3000)]
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TreeStore:
     """Two workers, and what is worth sharing is little."""
-    for module in (applying, sharing):
+    for module in (applying, sharing, differing):
         monkeypatch.setattr(module, "ENOUGH", 300)
+    for module in (applying, sharing):
         monkeypatch.setattr(module, "TASK", 150)
     return TreeStore(FolderFiles(tmp_path), workers=2)
 
@@ -209,6 +213,26 @@ def test_a_forked_child_has_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -
 def test_cursors_that_have_read_little_share_nothing(store: TreeStore) -> None:
     tree = build(store, SPLIT, ((key, packed(1)) for key in KEYS))
     assert not sharing.worth_sharing((Cursor(tree), Cursor(tree)))
+
+
+def test_workers_work_ahead_for_who_takes_all_and_not_for_a_page(
+    store: TreeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, changed_tree = (build(store, SPLIT, ((key, packed(value)) for key in KEYS)) for value in (1, 2))
+    asked = Counter[str]()
+    run = crews.Crew.run
+
+    def counted(crew: crews.Crew, function: Any, tasks: Any) -> Any:
+        asked[function.__name__] += 1
+        return run(crew, function, tasks)
+
+    monkeypatch.setattr(crews.Crew, "run", counted)
+    page = list(islice(diff(tree, changed_tree, most=150), 150))
+    assert page == list(islice(diff(alone(tree), alone(changed_tree)), 150))
+    assert not asked
+    for most in (None, 3000):
+        assert len(list(diff(tree, changed_tree, most=most))) == len(KEYS)
+    assert asked.total() == 2
 
 
 def test_relative_paths_mean_in_a_worker_what_they_mean_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

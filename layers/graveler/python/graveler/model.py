@@ -157,6 +157,15 @@ class Change(Struct, frozen=True, gc=False):
     after: ObjectEntry | None = None
 
 
+class ChangeOutline(Struct, frozen=True, gc=False):
+    """As :class:`Change`, of the objects only the sizes in bytes: for who lists many. None is "absent"."""
+
+    type: ChangeType
+    path: str
+    size_before: int | None = None
+    size_after: int | None = None
+
+
 class Conflict(Struct, frozen=True):
     """An object that source and destination changed since their base, in different ways. None is "absent"."""
 

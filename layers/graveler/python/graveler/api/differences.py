@@ -5,15 +5,23 @@ object differently it is a ``conflict``. Both are judged for the objects of one 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Final, Literal, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.documents import Pagination, pagination
 from graveler.lake.repository import OpenRepository
-from graveler.model import Change, ChangeType, ObjectEntry, Page
+from graveler.model import Change, ChangeOutline, ChangeType, ObjectEntry, Page
 
+T = TypeVar("T")
 DiffType = Literal["added", "removed", "changed", "conflict", "prefix_changed"]
+_PREFIX_CHANGED: Final = "prefix_changed"
+_KINDS: Final[Mapping[ChangeType, DiffType]] = {
+    ChangeType.ADDED: "added",
+    ChangeType.REMOVED: "removed",
+    ChangeType.CHANGED: "changed",
+    ChangeType.PREFIX_CHANGED: _PREFIX_CHANGED,
+}
 
 
 class DiffObjectStat(Struct, frozen=True):
@@ -42,24 +50,33 @@ class DiffList(Struct, frozen=True):
     results: list[Diff]
 
 
-def diff_list(page: Page[Change], render: Callable[[Change], Diff | None]) -> DiffList:
+def diff_list(page: Page[T], render: Callable[[T], Diff | None]) -> DiffList:
     """A page of changes; those that ``render`` has nothing for are left out."""
     shown = [diff for change in page.results if (diff := render(change)) is not None]
     said = pagination(page)
     return DiffList(Pagination(said.has_more, said.next_offset, len(shown)), shown)
 
 
-def uncommitted_diff(change: Change) -> Diff:
+def uncommitted_diff(change: ChangeOutline) -> Diff:
     """A change that is not committed yet. A removed object has no size, as clients know it."""
-    size = UNSET if change.type is ChangeType.PREFIX_CHANGED else 0 if change.after is None else change.after.size
-    return Diff(change.type.value, change.path, _path_type(change), size)
+    if change.type is ChangeType.PREFIX_CHANGED:
+        return Diff(_PREFIX_CHANGED, change.path, "common_prefix")
+    return Diff(_KINDS[change.type], change.path, "object", change.size_after or 0)
+
+
+def outlined_diff(change: ChangeOutline) -> Diff:
+    """A difference between two commits, as :func:`committed_diff` without more."""
+    if change.type is ChangeType.PREFIX_CHANGED:
+        return Diff(_PREFIX_CHANGED, change.path, "common_prefix")
+    size = change.size_before if change.size_after is None else change.size_after
+    return Diff(_KINDS[change.type], change.path, "object", UNSET if size is None else size)
 
 
 def committed_diff(change: Change, *, stats: bool = False, conflict: bool = False) -> Diff:
     """A difference between two commits; with ``stats`` it describes the object on the right."""
     entry = change.after or change.before
     return Diff(
-        "conflict" if conflict else change.type.value,
+        "conflict" if conflict else _KINDS[change.type],
         change.path,
         _path_type(change),
         UNSET if entry is None else entry.size,

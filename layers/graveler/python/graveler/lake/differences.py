@@ -1,15 +1,17 @@
 """Differences for users: between two commits, and of what is not committed yet. In key order, paged, rolled up by a delimiter."""
 
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from graveler.lake.text import utf8
-from graveler.model import Change, ChangeType, Page
+from graveler.model import Change, ChangeOutline, ChangeType, Page
 from graveler.staging.changes import StagedReader
 from graveler.tree.diff import Difference
 from graveler.tree.listing import out_of_order, prefix_end
-from graveler.tree.record import RecordCodec, identity
+from graveler.tree.record import RecordCodec, identity, object_size
 from graveler.tree.tree import Tree
 
+T = TypeVar("T")
 Differences = Callable[[bytes, bytes | None], Iterator[Difference]]
 """``(start, end)`` → the differences with ``start <= key < end``, in key order."""
 
@@ -18,14 +20,10 @@ def uncommitted(tree: Tree, staged: StagedReader) -> Differences:
     """What a branch's staged records change in its head's tree. Opens the ranges that they touch."""
 
     def differences(start: bytes, end: bytes | None) -> Iterator[Difference]:
-        with tree.store.reading_ahead() as ahead:
-            for keys, records in staged.chunks(start, end):
-                if ahead is not None:
-                    ahead.expect(tree.ranges_of(keys))
-                for key, packed in zip(keys, records, strict=True):
-                    committed = tree.get(key)
-                    if changes_anything(committed, packed):
-                        yield key, committed, packed
+        for keys, records in staged.chunks(start, end):
+            for key, packed, committed in zip(keys, records, tree.get_many(keys), strict=True):
+                if changes_anything(committed, packed):
+                    yield key, committed, packed
 
     return differences
 
@@ -37,18 +35,19 @@ def changes_anything(committed: bytes | None, staged: bytes | None) -> bool:
     return identity(committed) != identity(staged)
 
 
-def page_of_changes(
+def page_of_differences(
     differences: Differences,
-    codec: RecordCodec,
+    show: Callable[[bytes, bytes | None, bytes | None], T],
+    show_prefix: Callable[[str], T],
     *,
     prefix: str = "",
     after: str = "",
     delimiter: str = "",
     amount: int = 100,
-) -> Page[Change]:
-    """At most ``amount`` changes of paths that begin with ``prefix`` and are greater than ``after``.
+) -> Page[T]:
+    """At most ``amount`` differences of paths that begin with ``prefix`` and are greater than ``after``, as ``show`` shows them.
 
-    With a ``delimiter``, all that differs behind one common prefix becomes one ``prefix_changed``, and is jumped over.
+    With a ``delimiter``, all that differs behind one common prefix is shown once, by ``show_prefix``, and is jumped over.
     """
     first, mark, passed = utf8("prefix", prefix), utf8("delimiter", delimiter), utf8("after", after)
     end = prefix_end(first)
@@ -56,31 +55,46 @@ def page_of_changes(
     if mark and passed.startswith(first) and (at := passed.find(mark, len(first))) >= 0:
         # What begins with the same common prefix would be rolled up into it, and that one is not greater than ``after``.
         start = prefix_end(passed[: at + len(mark)]) or start
-    found: list[Change] = []
+    found: list[T] = []
+    last = b""
     while end is None or start < end:
         for key, before, now in differences(start, end):
             if key < start:
                 raise out_of_order(start, key, key)
             if len(found) == amount:
-                return Page(tuple(found), found[-1].path if found else None)
+                return Page(tuple(found), last.decode() if found else None)
             at = key.find(mark, len(first)) if mark else -1
             if at >= 0:
-                common = key[: at + len(mark)]
-                found.append(Change(ChangeType.PREFIX_CHANGED, common.decode()))
-                start = prefix_end(common) or common + b"\xff"
+                last = key[: at + len(mark)]
+                found.append(show_prefix(last.decode()))
+                start = prefix_end(last) or last + b"\xff"
                 break
-            found.append(change(codec, key, before, now))
+            found.append(show(key, before, now))
+            last = key
         else:
             break
     return Page(tuple(found))
 
 
+def outline(key: bytes, before: bytes | None, after: bytes | None) -> ChangeOutline:
+    """A difference without what is known of the objects besides their sizes. 0.5 µs."""
+    return ChangeOutline(
+        _kind(before, after),
+        key.decode(),
+        None if before is None else object_size(before),
+        None if after is None else object_size(after),
+    )
+
+
+def _kind(before: bytes | None, after: bytes | None) -> ChangeType:
+    return ChangeType.ADDED if before is None else ChangeType.REMOVED if after is None else ChangeType.CHANGED
+
+
 def change(codec: RecordCodec, key: bytes, before: bytes | None, after: bytes | None) -> Change:
     """A difference as a user sees it."""
-    kind = ChangeType.ADDED if before is None else ChangeType.REMOVED if after is None else ChangeType.CHANGED
     path = key.decode()
     return Change(
-        kind,
+        _kind(before, after),
         path,
         None if before is None else codec.decode(key, before, path),
         None if after is None else codec.decode(key, after, path),

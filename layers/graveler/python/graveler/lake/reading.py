@@ -21,14 +21,26 @@ from graveler.lake.blame import last_changes, path_interval, prefix_interval, to
 from graveler.lake.branches import Branches
 from graveler.lake.checked import OpenedObject, checked, md5_of, vouches
 from graveler.lake.clock import GRACE, Clock
-from graveler.lake.differences import Differences, page_of_changes, uncommitted
+from graveler.lake.differences import Differences, change, outline, page_of_differences, uncommitted
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.repositories import KnownRepository
 from graveler.lake.snapshot import Snapshot
 from graveler.lake.summary import Level, Summary, Usage
 from graveler.lake.text import utf8
 from graveler.lake.traces import Traces
-from graveler.model import Branch, Change, Commit, CommitID, CommonPrefix, ObjectEntry, Page, Repository, Tag
+from graveler.model import (
+    Branch,
+    Change,
+    ChangeOutline,
+    ChangeType,
+    Commit,
+    CommitID,
+    CommonPrefix,
+    ObjectEntry,
+    Page,
+    Repository,
+    Tag,
+)
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
@@ -293,18 +305,26 @@ class RepositoryReader:
         """What is staged on a branch and differs from its last commit, in key order. Cost: resolving, the commit, its metarange,
         the ranges that what is staged touches; one table read for each staging token and shard, and so many again for each
         thousand staged that the page spans."""
-        state = self._branches.state(branch)
-        tree = self._tree(state.commit_id)
-        differences = uncommitted(tree, self._staged.reader((state.open, *state.sealed[::-1])))
-        return self._page_of_changes(differences, (state.commit_id,), prefix, after, delimiter, amount)
+        differences, commit_id = self._uncommitted(branch)
+        return self._page_of_changes(differences, (commit_id,), prefix, after, delimiter, amount)
+
+    def uncommitted_outline(
+        self, branch: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[ChangeOutline]:
+        """As :meth:`uncommitted`, of the objects only their sizes. Costs the same requests, and less time."""
+        differences, commit_id = self._uncommitted(branch)
+        return _page_of_outlines(differences, (commit_id,), prefix, after, delimiter, amount)
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> Summary:
         """How many objects and bytes :meth:`uncommitted` adds, removes and changes: in total, and with a ``delimiter`` behind
         each common prefix. Cost: as :meth:`uncommitted` of all."""
-        level = Level(prefix, delimiter)
+        return Level(prefix, delimiter).of_differences(self._uncommitted(branch)[0])
+
+    def _uncommitted(self, branch: str) -> tuple[Differences, CommitID]:
+        """What is staged on a branch and differs from its last commit, which is the second."""
         state = self._branches.state(branch)
         staged = self._staged.reader((state.open, *state.sealed[::-1]))
-        return level.of_differences(uncommitted(self._tree(state.commit_id), staged))
+        return uncommitted(self._tree(state.commit_id), staged), state.commit_id
 
     # History
 
@@ -395,7 +415,14 @@ class RepositoryReader:
         Cost: resolving both, one table read of the commits, two metaranges, the ranges that differ, as far as the page goes.
         """
         ids = self._both(left, right)
-        return self._page_of_changes(self._differences(*ids), ids, prefix, after, delimiter, amount)
+        return self._page_of_changes(self._differences(*ids, amount), ids, prefix, after, delimiter, amount)
+
+    def diff_outline(
+        self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[ChangeOutline]:
+        """As :meth:`diff`, of the objects only their sizes. Costs the same requests, and less time."""
+        ids = self._both(left, right)
+        return _page_of_outlines(self._differences(*ids, amount), ids, prefix, after, delimiter, amount)
 
     def compare(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -405,7 +432,7 @@ class RepositoryReader:
         Cost: as :meth:`diff`, and finding the base. :class:`InvalidError` without a common history.
         """
         ids = self._both(left, right)
-        differences = self._differences(self._base(left, right, ids), ids[1])
+        differences = self._differences(self._base(left, right, ids), ids[1], amount)
         return self._page_of_changes(differences, ids, prefix, after, delimiter, amount)
 
     def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> Summary:
@@ -437,8 +464,9 @@ class RepositoryReader:
             raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots")
         return base
 
-    def _differences(self, left: CommitID, right: CommitID) -> Differences:
-        return partial(diff, *self._two_trees(left, right))
+    def _differences(self, left: CommitID, right: CommitID, amount: int) -> Differences:
+        """What a page of so many is made of: one more tells whether anything follows."""
+        return partial(diff, *self._two_trees(left, right), most=amount + 1)
 
     def _two_trees(self, left: CommitID, right: CommitID) -> tuple[Tree, Tree]:
         self._commits.read(
@@ -456,9 +484,10 @@ class RepositoryReader:
         delimiter: str,
         amount: int,
     ) -> Page[Change]:
-        page = page_of_changes(
+        page = page_of_differences(
             differences,
-            self._codec,
+            partial(change, self._codec),
+            partial(Change, ChangeType.PREFIX_CHANGED),
             prefix=prefix,
             after=after,
             delimiter=delimiter,
@@ -491,6 +520,26 @@ class RepositoryReader:
         if address.startswith(inside):
             return self._objects, address.removeprefix(inside)
         return self._outside(address)
+
+
+def _page_of_outlines(
+    differences: Differences,
+    commits: tuple[CommitID, ...],
+    prefix: str,
+    after: str,
+    delimiter: str,
+    amount: int,
+) -> Page[ChangeOutline]:
+    page = page_of_differences(
+        differences,
+        outline,
+        partial(ChangeOutline, ChangeType.PREFIX_CHANGED),
+        prefix=prefix,
+        after=after,
+        delimiter=delimiter,
+        amount=_at_least_one(amount),
+    )
+    return Page(page.results, page.next_after, commits)
 
 
 def _at_least_one(amount: int) -> int:

@@ -7,12 +7,12 @@ prefixes of keys with them. :func:`encode` makes the very bytes that RocksDB's o
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice
 from operator import xor
 from struct import Struct as Layout
 from struct import pack, unpack_from
 from threading import local
-from typing import Final
+from typing import Final, NamedTuple
 
 from xxhash import xxh3_64_intdigest
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
@@ -181,20 +181,92 @@ def entries(block: bytes, suffix: int) -> Records:
     return keys, values
 
 
-def different(one: bytes, other: bytes) -> tuple[Records, Records] | None:
-    """The records of two blocks, but for stretches between restart points that are the same in both, to the byte. None if the
-    blocks have other keys at their restart points, so that stretches do not correspond."""
-    keys, places = restart_keys(one)
-    other_keys, other_places = restart_keys(other)
-    if keys != other_keys:
+class Differing(NamedTuple):
+    """What two blocks of the same stretches of keys hold, without most of what both do: records of the first and of the second,
+    in order. ``looked_at``: about how many records the two blocks have together."""
+
+    one: Records
+    other: Records
+    looked_at: int
+
+
+def different(one: bytes, other: bytes) -> Differing | None:
+    """The records of two blocks, but for most that are the same in both, to the byte. None if the blocks have other keys at their
+    restart points, so that the stretches between these do not correspond.
+
+    Stretches that are the same are passed over whole. Of the others, entries are passed over one by one up to those that differ,
+    without cutting them out: 3 µs a stretch and 1.5 µs a difference.
+    """
+    count, end = restart_points(one)
+    other_count, other_end = restart_points(other)
+    if count != other_count:
         return None
-    ours, theirs = [], []
-    for (a, b), (c, d) in zip(pairwise(places), pairwise(other_places), strict=True):
-        x, y = one[a:b], other[c:d]
-        if x != y:
-            ours.append(x)
-            theirs.append(y)
-    return stretch_entries(b"".join(ours)), stretch_entries(b"".join(theirs))
+    places = (*unpack_from(f"<{count}I", one, end), end)
+    other_places = (*unpack_from(f"<{count}I", other, other_end), other_end)
+    found = Differing(([], []), ([], []), 2 * RESTART_INTERVAL * count)
+    for begin, stop, other_begin, other_stop in zip(
+        places, islice(places, 1, None), other_places, islice(other_places, 1, None), strict=False
+    ):
+        x, y = one[begin:stop], other[other_begin:other_stop]
+        if x != y and not _add_differing(x, y, found):
+            return None
+    return found
+
+
+def _add_differing(x: bytes, y: bytes, found: Differing) -> bool:
+    """Gather what differs in two stretches that begin with a restart point; False where their first keys differ."""
+    (keys, values), (other_keys, other_values) = found.one, found.other
+    at = other_at = 0
+    key = before = b""
+    while at < len(x):
+        shared, unshared, length = x[at], x[at + 1], x[at + 2]
+        if length < 128 and unshared < 128 and shared < 128:
+            rest = at + 3
+        elif unshared < 128 and shared < 128 and x[at + 3] < 128:
+            length += (x[at + 3] << 7) - 128
+            rest = at + 4
+        else:
+            shared, rest = varint(x, at)
+            unshared, rest = varint(x, rest)
+            length, rest = varint(x, rest)
+        stop = rest + unshared
+        if shared > len(key):
+            key += SEQUENCE
+        before, key = key, key[:shared] + x[rest : stop - SEQUENCE_SIZE]
+        end = stop + length
+        if y.startswith(x[at:end], other_at):
+            other_at += end - at
+            at = end
+            continue
+        if other_at < len(y):
+            other_shared, other_rest = varint(y, other_at)
+            other_unshared, other_rest = varint(y, other_rest)
+            length, other_rest = varint(y, other_rest)
+            other_stop = other_rest + other_unshared
+            other_end = other_stop + length
+            if end > len(x) or other_end > len(y):
+                raise MalformedTableError("an entry of a block reaches past a restart point")
+            if (shared, x[rest:stop]) == (other_shared, y[other_rest:other_stop]):
+                keys.append(key)
+                values.append(x[stop:end])
+                other_keys.append(key)
+                other_values.append(y[other_stop:other_end])
+                at, other_at = end, other_end
+                if x[at:] == y[other_at:]:
+                    return True
+                continue
+        if not at:
+            return False
+        key = before
+        break
+    # From here on the keys differ.
+    for stretch, begin, (some_keys, some_values) in ((x, at, found.one), (y, other_at, found.other)):
+        more_keys, more_values, reached, stop = _parse(stretch, len(stretch), SEQUENCE_SIZE, begin, key)
+        if reached != stop:
+            raise MalformedTableError("an entry of a block reaches past a restart point")
+        some_keys += more_keys
+        some_values += more_values
+    return True
 
 
 def stretch_entries(stretch: bytes) -> Records:
@@ -205,13 +277,13 @@ def stretch_entries(stretch: bytes) -> Records:
     return keys, values
 
 
-def _parse(block: bytes, end: int, suffix: int) -> tuple[list[bytes], list[bytes], int, int]:
-    """Keys and values of the entries before ``end``, where they end, and ``end``."""
+def _parse(
+    block: bytes, end: int, suffix: int, at: int = 0, key: bytes = b""
+) -> tuple[list[bytes], list[bytes], int, int]:
+    """Keys and values of the entries from ``at``, which comes behind ``key``, up to ``end``; where they end, and ``end``."""
     keys: list[bytes] = []
     values: list[bytes] = []
     add_key, add_value = keys.append, values.append
-    at = 0
-    key = b""
     while at < end:
         shared = block[at]
         unshared = block[at + 1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graveler.tree.cursor import Cursor
 from graveler.tree.expected import differing, expect_next
+from graveler.tree.files import ENOUGH
 from graveler.tree.reads import ReadAhead
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
@@ -21,16 +22,25 @@ Difference = tuple[bytes, bytes | None, bytes | None]
 """A key with its packed bytes on the left and on the right; None is "absent"."""
 
 
-def diff(left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None) -> Iterator[Difference]:
-    """The differences with ``start <= key < end``, in key order. Opens the ranges that differ, and no others; streaming."""
+def diff(
+    left: Tree, right: Tree, start: bytes = b"", end: bytes | None = None, most: int | None = None
+) -> Iterator[Difference]:
+    """The differences with ``start <= key < end``, in key order. Opens the ranges that differ, and no others; streaming.
+
+    Begins at ``start`` at once: what lies before is not opened, of the range that ``start`` lies in nothing but one block is read
+    that need not be. Who takes no more than ``most`` differences says so: then nobody works ahead on what comes behind them.
+    """
     with left.store.reading_ahead() as ahead:
-        yield from _diff(left, right, start, end, ahead)
+        yield from _diff(left, right, start, end, most, ahead)
 
 
-def _diff(left: Tree, right: Tree, start: bytes, end: bytes | None, ahead: ReadAhead | None) -> Iterator[Difference]:
+def _diff(
+    left: Tree, right: Tree, start: bytes, end: bytes | None, most: int | None, ahead: ReadAhead | None
+) -> Iterator[Difference]:
     coming = differing(left, right, start, end)
     a, b = Cursor(left, start), Cursor(right, start)
     sharing = left.store.workers > 1
+    found = 0
     while True:
         # Both stand before the same key, also where ``start`` lies inside a range: before that, nothing was passed over unopened.
         if a.unopened and b.unopened:
@@ -39,7 +49,7 @@ def _diff(left: Tree, right: Tree, start: bytes, end: bytes | None, ahead: ReadA
                 b.skip_ranges(run)
                 continue
             expect_next(ahead, coming)
-        if sharing and a.at_start and worth_sharing((a, b)):
+        if sharing and a.at_start and worth_sharing((a, b)) and _much_left(most, found, (a, b)):
             if (crew := left.store.crew()) is not None:
                 yield from _diff_in_parallel(crew, a, b, end)
                 return
@@ -66,6 +76,7 @@ def _diff(left: Tree, right: Tree, start: bytes, end: bytes | None, ahead: ReadA
                         if end is not None and key >= end:
                             return
                         yield key, x, y
+                        found += 1
                 a.advance(both)
                 b.advance(both)
                 continue
@@ -74,17 +85,26 @@ def _diff(left: Tree, right: Tree, start: bytes, end: bytes | None, ahead: ReadA
                 x, y = a.packed[a.at], b.packed[b.at]
                 if identity(x) != identity(y):
                     yield smallest, x, y
+                    found += 1
                 same = 1
             a.advance(same)
             b.advance(same)
         elif smallest == key_a:
             a.load()
             yield smallest, a.packed[a.at], None
+            found += 1
             a.advance(1)
         else:
             b.load()
             yield smallest, None, b.packed[b.at]
+            found += 1
             b.advance(1)
+
+
+def _much_left(most: int | None, found: int, cursors: tuple[Cursor, Cursor]) -> bool:
+    """Is there enough to read, for what is still wanted of ``most`` differences, that it pays to share it? If the rest is as
+    dense as what was read until now."""
+    return most is None or (most - found) * sum(cursor.records_read for cursor in cursors) >= ENOUGH * found
 
 
 def _diff_in_parallel(crew: "Crew", a: Cursor, b: Cursor, end: bytes | None) -> Iterator[Difference]:
@@ -119,10 +139,7 @@ def equal_blocks(a: Cursor, b: Cursor) -> int:
     """
     if not (a.at_block and b.at_block) or a.unopened != b.unopened or (a.unopened and a.info.first != b.info.first):
         return 0
-    run = 0
-    while (block := a.raw(run)) is not None and block == b.raw(run):
-        run += 1
-    return run
+    return a.same_blocks(b)
 
 
 def common_records(a: Cursor, b: Cursor) -> int:

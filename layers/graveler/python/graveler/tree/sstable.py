@@ -29,6 +29,7 @@ from graveler.tree.block import (
     RESTART_INTERVAL,
     SEQUENCE_SIZE,
     ZSTD_LEVEL,
+    Differing,
     MalformedTableError,
     OtherFileError,
     Records,
@@ -173,6 +174,13 @@ class Lookups:
             self._cache.put(place, kept)
         return found
 
+    def contents(self, number: int) -> bytes:
+        """One block, decompressed."""
+        try:
+            return self._block(number)
+        except (IndexError, StructError, ZstdError) as error:
+            raise MalformedTableError(str(error)) from None
+
     def read(self, number: int) -> Records:
         """The records of one block."""
         try:
@@ -310,8 +318,21 @@ class Table(Lookups):
                     continue
             yield keys, packed
 
-    def read_different(self, number: int, other: "Table", at: int) -> tuple[Records, Records] | None:
-        """The records of a block and of block ``at`` of another file, but for some that are the same in both; None where all have
+    def same_block(self, number: int, other: "Table", at: int) -> bool:
+        """Is a block the same, as it is in the file, as block ``at`` of another one? Then they hold equal records."""
+        (begin, size), (other_begin, other_size) = self._handles[number], other._handles[at]
+        if size != other_size:
+            return False
+        # Of blocks that differ, the checksums do too, but for one in 4 billion.
+        end, other_end = begin + size + END_SIZE, other_begin + size + END_SIZE
+        one, two = self._data, other._data
+        return (
+            one[end - CHECKSUM_SIZE : end] == two[other_end - CHECKSUM_SIZE : other_end]
+            and one[begin:end] == two[other_begin:other_end]
+        )
+
+    def read_different(self, number: int, other: "Table", at: int) -> Differing | None:
+        """The records of a block and of block ``at`` of another file, but for most that are the same in both; None where all have
         to be read."""
         try:
             return different(unstored(self._data, *self._handles[number]), unstored(other._data, *other._handles[at]))

@@ -553,7 +553,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
 )
 def diff_branch(call: Call, repository: str, branch: str, query: DiffQuery) -> Response:
     """List what is not committed yet."""
-    page = call.lake.repository(repository).uncommitted(
+    page = call.lake.repository(repository).uncommitted_outline(
         branch, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
     )
     return json_response(diff_list(page, uncommitted_diff), headers=commit_headers(page))

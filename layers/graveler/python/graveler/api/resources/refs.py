@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType, field
 
 from graveler.api.call import Call
-from graveler.api.differences import Diff, DiffList, against, committed_diff, diff_list, uncommitted_diff
+from graveler.api.differences import Diff, DiffList, against, committed_diff, diff_list, outlined_diff, uncommitted_diff
 from graveler.api.documents import SAYS_COMMITS, Error, commit_headers
 from graveler.api.errors import bad_request
 from graveler.api.idempotency import request_id
@@ -190,11 +190,14 @@ def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRef
     if right.endswith("$"):
         if right[:-1] != left.removesuffix("@"):
             raise bad_request(f"{right!r} means uncommitted changes; they can be compared with {right[:-1]!r} only")
-        page = opened.uncommitted(right[:-1], **asked, amount=query.limit)
-        return json_response(diff_list(page, uncommitted_diff), headers=commit_headers(page))
+        outlines = opened.uncommitted_outline(right[:-1], **asked, amount=query.limit)
+        return json_response(diff_list(outlines, uncommitted_diff), headers=commit_headers(outlines))
+    if query.kind == "two_dot" and not query.include_right_stats:
+        outlines = opened.diff_outline(left, right, **asked, amount=query.limit)
+        return json_response(diff_list(outlines, outlined_diff), headers=commit_headers(outlines))
     if query.kind == "two_dot":
         page = opened.diff(left, right, **asked, amount=query.limit)
-        shown = diff_list(page, lambda change: committed_diff(change, stats=query.include_right_stats))
+        shown = diff_list(page, lambda change: committed_diff(change, stats=True))
         return json_response(shown, headers=commit_headers(page))
     page = opened.compare(left, right, **asked, amount=query.limit)
     in_conflict = against(opened, page)
