@@ -235,12 +235,44 @@ def test_what_comes_back_is_not_written_again(watched: Watched) -> None:
     assert watched.patched == 1
 
 
-def test_where_many_blocks_change_rocksdb_writes(watched: Watched) -> None:
+def test_where_the_keys_of_many_blocks_change_rocksdb_writes(watched: Watched) -> None:
     tree = tree_of(TreeStore(MemoryFiles()), dict.fromkeys(KEYS, 0))
+    for change in (
+        {key + b"+": 1 for key in KEYS[::50]},
+        dict.fromkeys(KEYS[::50]),
+        {key + b"+" * (n % 2): 1 for n, key in enumerate(KEYS[::20])},
+    ):
+        watched.written = 0
+        contents = dict.fromkeys(KEYS, 0) | change
+        check(
+            apply(tree, changes(change), SPLIT),
+            {key: value for key, value in contents.items() if value is not None},
+        )
+        assert watched.patched == 0
+        assert watched.written
+
+
+@pytest.mark.parametrize("step", [5, 17, 50])
+def test_other_values_in_all_blocks_are_spliced_in(watched: Watched, step: int, seed: int) -> None:
+    """Values as long as the old ones, longer and shorter, and a key or two that come or go."""
+    random = Random(seed)
+    store = TreeStore(MemoryFiles())
+    contents = dict.fromkeys(KEYS, new(0))
+    tree = build(store, SPLIT, sorted(contents.items()))
     watched.written = 0
-    contents = dict.fromkeys(KEYS, 0) | dict.fromkeys(KEYS[::50], 1)
-    check(apply(tree, changes(dict.fromkeys(KEYS[::50], 1)), SPLIT), contents)
-    assert watched.patched == 0
+    for longest in (0, 0, 30, 1500, 1):
+        values = [packed(random.randrange(9), address=f"s3://b/{'x' * random.randint(0, longest)}") for _ in range(40)]
+        change: dict[bytes, bytes | None] = {key: random.choice(values) for key in KEYS[random.randrange(step) :: step]}
+        change |= {random.choice(KEYS): None, random.choice(KEYS) + b"+": values[0]}
+        contents = {key: value for key, value in (contents | change).items() if value is not None}
+        tree = apply(tree, sorted(change.items()), SPLIT)
+        fresh = build(TreeStore(MemoryFiles()), SPLIT, sorted(contents.items()))
+        assert same_tree(tree, fresh)
+        assert list(tree.records()) == sorted(contents.items())
+        sizes = [size for number in range(len(tree)) for size in block_sizes(tree.open(number))[:-1]]
+        assert min(sizes) >= BLOCK_SIZE // 2
+        assert max(sizes) <= BLOCK_SIZE * 3 // 2 + 2000
+    assert watched.patched >= 5
 
 
 # -- merging

@@ -11,16 +11,20 @@ keep their size through any number of changes.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, count
+from struct import error as StructError  # noqa: N812
 from typing import Final
+
+import msgspec
 
 from graveler.model import SplitParameters
 from graveler.tree.assemble import Assembler
-from graveler.tree.block import BLOCK_SIZE, encode
+from graveler.tree.block import BLOCK_SIZE, SEQUENCE_SIZE, encode, entries
 from graveler.tree.files import RANGES
 from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
-from graveler.tree.record import IDENTITY_OVERHEAD, identity, object_size, record_ids
+from graveler.tree.record import IDENTITY_OVERHEAD, object_size, record_ids, same_identity
+from graveler.tree.splice import Splice, values_of
 from graveler.tree.split import cuts_after, is_candidate
 from graveler.tree.sstable import MalformedTableError, Records, Table
 from graveler.tree.tail import Label
@@ -32,7 +36,9 @@ Change = tuple[bytes, bytes | None]
 _SMALLEST: Final = BLOCK_SIZE // 2
 _LARGEST: Final = BLOCK_SIZE * 3 // 2
 _WORTH_COPYING: Final = 0.5
-"""Share of blocks that may change; where more do, RocksDB writes all of it faster."""
+"""Share of blocks in which records may come or go; where they do in more, RocksDB writes all of it faster."""
+_TRIED: Final = 3
+"""So many blocks are taken apart before it is asked whether that goes on."""
 _RANGE_WORK: Final = 800
 _CHANGE_WORK: Final = 150
 """Measured by the side of writing all records, 1.4 µs each."""
@@ -48,13 +54,43 @@ def patch_work(records: int, changes: int) -> int:
     return min(records, _RANGE_WORK + _CHANGE_WORK * changes)
 
 
-class _Edit:
+class _Edit(msgspec.Struct, frozen=True, gc=False):
     """Records ``start`` to ``stop`` of the old range are replaced by those with ``ids``, none or one."""
 
-    __slots__ = ("ids", "start", "stop")
+    start: int
+    stop: int
+    ids: bytes
 
-    def __init__(self, start: int, stop: int, ids: bytes) -> None:
-        self.start, self.stop, self.ids = start, stop, ids
+
+class _Changed:
+    """A block as it is now: its bytes, or its records, whichever is known. What is not is made when it is asked for."""
+
+    def __init__(self, count: int, encoded: bytes | None = None, records: Records | None = None) -> None:
+        self.count = count
+        self._encoded = encoded
+        self._records = records
+        self._packed = None if records is None else records[1]
+
+    @property
+    def encoded(self) -> bytes:
+        """The block, not compressed; nothing for one without records."""
+        if self._encoded is None:
+            self._encoded = encode(*self.records) if self.count else b""
+        return self._encoded
+
+    @property
+    def records(self) -> Records:
+        """Keys and packed bytes."""
+        if self._records is None:
+            self._records = entries(self.encoded, SEQUENCE_SIZE)
+        return self._records
+
+    @property
+    def packed(self) -> list[bytes]:
+        """The packed bytes alone."""
+        if self._packed is None:
+            self._packed = values_of(self.encoded)
+        return self._packed
 
 
 class Patch:
@@ -67,8 +103,10 @@ class Patch:
         self._note = note
         self._table = table
         self._split = split
-        self._blocks: dict[int, Records] = {}
+        self._blocks: dict[int, _Changed] = {}
         """The blocks that changed, as they are now."""
+        self._rebuilt = 0
+        """Blocks in which records came or went."""
         self._edits: list[_Edit] = []
         self._added = self._grown = self._value_bytes = self._total = 0
         """Bytes: logical size of added records, of all changes; of packed records; of objects."""
@@ -81,21 +119,65 @@ class Patch:
         table = tree.open(number)
         try:
             touched = list(_by_block(table, changes))
-            if not worth_copying(len(touched), len(table)):
-                return None
             note = tree.note(number)
             if note is None or tree.info(number).total == MAX_TOTAL:
                 return None
             table.tell(note.layout, note.counts)
             patch = cls(tree, number, note, table, split)
-            done = all(patch._change(block, mine) for block, mine in touched)
-            return patch if done and patch._name() else None
-        except MalformedTableError as error:
-            raise tree.damaged(number, error) from None
+            everywhere = not worth_copying(len(touched), len(table))
+            for tried, (block, mine) in enumerate(touched, 1):
+                if not patch._change(block, mine):
+                    return None
+                if patch._rebuilt > _TRIED and not worth_copying(patch._rebuilt, tried if everywhere else len(table)):
+                    return None
+            return patch if patch._name() else None
+        except (MalformedTableError, IndexError, StructError) as error:
+            raise tree.damaged(number, MalformedTableError(str(error))) from None
 
     def _change(self, number: int, changes: Sequence[Change]) -> bool:
         """Apply the changes of one block; False if the note is not of this file."""
-        keys, packed = self._table.read(number)
+        block = self._table.contents(number)
+        start = self._table.start(number)
+        splice = Splice(block)
+        places: list[int] = []
+        keys: list[bytes] = []
+        old_values: list[bytes] = []
+        values: list[bytes] = []
+        for key, value in changes:
+            found = splice.find(key)
+            if found is None and value is None:
+                continue
+            if found is None or value is None:  # other keys: the block has to be taken apart
+                return self._rebuild(number, entries(block, SEQUENCE_SIZE), changes)
+            record, old = found
+            if same_identity(old, value):
+                continue
+            places.append(start + record)
+            keys.append(key)
+            old_values.append(old)
+            values.append(value)
+            splice.replace(value)
+        if not places:
+            return True
+        if not self._is_noted(places[0], keys[0], old_values[0]):  # where the others are follows
+            return False
+        ids = record_ids(keys, values)
+        self._edits += [
+            _Edit(place, place + 1, ids[at : at + ID_BYTES])
+            for place, at in zip(places, count(0, ID_BYTES), strict=False)
+        ]
+        self._value_bytes += sum(map(len, values)) - sum(map(len, old_values))
+        self._total += sum(map(object_size, values)) - sum(map(object_size, old_values))
+        self._blocks[number] = _Changed(self._count(number), splice.finish())
+        return True
+
+    def _is_noted(self, place: int, key: bytes, packed: bytes) -> bool:
+        """Is this what the note has the record ID of, at that place of the old range?"""
+        return self._note.ids[place * ID_BYTES : (place + 1) * ID_BYTES] == record_ids((key,), (packed,))
+
+    def _rebuild(self, number: int, records: Records, changes: Sequence[Change]) -> bool:
+        """As :meth:`_change`, where records come or go."""
+        keys, packed = records
         start = self._table.start(number)
         new_keys: list[bytes] = []
         new_packed: list[bytes] = []
@@ -105,10 +187,9 @@ class Patch:
             present = at < len(keys) and keys[at] == key
             if present:
                 old = packed[at]
-                if value is not None and identity(old) == identity(value):
+                if value is not None and same_identity(old, value):
                     continue
-                place = (start + at) * ID_BYTES
-                if self._note.ids[place : place + ID_BYTES] != record_ids((key,), (old,)):
+                if not self._is_noted(start + at, key, old):
                     return False
                 self._value_bytes -= len(old)
                 self._total -= object_size(old)
@@ -132,7 +213,9 @@ class Patch:
                     self._added += len(key) + IDENTITY_OVERHEAD
             edits += 1
         if edits:
-            self._blocks[number] = new_keys + keys[done:], new_packed + packed[done:]
+            new_keys += keys[done:]
+            self._blocks[number] = _Changed(len(new_keys), records=(new_keys, new_packed + packed[done:]))
+            self._rebuilt += 1
         return True
 
     def _name(self) -> bool:
@@ -141,9 +224,10 @@ class Patch:
         size = old.size + self._grown + self._added
         total = old.total + self._total
         final = len(self._table) - 1
-        keys = self._blocks[final][0] if final in self._blocks else None
-        if keys is not None and (not keys or keys[-1] != old.last):
-            return False
+        if final in self._blocks:
+            keys = self._blocks[final].records[0]
+            if not keys or keys[-1] != old.last:
+                return False
         cut_before = cuts_after(split, old.size, old.last)
         if (
             total > MAX_TOTAL
@@ -170,7 +254,7 @@ class Patch:
 
     def _records(self, block: int) -> Records:
         """The records of a block, as they are now."""
-        return self._blocks[block] if block in self._blocks else self._table.read(block)
+        return self._blocks[block].records if block in self._blocks else self._table.read(block)
 
     def _spliced_ids(self) -> Iterator[bytes]:
         done = 0
@@ -212,17 +296,22 @@ class Patch:
     def _count(self, block: int) -> int:
         """How many records a block has now."""
         if block in self._blocks:
-            return len(self._blocks[block][0])
+            return self._blocks[block].count
         return self._table.start(block + 1) - self._table.start(block)
 
-    def _packed(self, starts: Sequence[int], start: int, stop: int) -> Iterator[bytes]:
+    def _packed(self, starts: Sequence[int], start: int, stop: int) -> list[bytes]:
         """The packed bytes of the new records ``start`` to ``stop``; ``starts`` says where blocks begin now."""
         block = bisect_right(starts, start) - 1
+        packed: list[bytes] = []
         while start < stop:
-            packed = self._records(block)[1][start - starts[block] : stop - starts[block]]
-            yield from packed
-            start += len(packed)
+            packed += self._values(block)[start - starts[block] : stop - starts[block]]
             block += 1
+            start = starts[block]
+        return packed
+
+    def _values(self, block: int) -> list[bytes]:
+        """The packed bytes of a block's records, as they are now."""
+        return self._blocks[block].packed if block in self._blocks else self._table.read(block)[1]
 
     def assemble(self) -> tuple[bytes, RangeNote]:
         """The file, and what is to be noted of it."""
@@ -239,22 +328,19 @@ class Patch:
     def _assemble(self, made: Assembler) -> None:
         blocks = len(self._table)
         copied = 0
-        keys: list[bytes] = []
-        packed: list[bytes] = []
         for number in sorted(self._blocks):
             if number < copied:  # it was put together with the one before
                 continue
             self._copy(made, copied, number)
-            keys, packed = self._blocks[number]
-            block = encode(keys, packed) if keys else b""
+            block = self._blocks[number]
             copied = number + 1
-            while len(block) < _SMALLEST and keys and copied < blocks:
+            while len(block.encoded) < _SMALLEST and block.count and copied < blocks:
+                keys, packed = block.records
                 more_keys, more_packed = self._records(copied)
-                keys, packed = keys + more_keys, packed + more_packed
-                block = encode(keys, packed)
+                block = _Changed(block.count + len(more_keys), records=(keys + more_keys, packed + more_packed))
                 copied += 1
-            if keys:  # what lies up to the old bound was changed here, so the next block is behind it
-                _add(made, block, keys, packed, self._table.bounds[copied - 1])
+            if block.count:  # what lies up to the old bound was changed here, so the next block is behind it
+                _add(made, block, self._table.bounds[copied - 1])
         self._copy(made, copied, blocks)
 
     def _copy(self, made: Assembler, first: int, stop: int) -> None:
@@ -262,12 +348,14 @@ class Patch:
             made.copy(self._table, first, stop, [self._count(block) for block in range(first, stop)])
 
 
-def _add(made: Assembler, block: bytes, keys: list[bytes], packed: list[bytes], bound: bytes) -> None:
+def _add(made: Assembler, block: _Changed, bound: bytes) -> None:
     """Append the records of ``block``, in several blocks of about equal size if they are too many for one."""
-    if len(block) <= _LARGEST or len(keys) == 1:
-        made.add_encoded(block, bound, len(keys))
+    size = len(block.encoded)
+    if size <= _LARGEST or block.count == 1:
+        made.add_encoded(block.encoded, bound, block.count)
         return
-    parts = min(-(-len(block) // BLOCK_SIZE), len(keys))
+    keys, packed = block.records
+    parts = min(-(-size // BLOCK_SIZE), len(keys))
     sizes = [0, *accumulate(len(key) + len(value) for key, value in zip(keys, packed, strict=True))]
     begin = 0
     for part in range(1, parts + 1):

@@ -69,6 +69,12 @@ def identity(packed: bytes) -> bytes:
     return packed[2 : 2 + (packed[0] << 8 | packed[1])]
 
 
+def same_identity(one: bytes, other: bytes) -> bool:
+    """Do two records of a key stand for the same object?"""
+    end = 2 + (one[0] << 8 | one[1])
+    return one[:end] == other[:end]
+
+
 def object_size(packed: bytes) -> int:
     """Bytes of the object that a record stands for."""
     return int.from_bytes(packed[2:10], "big")

@@ -1,0 +1,127 @@
+"""Other values for some records of a block, whose keys stay: what is between two restart points is looked through for the key,
+and nothing is taken apart or encoded.
+
+The block that comes out is the one that :func:`graveler.tree.block.encode` makes of the same records, to the byte: what entries
+share, and where restart points are, depends on keys alone.
+"""
+
+from bisect import bisect_right
+from struct import pack
+from typing import Final
+
+from graveler.tree.block import RESTART_INTERVAL, SEQUENCE, SEQUENCE_SIZE, number, restart_keys, restart_points, varint
+
+_NOWHERE: Final = (0, 0, 0, 0)
+
+
+class Splice:
+    """One block. :meth:`find` records by keys that ascend, and :meth:`replace` the value of the one that was found last; then
+    :meth:`finish`. Raises ``IndexError`` or ``struct.error`` for bytes that are no block."""
+
+    __slots__ = ("_block", "_edits", "_found", "_keys", "_next", "_places", "_stretch")
+
+    def __init__(self, block: bytes) -> None:
+        self._block = block
+        self._keys, self._places = restart_keys(block)
+        self._stretch = -1
+        self._next = 0, 0, b""
+        """In the stretch that was looked through last: where to go on, the number of the record there, and the key before."""
+        self._found = _NOWHERE
+        """Of the record that was found last: where the length of its value is said, its key's rest begins, its value begins, and
+        ends."""
+        self._edits: list[tuple[int, int, bytes]] = []
+        """What replaces the bytes from the first place to the second one."""
+
+    def find(self, key: bytes) -> tuple[int, bytes] | None:
+        """The number of a record in its block and its value, or None. 0.35 µs for each record between it and a restart point."""
+        stretch = bisect_right(self._keys, key) - 1
+        if stretch < 0:
+            return None
+        if stretch != self._stretch:
+            self._stretch = stretch
+            self._next = self._places[stretch], stretch * RESTART_INTERVAL, b""
+        block, end = self._block, self._places[stretch + 1]
+        at, record, current = self._next
+        while at < end:
+            before = current
+            shared, unshared, length = block[at], block[at + 1], block[at + 2]
+            said = at + 2
+            if length < 128 and unshared < 128 and shared < 128:
+                rest = at + 3
+            elif unshared < 128 and shared < 128 and block[at + 3] < 128:
+                length += (block[at + 3] << 7) - 128
+                rest = at + 4
+            else:
+                shared, said = varint(block, at)
+                unshared, said = varint(block, said)
+                length, rest = varint(block, said)
+            stop = rest + unshared
+            if shared > len(current):
+                current += SEQUENCE
+            current = current[:shared] + block[rest : stop - SEQUENCE_SIZE]
+            if current > key:
+                self._next = at, record, before
+                return None
+            at = stop + length
+            if current == key:
+                self._next = at, record + 1, current
+                self._found = said, rest, stop, at
+                return record, block[stop:at]
+            record += 1
+        self._next = at, record, current
+        return None
+
+    def replace(self, value: bytes) -> None:
+        """Give the record that was found last another value, once."""
+        said, rest, stop, end = self._found
+        if len(value) == end - stop:
+            self._edits.append((stop, end, value))
+        else:
+            self._edits.append((said, end, number(len(value)) + self._block[rest:stop] + value))
+
+    def finish(self) -> bytes:
+        """The block with the new values."""
+        block = self._block
+        parts: list[bytes] = []
+        done = 0
+        for begin, end, new in self._edits:
+            parts.append(block[done:begin])
+            parts.append(new)
+            done = end
+        if all(end - begin == len(new) for begin, end, new in self._edits):
+            return b"".join([*parts, block[done:]])
+        restarts: list[int] = []
+        shift = at = 0
+        for place in self._places[:-1]:
+            while at < len(self._edits) and self._edits[at][0] < place:
+                begin, end, new = self._edits[at]
+                shift += len(new) - (end - begin)
+                at += 1
+            restarts.append(place + shift)
+        parts.append(block[done : self._places[-1]])
+        return b"".join(parts) + pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
+
+
+def values_of(block: bytes) -> list[bytes]:
+    """The values of all records of a block, for who needs no keys. 0.25 µs a record."""
+    _, end = restart_points(block)
+    values: list[bytes] = []
+    add = values.append
+    at = 0
+    while at < end:
+        unshared, length = block[at + 1], block[at + 2]
+        is_short = unshared < 128 and block[at] < 128
+        if is_short and length < 128:
+            begin = at + 3 + unshared
+            at = begin + length
+        elif is_short and (more := block[at + 3]) < 128:
+            begin = at + 4 + unshared
+            at = begin + length + (more << 7) - 128
+        else:
+            _, at = varint(block, at)
+            unshared, at = varint(block, at)
+            length, at = varint(block, at)
+            begin = at + unshared
+            at = begin + length
+        add(block[begin:at])
+    return values
