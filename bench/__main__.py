@@ -1,7 +1,8 @@
 """``python -m bench``: measure, print a table, and (``--write``) put it into ``bench/RESULTS.md``.
 
-The parts are the rows of the library (``library``), the server under load (``load``), also on AWS' stand-ins (``aws``), pages of
-diffs (``pages``) and many at once on one branch (``contention``); all lines of a run are one table.
+The parts are the rows of the library (``library``), the server under load (``load``), also on AWS' stand-ins (``aws``), the
+import of a folder (``folder``), pages of diffs (``pages``), small commits and merges (``small``) and many at once on one branch
+(``contention``). All lines of a run are one table.
 """
 
 import argparse
@@ -10,6 +11,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
@@ -18,7 +21,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from bench import aws, contention, load, object_rows, pages, results, rows  # noqa: F401 - object_rows registers its rows
+from bench import aws, contention, load, object_rows, pages, results, rows, small  # noqa: F401 - object_rows registers its rows
 from bench.lakes import keys_of, lake_copy, prepare
 from bench.lines import HEAD, Goal, Line, show
 from bench.servers import package_of
@@ -182,8 +185,10 @@ PARTS: Mapping[str, Part] = {
     "library": library,
     "load": part(load, "keys", "folder", "checkout"),
     "pages": part(pages, "keys", "folder"),
+    "small": part(small, "checkout"),
     "contention": part(contention),
     "aws": part(aws, "folder"),
+    **({"folder": part(import_module("bench.folder"), "folder", "checkout")} if find_spec("bench.folder") else {}),
 }
 
 

@@ -2,7 +2,7 @@
 
 Under load, the operations of ``bench.load``: the server's CPU an operation, and how many requests it makes to the table and to
 the store. One after the other, with a latency that proxies add to each request: how many requests go out, how many of them at
-once, and how many wait for one another, which is the longest chain in which each begins when the one before has been answered.
+once, and in how many waves, of which each begins when all before it has been answered: so often the server waits.
 All of it is warm: the server has done the same before. Both stand-ins and the proxies take CPU of the same machine, so that
 rates say little; CPU is that of the server alone.
 """
@@ -13,12 +13,12 @@ import os
 import sys
 import time
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from operator import itemgetter
 from pathlib import Path
 from random import Random
 from secrets import token_bytes, token_hex
@@ -219,26 +219,29 @@ def waiting(server: Server, keys_file: Path, watch: Watch) -> Iterator[Line]:
         del taken[:2]
         seen = [exchanges for _, exchanges in taken]
         # What waits for nothing may still come late on a busy machine; what waits for an answer always comes behind it.
-        waits, best = min(((chain(one), one) for one in seen), key=itemgetter(0))
+        best = min(map(waves, seen), key=len)
         yield Line(
             what=f"{name}, warm, with latency",
             measured=f"{1e3 * median(seconds for seconds, _ in taken):.0f} ms",
-            goals=(Goal("waits", waits, WAITS[name]),) if name in WAITS else (),
+            goals=(Goal("waits", len(best), WAITS[name]),) if name in WAITS else (),
             notes=(
                 f"{median(sum(each.of_table for each in one) for one in seen):.0f} requests to the table, "
                 f"{median(sum(not each.of_table for each in one) for one in seen):.0f} to the store, at most "
-                f"{max(map(at_once, seen))} at once, {waits} one after another: {story(best)}"
+                f"{max(map(at_once, seen))} at once, in {len(best)} waves: {story(best)}"
             ),
         )
 
 
-def chain(exchanges: Sequence[Exchange]) -> int:
-    """The most requests of which each begins when the one before has been answered."""
-    length, end = 0, 0.0
-    for exchange in sorted(exchanges, key=lambda exchange: exchange.end):
-        if exchange.begin >= end:
-            length, end = length + 1, exchange.end
-    return length
+def waves(exchanges: Sequence[Exchange]) -> list[list[Exchange]]:
+    """What went out, in order; a wave begins when all before it has been answered."""
+    found: list[list[Exchange]] = []
+    end = 0.0
+    for each in sorted(exchanges, key=lambda exchange: exchange.begin):
+        if not found or each.begin >= end:
+            found.append([])
+        found[-1].append(each)
+        end = max(end, each.end)
+    return found
 
 
 def at_once(exchanges: Sequence[Exchange]) -> int:
@@ -251,14 +254,10 @@ def at_once(exchanges: Sequence[Exchange]) -> int:
     return most
 
 
-def story(exchanges: Sequence[Exchange]) -> str:
-    """What went out, in order; ``+`` between what was out at the same time."""
-    said, end = "", 0.0
-    for each in sorted(exchanges, key=lambda exchange: exchange.begin):
-        said += (", " if each.begin >= end else " + ") if said else ""
-        said += each.operation
-        end = max(end, each.end)
-    return said
+def story(sent: Sequence[Sequence[Exchange]]) -> str:
+    """The waves in words."""
+    counted = [Counter(each.operation for each in wave) for wave in sent]
+    return ", ".join(" + ".join(f"{n} {name}" if n > 1 else name for name, n in wave.items()) for wave in counted)
 
 
 def _stat(_port: int, _number: int, paths: Sequence[str]) -> Request:

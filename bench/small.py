@@ -17,26 +17,46 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bench.lines import Line
     from graveler.lake.repository import OpenRepository
 
 PACKAGE = "layers/graveler/python"
 VERBS = ("commit", "merge")
+WHAT = {"commit": "commit of one object on an empty branch, warm", "merge": "merge into an unchanged destination, warm"}
+BEFORE, NOW = "before", "now"
+OF_BEFORE = {"commit": 0.5, "merge": 0.4}
+"""What a call may take, as a multiple of what it took at the commit that these goals are from."""
+FIRST_MS = 2.0
+"""So much longer than the second may a process's first merge take."""
 HERE = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", type=Path, help="a checkout to compare with")
-    parser.add_argument("--calls", type=int, default=200, help="of each verb (default %(default)s)")
-    parser.add_argument("--starts", type=int, default=7, help="processes for the first call (default %(default)s)")
-    parser.add_argument("--in", dest="where", type=Path, help="folder for the lakes; else the one for temporary files")
-    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     if arguments.work:
         work(arguments.work)
         return
-    states = {"before": arguments.before, "now": HERE} if arguments.before else {"now": HERE}
+    # Imported here: the processes of another state of the code run this file, and not that state's bench.
+    from bench.lines import table
+
+    print(table(lines(arguments)))
+
+
+def parser() -> argparse.ArgumentParser:
+    """What can be chosen."""
+    made = argparse.ArgumentParser(prog="python -m bench.small", description=__doc__)
+    made.add_argument("--before", "--checkout", dest="checkout", type=Path, help="a checkout to compare with")
+    made.add_argument("--calls", type=int, default=200, help="of each verb (default %(default)s)")
+    made.add_argument("--starts", type=int, default=7, help="processes for the first call (default %(default)s)")
+    made.add_argument("--in", dest="where", type=Path, help="folder for the lakes; else the one for temporary files")
+    made.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    return made
+
+
+def lines(arguments: argparse.Namespace) -> "list[Line]":
+    """A line for each verb."""
+    states = {NOW: HERE} if arguments.checkout is None else {BEFORE: arguments.checkout.resolve(), NOW: HERE}
     folder = Path(mkdtemp(prefix="graveler-bench-", dir=arguments.where))
     try:
         firsts: dict[tuple[str, str], list[float]] = {}
@@ -59,16 +79,37 @@ def main() -> None:
             asked.close()
     finally:
         rmtree(folder)
-    print("| what | state | median | 90 % | CPU | first of a process | second | median ÷ before |")
-    print("|---|---|---:|---:|---:|---:|---:|---:|")
-    for (verb, name), times in warm.items():
-        walls = sorted(wall for wall, _ in times)
-        ratio = median(walls) / median(wall for wall, _ in warm[verb, next(iter(states))])
-        print(
-            f"| {verb} | {name} | {median(walls) * 1e3:.2f} ms | {walls[len(walls) * 9 // 10] * 1e3:.2f} ms "
-            f"| {median(cpu for _, cpu in times) * 1e3:.2f} ms | {median(firsts[verb, name]) * 1e3:.1f} ms "
-            f"| {median(seconds[verb, name]) * 1e3:.1f} ms | {ratio:.2f} |"
-        )
+    return [
+        line(verb, warm[verb, NOW], warm.get((verb, BEFORE), []), firsts[verb, NOW], seconds[verb, NOW])
+        for verb in VERBS
+    ]
+
+
+def line(
+    verb: str,
+    warm: list[tuple[float, float]],
+    before: list[tuple[float, float]],
+    firsts: list[float],
+    seconds: list[float],
+) -> "Line":
+    """A verb's warm calls, beside those before, and the first two calls of a process."""
+    from bench.lines import Goal, Line, show
+
+    walls = sorted(wall for wall, _ in warm)
+    middle, earlier = median(walls), median(wall for wall, _ in before) if before else None
+    first, second = median(firsts), median(seconds)
+    goals = [Goal("time ÷ before", middle / earlier if earlier else None, OF_BEFORE[verb])]
+    if verb == "merge":
+        goals.append(Goal("ms of the first beyond the second", (first - second) * 1e3, FIRST_MS))
+    return Line(
+        what=WHAT[verb],
+        measured=show(middle),
+        rate=f"{1 / middle:,.0f}",
+        spread=f"90 % {show(walls[len(walls) * 9 // 10])}",
+        beside=f"before: {show(earlier)}" if earlier else "",
+        goals=tuple(goals),
+        notes=f"{show(median(cpu for _, cpu in warm))} of CPU; the first of a process {show(first)}, the second {show(second)}",
+    )
 
 
 class Asked:
