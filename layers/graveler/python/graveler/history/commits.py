@@ -369,6 +369,12 @@ class CommitStore:
             line = (_raw(first) + parent.line)[: LINE_LENGTH * _RAW]
         return Put(self.key(commit.id), commit_item(commit, line, now), Absent())
 
+    def remember(self, commit: Commit, written: Put) -> None:
+        """Keep in memory a commit whose :meth:`put_write` was just done: who made it is mostly asked for it next. No request."""
+        line = written.item.get("line", b"")
+        assert isinstance(line, bytes)
+        self._remember(KeptCommit(commit, line))
+
     def alive_check(self, cid: CommitID) -> Check:
         """The part of a transaction that lets it fail unless the commit exists and has not expired."""
         return Check(self.key(cid), Matches({"expired": None}))

@@ -111,9 +111,10 @@ class Publisher:
         # From now on, not from the commit's time, which its maker may choose.
         now = event.time_ns / 1e9
         after = msgspec.structs.replace(state, commit_id=commit.id, sealed=state.sealed[len(applied) :])
+        written = self._commits.put_write(commit, now)
         writes: list[Write] = [
             *self._refs.move_branch_writes(state, after, event),
-            self._commits.put_write(commit, now),
+            written,
             *self._records.put(commit, now),
         ]
         for token in applied:
@@ -131,6 +132,7 @@ class Publisher:
             deadline.check(f"{verb} on branch {state.name!r}")
             try:
                 self._tables.transact([*writes, *mine])
+                self._commits.remember(commit, written)
                 self._records.settle_some(commit, now)
                 return
             except ConditionFailedError as error:

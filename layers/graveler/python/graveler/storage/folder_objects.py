@@ -85,6 +85,7 @@ class FolderObjects:
         self.foreign = foreign
         self._modes = modes
         self._hidden = self._root / HIDDEN
+        self._writes = self._hidden / "writes"
         self.files = Beneath(self._root, confinement)
         """The files by their paths."""
         # Folders whose own name this process knows to be durable, with device and inode.
@@ -249,7 +250,7 @@ class FolderObjects:
         many. Called once by each process that writes; ``now`` in Unix seconds."""
         moment = time.time() if now is None else now
         removed = 0
-        for path in self._children(self._hidden / "writes"):
+        for path in self._children(self._writes):
             with suppress(OSError):  # another process sweeps too
                 if self.files.status(path).st_mtime < moment - _WRITE_LEFTOVER_AGE:
                     self.files.unlink(path)
@@ -447,7 +448,7 @@ class FolderObjects:
 
     def _new_temporary(self, key: str) -> tuple[Path, int]:
         """A new file that nobody sees, and its descriptor."""
-        path = self._hidden / "writes" / f"{os.getpid()}-{token_hex(8)}"
+        path = self._writes / f"{os.getpid()}-{token_hex(8)}"
         with self._explained("writing", key):
             try:
                 return path, self.files.create(path, os.O_WRONLY, self._modes)
