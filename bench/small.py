@@ -1,5 +1,6 @@
 """``python -m bench.small``: how long a commit of one object takes on an empty branch of a folder lake, and a merge into a
-destination that has not changed, in a process that is warm; and the first of each in a process.
+destination that has not changed, in a process that is warm; and the first of each in a process that begins as a worker of the
+server.
 
 With ``--before FOLDER``, a checkout of another state of the code, a process of each state is asked by turns, so that both see the
 same machine: ratios of the two travel, milliseconds do not.
@@ -10,6 +11,8 @@ import os
 import subprocess
 import sys
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
@@ -151,6 +154,8 @@ def work(folder: Path) -> None:
     """Make the calls that are asked for by lines of the standard input."""
     from graveler.lake.folder import create_folder_lake, open_folder_lake
 
+    if find_spec("graveler.lake.all_verbs") is not None:  # as a worker of the server begins
+        import_module("graveler.lake.all_verbs").load_verbs()
     if not folder.exists():
         create_folder_lake(folder).create_repository("bench", "local://bench")
     repository = open_folder_lake(folder).repository("bench")

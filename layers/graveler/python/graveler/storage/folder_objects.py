@@ -175,13 +175,17 @@ class FolderObjects:
         path = self._path(key)
         self._sweep_once()
         temporary, descriptor = self._new_temporary(key)
-        name = partial(self._name, key, path, if_absent=True)
-        with (
-            suppress(ObjectConditionError),
-            FolderWriter(self.files, temporary, descriptor, partial(self._explained, "writing", key), name) as writer,
-        ):
-            writer.write(data)
-            writer.finish(sync=False)
+        with self._explained("writing", key), self._removed_after(temporary):
+            try:
+                _write(descriptor, data)
+                status = os.fstat(descriptor)
+            finally:
+                os.close(descriptor)
+            try:
+                self.files.link(temporary, path)
+            except OSError:  # a new folder, or something is there
+                with suppress(ObjectConditionError):
+                    self._name(key, path, temporary, status, if_absent=True)
 
     def sync(self, keys: Sequence[str]) -> builtins.list[str]:
         """See :class:`graveler.storage.objects.UnsyncedObjects`. Cost: a sync of each file, and of their folders."""
@@ -635,14 +639,11 @@ class FolderWriter:
 
     def write(self, piece: bytes) -> None:
         """Append these bytes."""
-        rest = memoryview(piece)
         with self._explained():
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            _write(self._descriptor, piece)
 
-    def finish(self, *, sync: bool = True) -> StoredObject:
-        """Make the bytes durable, unless ``sync`` is off, and give the object its name. Errors as those of
-        :meth:`FolderObjects.put`."""
+    def finish(self) -> StoredObject:
+        """Make the bytes durable, and give the object its name. Errors as those of :meth:`FolderObjects.put`."""
         try:
             with self._explained():
                 # The time is part of the ETag. The system's own stamp has steps of milliseconds, in which a file could
@@ -650,8 +651,7 @@ class FolderWriter:
                 moment = time.time_ns()
                 moment += randbelow(1000) - moment % 1000
                 os.utime(self._descriptor, ns=(moment, moment))
-                if sync:
-                    os.fsync(self._descriptor)
+                os.fsync(self._descriptor)
                 status = os.fstat(self._descriptor)
             self._close()
             return self._publish(self._temporary, status)
@@ -668,6 +668,12 @@ class FolderWriter:
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def _described(key: str, status: os.stat_result) -> StoredObject:
