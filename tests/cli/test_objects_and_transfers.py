@@ -1,5 +1,6 @@
 """put, get, cat, ls, stat, rm: what they do, their JSON, their errors."""
 
+import os
 import stat
 from hashlib import md5
 from pathlib import Path
@@ -141,6 +142,32 @@ def test_a_changed_import_is_noticed_and_leaves_no_file(lake: Path) -> None:
     assert sorted(p.name for p in Path().iterdir()) == [".graveler", "a", "data"]
     Path("data/a").unlink()
     assert run("cat", "lakefs://lake/main/a").code == 3
+
+
+def test_an_import_that_trusts_sizes_and_times_says_so_and_notices_others(lake: Path) -> None:
+    folder = write_tree(Path("data"), {"a": "first", "b": "first"})
+    for path in folder.iterdir():
+        os.utime(path, ns=(10**18, 10**18))
+    trusting = ("import", "--trust-mtime", "data", "lakefs://lake/main/")
+    assert "2 objects added" in done(*trusting).out
+    assert done("stat", "lakefs://lake/main/a", "--json").json["checksum"] == f"mtime:{10**18}"
+    assert f"mtime:{10**18} (none of the bytes" in done("stat", "lakefs://lake/main/a").out
+    assert done("cat", "lakefs://lake/main/a").out == "first"
+    assert "2 objects would be unchanged" in done(*trusting, "--dry-run").out
+    (folder / "a").write_text("other")  # of the same size, and newer
+    result = run("get", "lakefs://lake/main/a", "a")
+    assert (result.code, "modified since" in result.err, Path("a").exists()) == (8, True, False)
+    found = run("fsck", "lakefs://lake", "--objects", "--outside")
+    assert (found.code, "was modified since" in found.out) == (8, True)
+    assert "1 object replaced" in done(*trusting).out
+    assert done("cat", "lakefs://lake/main/a").out == "other"
+
+
+@pytest.mark.parametrize("source", [("--listing", "list.csv"), ("s3://bucket/",)])
+def test_times_are_trusted_of_files_alone(lake: Path, source: tuple[str, ...]) -> None:
+    Path("list.csv").write_text("Key,Size,ETag\n")
+    result = run("import", "--trust-mtime", *source, "lakefs://lake/main/")
+    assert (result.code, "about files" in result.err) == (2, True)
 
 
 def test_ls_rolls_up_what_is_behind_the_next_slash(lake: Path) -> None:

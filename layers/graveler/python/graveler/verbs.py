@@ -248,6 +248,7 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
+        trust_mtime: bool = False,
     ) -> "Imported": ...
     def import_listing(
         self,
@@ -277,6 +278,7 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
+        trust_mtime: bool = False,
     ) -> "Imported": ...
 
 

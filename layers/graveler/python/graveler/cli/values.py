@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from graveler.cli.terminal import Json, Screen
 from graveler.errors import InvalidError
+from graveler.lake.noted_times import noted_time
 
 if TYPE_CHECKING:
     from graveler.access.permissions import Role
@@ -76,7 +77,9 @@ def conflict_lines(screen: Screen, conflicts: "Sequence[Conflict]", source: str,
 def _what_happened(base: "ObjectEntry | None", side: "ObjectEntry | None") -> str:
     if side is None:
         return "removed"
-    return f"{'added' if base is None else 'changed'}: {side.size:,} bytes, checksum {side.checksum[:8]}"
+    time = noted_time(side.checksum)
+    known = f"checksum {side.checksum[:8]}" if time is None else f"modified {moment(time // 10**9)}"
+    return f"{'added' if base is None else 'changed'}: {side.size:,} bytes, {known}"
 
 
 def first_line(text: str) -> str:

@@ -7,15 +7,20 @@ key of KMS or of a client; an ETag of the latter kind looks like an MD5 and is n
 once. If it has the checksum for its ETag, it vouches for the object; if it says that the object is encrypted so, nothing is
 known. Everything else is damage. Checksums of another form (``<MD5>-<number>`` of an upload in parts, or whatever a client linked
 with) say nothing that could be compared.
+
+Of a file that an import took over by size and time (:mod:`graveler.lake.noted_times`) nobody has a checksum. Who reads all of it
+compares its time instead, where it can be asked for, with the one noted.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from hashlib import md5
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from graveler.errors import DamagedObjectError
+from graveler.lake.noted_times import noted_time
 from graveler.model import ObjectEntry
-from graveler.storage.objects import Objects
+from graveler.storage.objects import Objects, StoredObject
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -25,8 +30,12 @@ _HEX: Final = frozenset("0123456789abcdef")
 _BESIDE: Final = 4 << 20
 """An object of more bytes is hashed in a thread of its own, while the next piece is read and the last one is used."""
 
+_SAME_TIME: Final = 1e-6
+"""Seconds."""
+
 Vouch = Callable[[], bool]
-"""Says whether the store vouches for an object whose MD5 is not the checksum noted. One request."""
+"""Says whether the store vouches for an object whose MD5 is not the checksum noted, or whether a file still has the time that was
+noted. One request."""
 
 
 def md5_of(entry: ObjectEntry) -> str:
@@ -39,7 +48,18 @@ def vouches(objects: Objects, key: str, checksum: str) -> bool:
     """Whether ``checksum`` is the store's own mark of what it has under ``key``, or may be one that nobody can compare. Cost: one
     request. :class:`graveler.storage.objects.ObjectMissingError`."""
     stored = objects.head(key)
+    if noted_time(checksum) is not None:
+        return has_noted_time(objects, stored, checksum)
     return stored.encrypted or stored.etag == checksum
+
+
+def has_noted_time(objects: Objects, stored: StoredObject, checksum: str) -> bool:
+    """Whether a file has the time that ``checksum`` is, as far as floating point can tell, which is a microsecond. Of what is no
+    time, or no file, nobody knows otherwise."""
+    noted = noted_time(checksum)
+    if noted is None or not objects.namespace.startswith("file://"):
+        return True
+    return abs(stored.modified - noted / 1e9) < _SAME_TIME
 
 
 class OpenedObject(NamedTuple):
@@ -59,13 +79,19 @@ class Comparison:
         self._entry = entry
         self._noted = md5_of(entry) if verify and entry.size else ""
         self._digest = md5(usedforsecurity=False) if self._noted else None
+        self._timed = verify and bool(entry.size) and noted_time(entry.checksum) is not None
         self.size = 0
         """Bytes until now."""
 
     @property
     def hashes(self) -> bool:
-        """Whether more than the number of bytes is compared."""
+        """Whether the MD5 is compared."""
         return self._digest is not None
+
+    @property
+    def asks(self) -> bool:
+        """Whether more than the number of bytes is compared: the MD5, or the time."""
+        return self.hashes or self._timed
 
     @property
     def matches(self) -> bool:
@@ -100,9 +126,11 @@ class Comparison:
                 hashing.result()
 
     def found(self, vouch: Vouch) -> str | None:
-        """What the bytes are, if they are others than those noted. Asks ``vouch`` only if the MD5 alone differs."""
+        """What the bytes are, if they are others than those noted. Asks ``vouch`` if the MD5 alone differs, or for a time."""
         if self._digest is None:
-            return None if self.size == self._entry.size else f"{self.size:,} bytes"
+            if self.size != self._entry.size:
+                return f"{self.size:,} bytes"
+            return f"{self.size:,} bytes that were modified since" if self._timed and not vouch() else None
         found = self._digest.hexdigest()
         if self.size == self._entry.size and (found == self._noted or vouch()):
             return None
@@ -111,7 +139,10 @@ class Comparison:
 
 def damaged(entry: ObjectEntry, ref: str, found: str) -> DamagedObjectError:
     """The error of an object that has ``found`` in the place of what was noted."""
-    said = f"{entry.size:,} bytes with {'MD5' if md5_of(entry) else 'checksum'} {entry.checksum}"
+    time = noted_time(entry.checksum)
+    kind = "MD5" if md5_of(entry) else "checksum"
+    noted = f"{kind} {entry.checksum}" if time is None else f"the time {_moment(time)}"
+    said = f"{entry.size:,} bytes with {noted}"
     return DamagedObjectError(entry.path, ref, entry.address, said, found)
 
 
@@ -139,8 +170,13 @@ def checked(
         yield piece
     if comparison.size < expected and not comparison.hashes:
         raise damaged(entry, ref, _shorter(start, comparison.size))
-    if comparison.hashes and (found := comparison.found(vouch)) is not None:
+    if comparison.asks and (found := comparison.found(vouch)) is not None:
         raise damaged(entry, ref, found)
+
+
+def _moment(nanoseconds: int) -> str:
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
 
 
 def _shorter(start: int, size: int) -> str:

@@ -397,6 +397,7 @@ class RemoteRepository(RemoteSettings):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
+        trust_mtime: bool = False,
     ) -> "Imported":
         """As :meth:`import_addresses`, of a folder of the machine that serves the lake."""
         from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
@@ -411,6 +412,7 @@ class RemoteRepository(RemoteSettings):
             force=force,
             allow_empty=allow_empty,
             dry_run=dry_run,
+            trust_mtime=trust_mtime,
         )
 
     def import_listing(
@@ -477,6 +479,7 @@ class RemoteRepository(RemoteSettings):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
+        trust_mtime: bool = False,
     ) -> "Imported":
         """Take over objects where they lie, as one commit, and wait for it; Ctrl-C cancels it. Cost: two requests, and one for
         each look at how far it is; of a dry run two more."""
@@ -487,6 +490,7 @@ class RemoteRepository(RemoteSettings):
             "commit": {"message": message, "metadata": dict(metadata or {})},
             "force": force,
             "allow_empty": allow_empty,
+            "trust_mtime": trust_mtime,
         }
         path = (*self._base, "branches", branch, "import")
         begun = self._begin_import(path, document, request_id, dry_run=dry_run)

@@ -4,6 +4,7 @@ offers no such URLs."""
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from hashlib import md5
 from pathlib import Path
 from threading import Lock
@@ -19,6 +20,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.checked import checked, damaged
+from graveler.lake.noted_times import noted_time
 from graveler.model import ObjectEntry
 from graveler.remote.answers import Config, MultipartUpload, ObjectStats, PartURL, StagingLocation
 from graveler.remote.connection import Connection, OpenFile, Query
@@ -64,11 +66,15 @@ class Transfers:
         return checked(entry, ref, pieces, start, length, lambda: self.vouches(ref, entry), verify=verify)
 
     def vouches(self, ref: str, entry: ObjectEntry) -> bool:
-        """Does the store vouch for an object whose MD5 is not its checksum? Cost: one object read, of one byte; none where the
-        store gives no URLs, so that nobody can ask it."""
+        """Does the store vouch for an object whose MD5 is not its checksum, or has a file the time that was noted, as far as HTTP
+        can say, which is a second? Cost: one object read, of one byte; none where the store gives no URLs, so that nobody can ask
+        it."""
+        noted = noted_time(entry.checksum)
         if not self._presigned():
-            return False
+            return noted is not None
         headers = self._connection.headers_at(self._url(ref, entry))
+        if noted is not None:
+            return _was_modified_at(headers, noted)
         return _has_opaque_etag(headers) or headers.get("etag", "").strip('"') == entry.checksum
 
     def prepare(self, ref: str, entry: ObjectEntry) -> None:
@@ -282,6 +288,15 @@ def _has_opaque_etag(headers: Mapping[str, str]) -> bool:
         headers.get("x-amz-server-side-encryption", ""),
         headers.get("x-amz-server-side-encryption-customer-algorithm", ""),
     )
+
+
+def _was_modified_at(headers: Mapping[str, str], noted: int) -> bool:
+    """Whether a file has this time, in nanoseconds, as far as ``Last-Modified`` tells. Where nothing is said, nobody knows."""
+    try:
+        modified = parsedate_to_datetime(headers.get("last-modified", ""))
+    except ValueError:
+        return True
+    return abs(modified.timestamp() - noted / 1e9) <= 1
 
 
 def _expect_same(ref: str, entry: ObjectEntry, found: ObjectStats) -> None:

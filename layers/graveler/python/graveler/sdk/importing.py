@@ -40,10 +40,11 @@ class ImportManager:
         self.sources.append(ImportAddress(AddressType.OBJECT, uri, destination))
         return self
 
-    def run(self, *, allow_empty: bool = False, dry_run: bool = False) -> "Imported":
+    def run(self, *, allow_empty: bool = False, dry_run: bool = False, trust_mtime: bool = False) -> "Imported":
         """Import everything that was added, as one commit, and wait for it. Its ``changes`` say what the import added, replaced
         and removed. A place without any object is an :class:`EmptySourceError`, unless ``allow_empty``. With ``dry_run``
-        nothing is changed: the result, which has no ID, says what would be. Cost and errors as
+        nothing is changed: the result, which has no ID, says what would be. With ``trust_mtime`` files are not read: their size
+        and time of modification stand for their bytes, and their records say so. Cost and errors as
         :meth:`OpenRepository.import_addresses`."""
         return self._repository.verbs.import_addresses(
             self._branch_id,
@@ -53,6 +54,7 @@ class ImportManager:
             metadata=self.commit_metadata,
             allow_empty=allow_empty,
             dry_run=dry_run,
+            trust_mtime=trust_mtime,
         )
 
 

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 )
 
 from graveler.errors import BytesGoneError, InvalidError, NotFoundError, UnavailableError
+from graveler.lake.exporting.export_folder import same_bytes
 from graveler.lake.place import open_at
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, ObjectEntry
@@ -150,12 +151,7 @@ class RowsFeed:
             for key, before, after in diff(left, right, keys.start, keys.end):
                 old = None if before is None else codec.decode(key, before)
                 new = None if after is None else codec.decode(key, after)
-                if (
-                    old is not None
-                    and new is not None
-                    and old.checksum
-                    and (old.checksum, old.size) == (new.checksum, new.size)
-                ):
+                if old is not None and new is not None and old.checksum and same_bytes(old, new):
                     continue  # the same bytes, and so the same rows
                 gone += [old] if old is not None else []
                 came += [new] if new is not None else []

@@ -69,6 +69,13 @@ class Beneath:
                 raise self.linked(Path(folder, name)) from None
             raise
 
+    def status_in(self, descriptor: int, folder: str, name: str) -> os.stat_result:
+        """As :meth:`status`, of what is in a folder that :meth:`open` has opened."""
+        found = os.stat(name, dir_fd=descriptor, follow_symlinks=self.confinement is None)
+        if self.confinement is not None and stat.S_ISLNK(found.st_mode):
+            raise self.linked(Path(folder, name))
+        return found
+
     def open_or_create(self, path: Path, flags: int, modes: Modes) -> int:
         """The descriptor of a file, which is made if it is not there."""
         with self._at(path) as spot:

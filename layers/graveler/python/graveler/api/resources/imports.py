@@ -19,7 +19,7 @@ from graveler.api.routing import Permission, Routes
 from graveler.api.staging import others_namespaces, require_source
 from graveler.errors import AnswerLostError, PreconditionError
 from graveler.lake.importing.changes import ImportChanges
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.lake.importing.prefix_listing import AddressType, ImportAddress, expect_files
 from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
 from graveler.operations.listings import KIND as IMPORT_LISTING
@@ -61,9 +61,12 @@ class ImportTerms(Struct, frozen=True, kw_only=True):
 
 class ImportCreation(ImportTerms, frozen=True):
     """What to import. What comes replaces all that lies under its destination. A source without any object is an error
-    (``EmptySourceError``), unless ``allow_empty``. With ``dry_run`` nothing is changed, and the status says what would be."""
+    (``EmptySourceError``), unless ``allow_empty``. With ``dry_run`` nothing is changed, and the status says what would be. With
+    ``trust_mtime`` files are not read: their size and time of modification stand for their bytes, and the checksum of such an
+    object is ``mtime:<nanoseconds>``; 400 for sources that are no files."""
 
     paths: list[ImportLocation]
+    trust_mtime: bool = False
 
 
 class ListingImportCreation(ImportTerms, frozen=True):
@@ -130,13 +133,15 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
     found = call.lake.repository(repository)
     found.expect_changes(branch, force=call.force(body.force))
     sources = tuple(ImportAddress(path.type, path.path, path.destination) for path in body.paths)
-    asked = ImportAsk(branch, sources, *_terms(call, body))
+    asked = ImportAsk(branch, sources, *_terms(call, body), trust_mtime=body.trust_mtime)
     _expect_noted(asked)
     namespace = found.repository.namespace
     for source in sources:
         if source.address.startswith(f"{namespace}/") or f"{namespace}/".startswith(source.address):
             raise bad_request(f"import source {source.address!r} overlaps the repository's own namespace {namespace!r}")
         require_source(call, found, source.address, prefix=source.type is AddressType.COMMON_PREFIX)
+        if body.trust_mtime:
+            expect_files(source)
     return _begin(call, found, IMPORT, asked)
 
 

@@ -15,6 +15,7 @@ from graveler.cli.terminal import Json, output
 from graveler.cli.uris import RefURI, parse_object, parse_prefix
 from graveler.cli.values import count, entry_json, human_size, moment
 from graveler.errors import InvalidError
+from graveler.lake.noted_times import noted_time
 from graveler.paging import items
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ def stat(uri: Object, lake: LakeOption = None, as_json: AsJson = False) -> None:
         {
             "path": entry.path,
             "size": f"{entry.size:,} bytes",
-            "checksum": entry.checksum,
+            "checksum": entry.checksum
+            if noted_time(entry.checksum) is None
+            else f"{entry.checksum} (none of the bytes: an import trusted the file's size and time)",
             "modified": moment(entry.mtime),
             "content type": entry.content_type,
             "address": entry.address,

@@ -233,7 +233,8 @@ def _show_report(screen: Screen, report: "Report", *, repair: bool) -> None:
     screen.line(f"checked {refs}, {trees}, {records}, {count(counts.objects, 'object')}{read}")
     if counts.objects_by_size:
         screen.line(
-            f"compared by size alone: {count(counts.objects_by_size, 'object')} whose checksum is no MD5 of their bytes"
+            f"compared by size alone (or size and time): {count(counts.objects_by_size, 'object')} whose checksum is no MD5 of "
+            "their bytes"
         )
     if counts.objects_not_checked:
         screen.line(

@@ -133,7 +133,8 @@ class Counts(Struct):
     bytes: int = 0
     """Of the objects that were read."""
     objects_by_size: int = 0
-    """Of the objects that were read, those whose checksum is no MD5 of their bytes, so that only their number was compared."""
+    """Of the objects that were read, those whose checksum is no MD5 of their bytes, so that only their number was compared, and
+    of files that were taken over by size and time these two."""
 
 
 class Garbage(Struct, frozen=True):

@@ -10,8 +10,9 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import CorruptError, InvalidError, UnavailableError
-from graveler.lake.checked import Comparison, vouches
+from graveler.lake.checked import Comparison, has_noted_time, vouches
 from graveler.lake.fsck.findings import Counts, FindingKind, Progress
+from graveler.lake.noted_times import noted_time
 from graveler.model import ObjectEntry
 from graveler.storage.objects import ObjectMissingError, Objects
 
@@ -205,8 +206,12 @@ class ObjectCheck:
         return None if self._outside is None else self._outside(address)
 
     def _ask(self, entry: ObjectEntry, objects: Objects, key: str) -> _Seen:
-        size = objects.head(key).size
-        return _Seen(None if size == entry.size else _other_size(entry, f"{size:,}"))
+        stored = objects.head(key)
+        if stored.size != entry.size:
+            return _Seen(_other_size(entry, f"{stored.size:,}"))
+        if has_noted_time(objects, stored, entry.checksum):
+            return _Seen()
+        return _Seen(_modified(entry))
 
     def _read(self, entry: ObjectEntry, objects: Objects, key: str) -> _Seen:
         comparison = Comparison(entry)
@@ -223,7 +228,13 @@ class ObjectCheck:
         found = comparison.found(partial(vouches, objects, key, entry.checksum))
         if found is None:
             return _Seen(compared=comparison.matches)
+        if noted_time(entry.checksum) is not None:
+            return _Seen(_modified(entry))
         return _Seen(Lack(entry, FindingKind.OBJECT_BYTES, f"has {found}, and its record says {entry.checksum}"))
+
+
+def _modified(entry: ObjectEntry) -> Lack:
+    return Lack(entry, FindingKind.OBJECT_BYTES, "was modified since an import took it over by its size and time")
 
 
 def _other_size(entry: ObjectEntry, found: str) -> Lack:

@@ -17,9 +17,10 @@ from threading import Event
 from typing import Final, NamedTuple
 
 from graveler.errors import UnavailableError
+from graveler.lake.noted_times import MARK, time_checksum
 from graveler.model import ObjectEntry
 from graveler.storage.beneath import Beneath
-from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.record import MAX_KEY_BYTES, RecordCodec, encode_key, object_size
 
 LARGE: Final = 256 << 10
 """Bytes from which on a file is read by a thread, piece by piece."""
@@ -50,8 +51,16 @@ class Run(NamedTuple):
 Batch = list[Run]
 """Some hundred files, in the order of their keys."""
 
-Records = tuple[list[bytes], list[bytes | None]]
-"""Keys, and packed bytes; None for a file that is still to be read, by :func:`file_record`."""
+
+class Records(NamedTuple):
+    """What was made of a batch: keys, and packed bytes; None for a file that is still to be read, by :func:`file_record`. So many
+    are ``left``; all others have so many ``bytes``."""
+
+    keys: list[bytes]
+    packed: list[bytes | None]
+    bytes: int
+    left: int
+
 
 ReadBatch = Callable[[Batch, Beneath, RecordCodec], Records]
 """Makes the records of a batch, here or in a worker."""
@@ -70,6 +79,7 @@ def digested(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
     the same time. :class:`UnavailableError` for what cannot be read.
     """
     packed: list[bytes | None] = []
+    total = left = 0
     waited = _waits()
     for number, (folder, _, names) in enumerate(batch):
         encode = codec.plain(f"file://{path_in(folder, '')}")
@@ -79,11 +89,41 @@ def digested(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
                     found = _digest(files.open_in(within, folder, name, _READ), folder, name)
                 except OSError as error:
                     raise unreadable(path_in(folder, name), error) from None
-                packed.append(None if found is None else encode(name.encode(), *found))
+                if found is None:
+                    left += 1
+                    packed.append(None)
+                else:
+                    total += found[0]
+                    packed.append(encode(name.encode(), *found))
                 if len(packed) == _TRIAL and _waits() - waited > _TRIAL // 2:
                     rest = [Run(folder, "", names[at:]), *batch[number + 1 :]]
-                    return keys_of(batch), packed + _digested_at_once(rest, files, codec)
-    return keys_of(batch), packed
+                    others = _digested_at_once(rest, files, codec)
+                    total += sum(object_size(record) for record in others if record is not None)
+                    return Records(keys_of(batch), packed + others, total, left + others.count(None))
+    return Records(keys_of(batch), packed, total, left)
+
+
+def timed(batch: Batch, files: Beneath, codec: RecordCodec) -> Records:
+    """The records of a batch with the time of the last modification in the place of a checksum
+    (:mod:`graveler.lake.noted_times`). No file is opened. About 4 µs a file."""
+    packed: list[bytes | None] = []
+    total = 0
+    mark = MARK.encode()
+    for folder, _, names in batch:
+        encode = codec.plain(f"file://{path_in(folder, '')}", text=True)
+        with opened_folder(folder, files) as within:
+            for name in names:
+                try:
+                    status = files.status_in(within, folder, name)
+                except OSError as error:
+                    raise unreadable(path_in(folder, name), error) from None
+                if not stat.S_ISREG(status.st_mode):
+                    raise not_plain(path_in(folder, name))
+                size = status.st_size
+                total += size
+                checksum = b"%s%d" % (mark, status.st_mtime_ns)
+                packed.append(encode(name.encode(), size, checksum, int(status.st_mtime)))
+    return Records(keys_of(batch), packed, total, 0)
 
 
 @contextmanager
@@ -123,12 +163,30 @@ def file_record(path: str, key: bytes, codec: RecordCodec, stop: Event, files: B
 
 def keys_of(batch: Batch) -> list[bytes]:
     """The keys of its files. :class:`InvalidError` for one that is too long."""
-    return [encode_key(prefix + name) for _, prefix, names in batch for name in names]
+    keys = []
+    for _, prefix, names in batch:
+        before = prefix.encode()
+        keys += [before + name.encode() for name in names]
+    if len(longest := max(keys, key=len)) > MAX_KEY_BYTES:
+        encode_key(longest.decode())
+    return keys
 
 
 def not_plain(path: str) -> UnavailableError:
     """The error for what was a file a moment ago."""
     return UnavailableError(f"cannot import {path!r}: it is no plain file any more; nothing was imported")
+
+
+def timed_record(path: str, key: bytes, codec: RecordCodec, files: Beneath) -> bytes:
+    """The record of one of the ``files``, as :func:`timed` makes it."""
+    try:
+        status = files.status(Path(path))
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise not_plain(path)
+    checksum = time_checksum(status.st_mtime_ns)
+    return codec.encode(ObjectEntry(key.decode(), f"file://{path}", status.st_size, checksum, int(status.st_mtime)))
 
 
 def unreadable(path: str, error: OSError) -> UnavailableError:

@@ -1,4 +1,4 @@
-"""Listing a folder for an import: every file with its size, time and MD5, in the order of the keys."""
+"""Listing a folder for an import: every file with its size, its time and (unless that is trusted) MD5, sorted by key."""
 
 import errno
 import os
@@ -9,10 +9,20 @@ from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from graveler.errors import InvalidError, NotFoundError
-from graveler.lake.importing.file_records import Batch, Records, Run, digested, file_record, path_in, unreadable
+from graveler.lake.importing.file_records import (
+    Batch,
+    ReadBatch,
+    Records,
+    Run,
+    digested,
+    file_record,
+    path_in,
+    timed,
+    unreadable,
+)
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.storage.beneath import Beneath
 from graveler.tree.record import RecordCodec, object_size
@@ -43,7 +53,8 @@ class FolderListing:
     to folders are not followed; links to nothing, sockets, pipes and devices are left out, and so are folders of lakes, whose own
     collector of garbage would not know who needs their files. ``threads`` read large files at the same time; of thousands of
     small ones, ``workers`` processes. Of what is directly in the folder, only what begins with ``beginning`` is listed. ``files``
-    may be confined: then symbolic links are refused.
+    may be confined: then symbolic links are refused. With ``trust_mtime`` no file is read, and its size and time stand for its
+    bytes.
     """
 
     def __init__(
@@ -57,6 +68,7 @@ class FolderListing:
         workers: int = 1,
         beginning: str = "",
         files: Beneath | None = None,
+        trust_mtime: bool = False,
     ) -> None:
         self._shown = str(folder)
         self._folder = folder.absolute()
@@ -65,6 +77,7 @@ class FolderListing:
         self._progress = progress
         self._threads = threads
         self._workers = workers
+        self._read: ReadBatch = timed if trust_mtime else digested
         self._beginning = beginning
         self._files = files or Beneath(self._folder)
 
@@ -79,17 +92,16 @@ class FolderListing:
         from concurrent.futures import ThreadPoolExecutor  # 10 ms, for whoever imports a folder
 
         with ThreadPoolExecutor(self._threads, "graveler-import") as pool, closing(self._read_batches()) as read:
-            opened: deque[tuple[list[bytes], list[bytes | Future[bytes]]]] = deque()
+            opened: deque[tuple[Records, deque[Future[bytes]]]] = deque()
             try:
-                for batch, (keys, packed) in read:
-                    paths = (path_in(folder, name) for folder, _, names in batch for name in names)
-                    begun = [
-                        pool.submit(file_record, path, key, self._codec, stop, self._files)
-                        if record is None
-                        else record
-                        for path, key, record in zip(paths, keys, packed, strict=True)
-                    ]
-                    opened.append((keys, begun))
+                for batch, records in read:
+                    begun: deque[Future[bytes]] = deque()
+                    if records.left:
+                        paths = (path_in(folder, name) for folder, _, names in batch for name in names)
+                        for path, key, record in zip(paths, records.keys, records.packed, strict=True):
+                            if record is None:
+                                begun.append(pool.submit(file_record, path, key, self._codec, stop, self._files))
+                    opened.append((records, begun))
                     if len(opened) >= _OPENED:
                         yield from self._finished(*opened.popleft())
                 while opened:
@@ -99,17 +111,19 @@ class FolderListing:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _finished(
-        self, keys: list[bytes], begun: "list[bytes | Future[bytes]]"
-    ) -> Generator[tuple[bytes, bytes], None, None]:
+    def _finished(self, records: Records, begun: "deque[Future[bytes]]") -> Iterator[tuple[bytes, bytes]]:
         """The records of a batch, some of which are awaited. What is done is told before."""
-        done = [record for record in begun if isinstance(record, bytes)]
-        self._progress(len(done), sum(map(object_size, done)))
-        for key, record in zip(keys, begun, strict=True):
-            if isinstance(record, bytes):
+        self._progress(len(records.keys) - records.left, records.bytes)
+        if not begun:
+            return zip(records.keys, cast(list[bytes], records.packed), strict=True)
+        return self._awaited(records, begun)
+
+    def _awaited(self, records: Records, begun: "deque[Future[bytes]]") -> Iterator[tuple[bytes, bytes]]:
+        for key, record in zip(records.keys, records.packed, strict=True):
+            if record is not None:
                 yield key, record
                 continue
-            packed = record.result()
+            packed = begun.popleft().result()
             self._progress(1, object_size(packed))
             yield key, packed
 
@@ -119,7 +133,7 @@ class FolderListing:
         ahead = list(islice(batches, _ALONE + 1))
         if len(ahead) <= _ALONE or self._workers < 2:
             for batch in chain(ahead, batches):
-                yield batch, digested(batch, self._files, self._codec)
+                yield batch, self._read(batch, self._files, self._codec)
             return
         from concurrent.futures import ThreadPoolExecutor
 
@@ -129,7 +143,7 @@ class FolderListing:
         processes = crew(helpers)
 
         def ask(batch: Batch) -> Records:
-            (records,) = processes.run(digested, [(batch, self._files, self._codec)])
+            (records,) = processes.run(self._read, [(batch, self._files, self._codec)])
             return records
 
         with ThreadPoolExecutor(helpers, "graveler-import") as asking:
@@ -153,7 +167,7 @@ class FolderListing:
                 break
             if asked.cancel():
                 done: Future[Records] = type(asked)()
-                done.set_result(digested(batch, self._files, self._codec))
+                done.set_result(self._read(batch, self._files, self._codec))
                 pending[number] = batch, done
                 first = pending[0][1]
         batch, asked = pending.popleft()

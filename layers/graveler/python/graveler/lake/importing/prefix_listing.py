@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from graveler.errors import InvalidError, NotFoundError
-from graveler.lake.importing.file_records import file_record
+from graveler.lake.importing.file_records import file_record, timed_record
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.importer import ImportSource, Listing
 from graveler.lake.importing.own import refuse_own
@@ -51,13 +51,16 @@ def source_at(
     outside: Callable[[str], tuple[Objects, str]],
     progress: Progress = no_progress,
     workers: int = 1,
+    *,
+    trust_mtime: bool = False,
 ) -> ImportSource:
     """What is at an address, for an import. No request yet. ``outside`` gives the object store of an address, and its key there;
     ``workers`` processes may help to read files.
 
-    A folder's files are read for their MD5; other stores are listed (one request for each 1,000), and their ETags are taken for
-    checksums. What ``outside`` raises for an address that this lake may not read; :class:`InvalidError` for one that cannot be
-    listed; :class:`NotFoundError`, when it is read, if nothing is there.
+    A folder's files are read for their MD5, unless ``trust_mtime`` says that size and time stand for their bytes; other stores
+    are listed (one request for each 1,000), and their ETags are taken for checksums. What ``outside`` raises for an address that
+    this lake may not read; :class:`InvalidError` for one that cannot be listed; :class:`NotFoundError`, when it is read, if
+    nothing is there.
     """
     above, name = _split(source.address)
     is_object = source.type is AddressType.OBJECT
@@ -68,16 +71,33 @@ def source_at(
     if source.address.startswith(_FILE):
         objects, _ = outside(f"{above.removesuffix('/')}/{name or _ANY}")  # refuses what this lake may not read
         files = objects.files if isinstance(objects, FolderObjects) else Beneath(Path("/"))
+    elif trust_mtime:
+        expect_files(source)
     destination = destination_of(source)
     if is_object:
-        records = _stored(source, codec, outside, progress) if files is None else _file(source, codec, files, progress)
+        records = (
+            _stored(source, codec, outside, progress)
+            if files is None
+            else _file(source, codec, files, progress, trust_mtime=trust_mtime)
+        )
         return ImportSource(destination, False, records, name=named)
     inside = destination.decode()
     if files is not None:
         folder = above.removeprefix(_FILE) or "/"
-        listing = FolderListing(Path(folder), inside, codec, progress, workers=workers, beginning=name, files=files)
+        listing = FolderListing(
+            Path(folder), inside, codec, progress, workers=workers, beginning=name, files=files, trust_mtime=trust_mtime
+        )
         return ImportSource(destination, True, listing, name=named)
     return ImportSource(destination, True, _listed(above, name, inside, codec, outside, progress), name=named)
+
+
+def expect_files(source: ImportAddress) -> None:
+    """:class:`InvalidError` unless these are files, whose time may be trusted."""
+    if not source.address.startswith(_FILE):
+        raise InvalidError(
+            f"trust_mtime is about files, which an import reads otherwise; what is at {source.address!r} is never read, since "
+            "its store knows checksums: leave trust_mtime out"
+        )
 
 
 def destination_of(source: ImportAddress) -> bytes:
@@ -88,13 +108,18 @@ def destination_of(source: ImportAddress) -> bytes:
     return utf8("destination", destination if not destination or destination.endswith("/") else destination + "/")
 
 
-def _file(source: ImportAddress, codec: RecordCodec, files: Beneath, progress: Progress) -> Listing:
+def _file(
+    source: ImportAddress, codec: RecordCodec, files: Beneath, progress: Progress, *, trust_mtime: bool
+) -> Listing:
     def records() -> Iterator[tuple[bytes, bytes]]:
         path = Path(source.address.removeprefix(_FILE))
         if not files.is_file(path):
             raise _missing(source.address)
         key = encode_key(source.destination)
-        packed = file_record(str(path), key, codec, Event(), files)
+        named = str(path)
+        packed = (
+            timed_record(named, key, codec, files) if trust_mtime else file_record(named, key, codec, Event(), files)
+        )
         progress(1, object_size(packed))
         yield key, packed
 

@@ -80,6 +80,7 @@ class ImportAsk(Struct, frozen=True):
     force: bool = False
     allow_empty: bool = False
     dry_run: bool = False
+    trust_mtime: bool = False
 
 
 class RewriteAsk(Struct, frozen=True, kw_only=True):

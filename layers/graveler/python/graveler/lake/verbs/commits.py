@@ -326,13 +326,15 @@ class CommitVerbs(VerbsBase):
         that publishes it: where it fails, :class:`graveler.lake.publish.StoppedError`. A cherry-pick reads its commit; otherwise
         no request."""
         from graveler.lake.importing.prefix_listing import source_at
+        from graveler.lake.in_parts.asks import ImportAsk
         from graveler.lake.in_parts.files import PartFiles  # not on the path of a cold start
         from graveler.lake.in_parts.opening import Tools, open_work, ticket_of
         from graveler.lake.in_parts.parted import PartedOperation
         from graveler.lake.in_parts.work import Sizes
 
         def source(address: "ImportAddress", progress: Progress) -> "ImportSource":
-            return source_at(address, self._codec, self._outside, progress, self._workers)
+            trusting = isinstance(ask, ImportAsk) and ask.trust_mtime
+            return source_at(address, self._codec, self._outside, progress, self._workers, trust_mtime=trusting)
 
         tools = Tools(
             self.repository.split,

@@ -37,13 +37,16 @@ class ImportVerbs(VerbsBase):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
+        trust_mtime: bool = False,
     ) -> "Imported":
         """Take over the files of a folder, where they lie, as one commit. They replace all that is under ``destination``.
 
-        ``destination`` is a prefix, empty or ending with ``/``. Each file is read once, for its MD5. Cost: n/r ranges, a
-        metarange and a commit record written; the head's commit, its metarange and seams read; one transaction. Two table
-        reads, before the listing, to see that nothing is staged; again for each time that the head moves. To say what it adds,
-        replaces and removes: the ranges at the destination read that differ from what comes and overlap it.
+        ``destination`` is a prefix, empty or ending with ``/``. Each file is read once, for its MD5. With ``trust_mtime`` none
+        is: size and time of modification stand for the bytes, and the record says so (:mod:`graveler.lake.noted_times`).
+
+        Cost: n/r ranges, a metarange and a commit record written; the head's commit, its metarange and seams read; one
+        transaction. Two table reads, before the listing, to see that nothing is staged; again for each time that the head moves.
+        To say what it adds, replaces and removes: the ranges at the destination read that differ from what comes and overlap it.
 
         A folder without files is an :class:`EmptySourceError`, unless ``allow_empty``: it would remove all that is under the
         destination. With ``dry_run`` the branch stays as it is, and the result says what the import would change; what was built
@@ -56,7 +59,9 @@ class ImportVerbs(VerbsBase):
         prefix = utf8("destination", destination)
         if prefix and not prefix.endswith(b"/"):
             raise InvalidError(f"destination {destination!r} of a folder must be empty or end with '/'")
-        listing = FolderListing(folder, destination, self._codec, progress, workers=self._workers)
+        listing = FolderListing(
+            folder, destination, self._codec, progress, workers=self._workers, trust_mtime=trust_mtime
+        )
         shown = os.fsencode(folder).decode("utf-8", "backslashreplace")
         return self.import_sources(
             branch,
@@ -154,15 +159,19 @@ class ImportVerbs(VerbsBase):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
+        trust_mtime: bool = False,
     ) -> "Imported":
         """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap.
-        Without any, the commit has the head's tree. :class:`NotFoundError` for an object that is not there;
-        :class:`EmptySourceError` names each prefix without objects."""
+        Without any, the commit has the head's tree. ``trust_mtime`` is for files alone: :class:`InvalidError`.
+        :class:`NotFoundError` for an object that is not there; :class:`EmptySourceError` names each prefix without objects."""
         from graveler.lake.importing.prefix_listing import source_at
 
         return self.import_sources(
             branch,
-            [source_at(address, self._codec, self._outside, progress, self._workers) for address in addresses],
+            [
+                source_at(address, self._codec, self._outside, progress, self._workers, trust_mtime=trust_mtime)
+                for address in addresses
+            ],
             message,
             committer=committer,
             metadata=metadata,
