@@ -11,8 +11,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
@@ -21,7 +19,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from bench import aws, contention, load, object_rows, pages, results, rows, small  # noqa: F401 - object_rows registers its rows
+from bench import aws, contention, folder, load, object_rows, pages, results, rows, small  # noqa: F401 - object_rows registers its rows
 from bench.lakes import keys_of, lake_copy, prepare
 from bench.lines import HEAD, Goal, Line, show
 from bench.servers import package_of
@@ -110,10 +108,10 @@ def library(arguments: argparse.Namespace) -> Iterator[Line]:
 
 def in_process(arguments: argparse.Namespace, title: str, checkout: Path | None) -> Said:
     """Run a row in a process of its own, on a copy of the lake."""
-    folder = arguments.folder / "run"
-    rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    lake_copy(arguments.folder / f"lake-{keys_of(arguments.keys, arguments.folder).stem}", folder / "lake")
+    run = arguments.folder / "run"
+    rmtree(run, ignore_errors=True)
+    run.mkdir(parents=True)
+    lake_copy(arguments.folder / f"lake-{keys_of(arguments.keys, arguments.folder).stem}", run / "lake")
     command = [sys.executable, "-m", "bench", "--one", title, "--keys", arguments.keys]
     command += ["--folder", str(arguments.folder), "--repeat", str(arguments.repeat)]
     environment = os.environ | ({"PYTHONPATH": str(package_of(checkout))} if checkout else {})
@@ -188,7 +186,7 @@ PARTS: Mapping[str, Part] = {
     "small": part(small, "checkout"),
     "contention": part(contention),
     "aws": part(aws, "folder"),
-    **({"folder": part(import_module("bench.folder"), "folder", "checkout")} if find_spec("bench.folder") else {}),
+    "folder": part(folder, "folder", "checkout"),
 }
 
 
