@@ -64,14 +64,14 @@ class StatefulStack(Stack):
             enable_key_rotation=True,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )
-        own_key = settings.encryption_key == OWN_KEY and self.encryption_key is not None
+        own_key = self.encryption_key if settings.encryption_key == OWN_KEY else None
         for shared in (
             *(name for bucket in (self.bucket, self.landing) for name in (bucket.bucket_name, bucket.bucket_arn)),
             self.table.table_name,
             self.table.table_arn,
             self.first_key.ref,
             self.sealing_key.key_arn,
-            *([self.encryption_key.key_arn] if own_key else []),
+            *([] if own_key is None else [own_key.key_arn]),
         ):
             self.export_value(shared)  # also while no other stack asks: so each of them can come and go
         CfnOutput(self, "ObjectsBucket", value=self.bucket.bucket_name)

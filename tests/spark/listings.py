@@ -129,7 +129,7 @@ class UnsteadyObjects(FolderObjects):
         self._plan = every, at
         self._kill = kill
         self._always = always
-        self._writes = 0
+        self._ranges = 0
 
     def __reduce__(self) -> tuple[object, ...]:
         return _unsteady, (*self._place, *self._plan, self._kill, self._always)
@@ -137,10 +137,10 @@ class UnsteadyObjects(FolderObjects):
     def put(self, key: str, data: bytes | Path, *, if_absent: bool = False) -> StoredObject:
         context = TaskContext.get()
         if context is not None and "_graveler/ranges/" in key:
-            self._writes += 1
+            self._ranges += 1
             every, at = self._plan
             mine = context.partitionId() % every == every - 1
-            if mine and self._writes > at and (self._always or context.attemptNumber() == 0):
+            if mine and self._ranges > at and (self._always or context.attemptNumber() == 0):
                 if self._kill:
                     os.kill(os.getpid(), 9)
                 raise UnavailableError("the disk is full, says the test")
