@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from graveler.storage.aws_requests import Retries
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables
 from graveler.storage.s3_objects import S3Objects, S3Settings
-from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write
+from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, replace_then_get
 from tests.lake.faults import TickingClock
 from tests.storage.adapters import make_bucket
 from tests.support.servers import REGION, dynamodb_local, s3proxy
@@ -105,6 +105,9 @@ class PartOfTable:
     def replace(self, key: Key, item: Item) -> Item | None:
         self.written.add(key.partition)
         return self._table.replace(self._at(key), item)
+
+    def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
+        return replace_then_get(self, key, item, keys)
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         self._table.delete(self._at(key), condition)

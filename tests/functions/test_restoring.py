@@ -19,6 +19,7 @@ import pytest
 from graveler.errors import UnavailableError
 from graveler.functions.entry import INITIALIZATION, api_handler
 from graveler.functions.restoring import SNAPSHOT, renew_process
+from graveler.random_bytes import _stock, random_bytes
 from graveler.storage import aws_requests, dynamodb_tables, s3_objects
 from graveler.storage.aws_requests import Clients
 from graveler.storage.dynamodb_tables import DynamoDBSettings, DynamoDBTables, settings_of
@@ -79,6 +80,13 @@ def test_random_generators_are_seeded_anew(monkeypatch: pytest.MonkeyPatch) -> N
     (first, entropy), (second, _) = added  # OpenSSL's own state cannot be told
     assert first != second
     assert len(first) == entropy == 64
+
+
+def test_random_bytes_that_were_read_ahead_are_used_by_no_copy() -> None:
+    random_bytes(1)
+    ahead = _stock.left[_stock.at :]
+    renew_process()
+    assert random_bytes(8) not in ahead
 
 
 @pytest.fixture

@@ -99,6 +99,13 @@ def _sqlite_tables(folder: Path) -> Iterator[Tables]:
 
 
 @contextmanager
+def _together_tables(folder: Path) -> Iterator[Tables]:
+    with SqliteTables(folder / "table.db") as tables:
+        tables.write_together()
+        yield tables
+
+
+@contextmanager
 def _memory_tables(folder: Path) -> Iterator[Tables]:
     yield MemoryTables()
 
@@ -139,6 +146,7 @@ TABLES: Mapping[str, Callable[[Path], AbstractContextManager[Tables]]] = {
     "memory": _memory_tables,
     "moto": _moto_tables,
     "sqlite": _sqlite_tables,
+    "sqlite-together": _together_tables,
     "wrapped": _wrapped_tables,
 }
 """From a name to what opens an empty table, given an empty folder."""

@@ -115,6 +115,15 @@ def test_conditions_of_single_writes(tables: Tables) -> None:
     assert caught.value.failures == {0: None}
 
 
+def test_replace_and_get_reads_what_stands_there_when_the_item_is_in_its_place(tables: Tables) -> None:
+    other, none = Key("p", b"other"), Key("q", b"none")
+    tables.put(other, {"n": 7})
+    assert tables.replace_and_get(K, {"n": 1}, [other, none]) == (None, [{"n": 7}, None])
+    assert tables.replace_and_get(K, {"n": 2}, [none, other]) == ({"n": 1}, [None, {"n": 7}])
+    assert tables.get(K) == {"n": 2}
+    assert tables.get_many([other, K, none, K]) == [{"n": 7}, {"n": 2}, None, {"n": 2}]
+
+
 def test_replace_returns_what_stood_there(tables: Tables) -> None:
     assert tables.replace(K, {"n": 1, "b": b"\0"}) is None
     assert tables.replace(K, {}) == {"n": 1, "b": b"\0"}

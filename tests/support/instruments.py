@@ -20,7 +20,19 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
 from graveler.storage.objects import Noted, Objects, Page, StoredObject, UnfinishedUpload, UnsyncedObjects
-from graveler.storage.tables import Condition, Delete, Item, Key, Put, Query, QueryPage, Tables, Write, query_in_turn
+from graveler.storage.tables import (
+    Condition,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Query,
+    QueryPage,
+    Tables,
+    Write,
+    query_in_turn,
+    replace_then_get,
+)
 
 LIST_PAGE: Final = 1000
 GET_BATCH: Final = 100
@@ -201,6 +213,9 @@ class CountingTables:
     def replace(self, key: Key, item: Item) -> Item | None:
         self._note("put", 1, 1)  # the same request, which answers more
         return self._inner.replace(key, item)
+
+    def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
+        return replace_then_get(self, key, item, keys)
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         self._note("delete", 1, 1)
@@ -421,6 +436,9 @@ class FaultyTables:
 
     def replace(self, key: Key, item: Item) -> Item | None:
         return self._faults.request("put", lambda: self._inner.replace(key, item))
+
+    def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
+        return replace_then_get(self, key, item, keys)
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         self._faults.request("delete", lambda: self._inner.delete(key, condition))

@@ -10,6 +10,7 @@ import ssl
 import sys
 from typing import Final
 
+from graveler import random_bytes
 from graveler.storage.aws_requests import renew_clients
 
 SNAPSHOT: Final = "snap-start"
@@ -22,10 +23,11 @@ _ENTROPY_BYTES: Final = 64
 def renew_process() -> None:
     """Seed the random generators anew, close all connections to AWS, and get new credentials.
 
-    IDs, keys and nonces come from the kernel (``os.urandom``), which Lambda seeds anew by itself. Two generators have a state in
-    the process: Python's, which chooses pauses before repetitions, and OpenSSL's, for TLS. (``cryptography`` has an OpenSSL of
-    its own, of which only a cipher is used.)"""
+    IDs, keys and nonces come from the kernel (``os.urandom``), which Lambda seeds anew by itself; some are read ahead, and
+    forgotten here. Two generators have a state in the process: Python's, which chooses pauses before repetitions, and OpenSSL's,
+    for TLS. (``cryptography`` has an OpenSSL of its own, of which only a cipher is used.)"""
     random.seed()
+    random_bytes.forget()
     ssl.RAND_add(os.urandom(_ENTROPY_BYTES), _ENTROPY_BYTES)
     renew_clients()
     if "boto3" in sys.modules:

@@ -42,6 +42,7 @@ from graveler.storage.tables import (
     QueryPage,
     Value,
     Write,
+    replace_then_get,
 )
 
 if TYPE_CHECKING:
@@ -200,6 +201,10 @@ class DynamoDBTables:
         if Outcome.LOST in failures:
             return item  # maybe written twice: then somebody may have replaced the first one, and this what he wrote
         return _decode(key, old) if old else None
+
+    def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
+        """As :meth:`replace`, and then :meth:`get_many`. Cost: two requests, one after the other."""
+        return replace_then_get(self, key, item, keys)
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item, durably. Cost: one request, a write unit for each KB."""

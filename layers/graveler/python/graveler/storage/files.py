@@ -9,6 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from graveler.errors import AnswerLostError, InvalidError
+from graveler.pauses import expect_at_hand
 from graveler.storage.cache import Cache
 from graveler.storage.objects import NotSyncedError, ObjectConditionError, ObjectMissingError, Objects
 
@@ -47,6 +48,7 @@ class ImmutableFiles:
         Raises ObjectMissingError. Cost: nothing if cached; one head if the copy is due for a look; else one object read.
         """
         key = self._key(kind, name)
+        expect_at_hand()
         if self._cache is None:
             return self._objects.get(key)
         entry = f"{self._cached_as}-{kind}-{name}"

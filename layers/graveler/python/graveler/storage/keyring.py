@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, UnavailableError
 from graveler.forks import new_lock
+from graveler.pauses import expect_at_hand
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Write
 
 TOKEN_SECRET: Final = Key("access", b"token-secret")
@@ -209,6 +210,7 @@ class Keyring:
     def _key_of(self, record: Item | None) -> bytes:
         """The key that the table's ``record`` is about; made if it has none. With the lock held."""
         if record is None:
+            expect_at_hand()  # nobody waits for the table with the lock held who shares a thread
             key, known = self._source.make()
             record = {**known, "fingerprint": _fingerprint(key)}
             try:

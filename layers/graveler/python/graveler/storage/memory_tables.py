@@ -26,6 +26,7 @@ from graveler.storage.tables import (
     Write,
     has_expired,
     query_in_turn,
+    replace_then_get,
 )
 
 
@@ -84,6 +85,10 @@ class MemoryTables:
             there = self.get(key)
             self.transact([Put(key, item)])
         return there
+
+    def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
+        """As :meth:`replace`, and then :meth:`get_many`."""
+        return replace_then_get(self, key, item, keys)
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item."""

@@ -9,11 +9,12 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from random import uniform
 from threading import Lock
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 from weakref import finalize
 
 from graveler.errors import (
@@ -34,8 +35,10 @@ from graveler.storage.limits import (
     holds,
 )
 from graveler.storage.modes import PRIVATE, Modes
-from graveler.storage.rows import decode_row, decode_rows, encode_row, encode_rows
+from graveler.storage.rows import RowMemory, decode_row, decode_rows, encode_row, encode_rows
+from graveler.storage.sqlite_writer import DELETE, GET, PUT, GroupWriter, Job, Transaction
 from graveler.storage.tables import (
+    Check,
     Condition,
     ConditionFailedError,
     Delete,
@@ -49,6 +52,8 @@ from graveler.storage.tables import (
     query_in_turn,
 )
 
+R = TypeVar("R")
+
 APPLICATION_ID: Final = 0x67726176
 """``grav``: marks the file as ours, also for file(1)."""
 FORMAT_VERSION: Final = 2
@@ -58,9 +63,6 @@ _CREATE = (
     "CREATE TABLE items (partition TEXT NOT NULL, sort BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (partition, sort)) \
 WITHOUT ROWID"
 )
-_GET = "SELECT body FROM items WHERE partition = ? AND sort = ?"
-_PUT = "INSERT INTO items VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET body = excluded.body"
-_DELETE = "DELETE FROM items WHERE partition = ? AND sort = ?"
 _DELETE_SOME = (
     "DELETE FROM items WHERE (partition, sort) IN "
     "(SELECT partition, sort FROM items WHERE partition >= ? AND partition < ? LIMIT ?)"
@@ -70,6 +72,15 @@ _EXPIRING = (
     "ORDER BY partition, sort LIMIT ?"
 )
 """Items that may have an attribute ``expires``."""
+_TOGETHER: Final = 8
+_GET_SOME: Final = {
+    count: " UNION ALL ".join(
+        f"SELECT {at}, body FROM items WHERE partition = ? AND sort = ?"  # noqa: S608 - a number of ours
+        for at in range(count)
+    )
+    for count in range(1, _TOGETHER + 1)
+}
+"""By the number of keys: their rows with their places."""
 _SMALLEST = 512
 """Bytes: SQLite takes a shorter file for an empty one, and would begin it anew. No page is smaller."""
 _BATCH = 10_000
@@ -131,6 +142,8 @@ class SqliteTables:
         self._busy_seconds = busy_seconds
         self._modes = modes
         self._connections = self._new_connections()
+        self._writer: GroupWriter | None = None
+        self._memory = RowMemory()
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self._path, self._create, self._busy_seconds, self._modes)
@@ -146,8 +159,20 @@ class SqliteTables:
     ) -> None:
         self.close()
 
+    def write_together(self) -> None:
+        """Have one thread of this process write for all others, many of their writes in one transaction with one sync of the disk
+        (:mod:`graveler.storage.sqlite_writer`): for a process in which many write at once. It ends with :meth:`close`."""
+        if self._writer is None:
+            self._writer = GroupWriter(self._writing)
+
     def close(self) -> None:
         """Close the connections that no thread is using."""
+        writer, self._writer = self._writer, None
+        if writer is not None and writer.process == os.getpid():
+            writer.close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         connections = self._of_this_process()
         for idle in (connections.idle, connections.idle_writers):
             while idle:
@@ -157,18 +182,26 @@ class SqliteTables:
         """The item, or None. Cost: one look-up in the file."""
         check_key(key)
         with _Borrowed(self) as connection:
-            row = connection.execute(_GET, (key.partition, key.sort)).fetchone()
-        return None if row is None else decode_row(key, row[0])
+            row = connection.execute(GET, (key.partition, key.sort)).fetchone()
+        return None if row is None else self._memory.decode(key, row[0])
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """The items, in the order of ``keys``, all from one moment. Cost: one look-up each."""
         for key in keys:
             check_key(key)
-        with _Borrowed(self) as connection:
-            connection.execute("BEGIN")
-            rows = [connection.execute(_GET, (key.partition, key.sort)).fetchone() for key in keys]
-            connection.execute("COMMIT")
-        return [None if row is None else decode_row(key, row[0]) for key, row in zip(keys, rows, strict=True)]
+        if 0 < len(keys) <= _TOGETHER:  # one statement sees one moment
+            arguments = [part for key in keys for part in (key.partition, key.sort)]
+            with _Borrowed(self) as connection:
+                found = dict(connection.execute(_GET_SOME[len(keys)], arguments).fetchall())
+            rows = [found.get(at) for at in range(len(keys))]
+        else:
+            with _Borrowed(self) as connection:
+                connection.execute("BEGIN")
+                single = [connection.execute(GET, (key.partition, key.sort)).fetchone() for key in keys]
+                connection.execute("COMMIT")
+            rows = [None if row is None else row[0] for row in single]
+        decode = self._memory.decode
+        return [None if row is None else decode(key, row) for key, row in zip(keys, rows, strict=True)]
 
     def query(
         self,
@@ -202,13 +235,20 @@ class SqliteTables:
 
     def replace(self, key: Key, item: Item) -> Item | None:
         """Replace or create one item, durably; returns what stood there. Cost: one transaction, one sync, one look-up."""
+        return self.replace_and_get(key, item, ())[0]
+
+    def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
+        """Replace or create one item, durably; returns what stood there, and what stands under ``keys`` in the same moment. Cost:
+        one transaction, one sync, a look-up each."""
         check_key(key)
-        body = encode_row(key.partition, key.sort, encode_item(key, item))
-        with self._writing() as connection:
-            row = connection.execute(_GET, (key.partition, key.sort)).fetchone()
-            there = None if row is None else decode_row(key, row[0])
-            connection.execute(_PUT, (key.partition, key.sort, body))
-        return there
+        row = encode_row(key.partition, key.sort, encode_item(key, item))
+
+        def replace(transaction: Transaction) -> tuple[Item | None, list[Item | None]]:
+            there, others = transaction.get(key), [transaction.get(other) for other in keys]
+            transaction.put(key, row)
+            return there, others
+
+        return self._write(replace)
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item, durably. Cost: one transaction, one sync of the disk."""
@@ -224,12 +264,11 @@ class SqliteTables:
         puts = encode_rows(bodies)
         deletes = sorted((w.key.partition, w.key.sort) for w in writes if isinstance(w, Delete))
         done = 0
-        for statement, rows in ((_PUT, puts), (_DELETE, deletes)):
+        for statement, rows in ((PUT, puts), (DELETE, deletes)):
             for begin in range(0, len(rows), _BATCH):
                 batch = rows[begin : begin + _BATCH]
                 try:
-                    with self._writing() as connection:
-                        connection.executemany(statement, batch)
+                    self._write(partial(_execute_many, statement, batch))
                 except (BusyError, UnavailableError) as error:
                     if not done:
                         raise
@@ -244,24 +283,28 @@ class SqliteTables:
         bodies = encode_transaction(writes)
         if not writes:
             return
-        with self._writing() as connection:
+        rows = [
+            (write.key, encode_row(write.key.partition, write.key.sort, body) if isinstance(write, Put) else b"")
+            for write, body in zip(writes, bodies, strict=True)
+            if not isinstance(write, Check)
+        ]
+
+        def transact(transaction: Transaction) -> None:
             failures: dict[int, Item | None] = {}
             for position, write in enumerate(writes):
                 if write.condition is not None:
-                    row = connection.execute(_GET, (write.key.partition, write.key.sort)).fetchone()
-                    item = None if row is None else decode_row(write.key, row[0])
+                    item = transaction.get(write.key)
                     if not holds(write.condition, item):
                         failures[position] = item
             if failures:
                 raise ConditionFailedError(failures)
-            for write, body in zip(writes, bodies, strict=True):
-                if isinstance(write, Put):
-                    connection.execute(
-                        _PUT,
-                        (write.key.partition, write.key.sort, encode_row(write.key.partition, write.key.sort, body)),
-                    )
-                elif isinstance(write, Delete):
-                    connection.execute(_DELETE, (write.key.partition, write.key.sort))
+            for key, row in rows:
+                if row:
+                    transaction.put(key, row)
+                else:
+                    transaction.delete(key)
+
+        self._write(transact)
 
     def remove_expired(self, now: float) -> int:
         """Remove items whose ``expires`` lies before ``now``. Cost: reads the file once; a transaction for each 10,000."""
@@ -273,8 +316,8 @@ class SqliteTables:
             found = [(self._text(partition), sort, row) for partition, sort, row in rows]
             dead = [each for each in found if has_expired(decode_row(Key(each[0], each[1]), each[2]), now)]
             if dead:
-                with self._writing() as connection:  # those that somebody wrote again meanwhile stay
-                    removed += connection.executemany(f"{_DELETE} AND body = ?", dead).rowcount
+                # Those that somebody wrote again meanwhile stay.
+                removed += self._write(partial(_execute_many, f"{DELETE} AND body = ?", dead))
             if len(rows) < _BATCH:
                 return removed
             partition, sort, _ = found[-1]
@@ -283,8 +326,7 @@ class SqliteTables:
         """Remove all items of the partitions whose key begins with ``prefix``. Cost: a transaction for each 10,000."""
         removed, behind = 0, prefix[:-1] + chr(ord(prefix[-1]) + 1)
         while True:
-            with self._writing() as connection:
-                some = connection.execute(_DELETE_SOME, (prefix, behind, _BATCH)).rowcount
+            some = self._write(partial(_execute_many, _DELETE_SOME, [(prefix, behind, _BATCH)]))
             removed += some
             if some < _BATCH:
                 return removed
@@ -297,8 +339,16 @@ class SqliteTables:
                 f"the table {self._path} has an item under {partition!r}, which is no partition key; restore it from a copy"
             ) from None
 
+    def _write(self, job: Job[R]) -> R:
+        """What the job gives once it is durable: in a transaction of its own, or by the group's writer."""
+        writer = self._writer
+        if writer is not None and writer.process == os.getpid():
+            return writer.run(job)
+        with self._writing() as transaction:
+            return job(transaction)
+
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _writing(self) -> Iterator[Transaction]:
         """A transaction with the write lock; committed at the end, rolled back by an exception."""
         connections = self._of_this_process()
         # Threads of one process queue here, and wake up at once. Processes have to poll.
@@ -310,7 +360,7 @@ class SqliteTables:
                 self._check_in_place(connections)
                 if not connections.current:
                     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-                yield connection
+                yield Transaction(connection, self._memory)
                 self._commit(connection)
                 connections.current = True
         finally:
@@ -354,7 +404,7 @@ class SqliteTables:
         except OSError:
             status = None
         if status is None or (status.st_dev, status.st_ino) != connections.file:
-            self.close()
+            self._close_idle()
             self._connections = self._new_connections()
             raise UnavailableError(
                 f"the table {self._path} was removed or replaced while it was open; nothing was written. See that the right "
@@ -545,6 +595,10 @@ class _Borrowed:
             explained = self._tables._explained(error)
             if explained is not None:
                 raise explained from error
+
+
+def _execute_many(statement: str, rows: Sequence[tuple[object, ...]], transaction: Transaction) -> int:
+    return transaction.execute_many(statement, rows)
 
 
 def _restore(path: Path, create: bool, busy_seconds: float, modes: Modes) -> SqliteTables:

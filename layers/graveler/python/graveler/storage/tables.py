@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from graveler.errors import CorruptError, PreconditionError
+from graveler.errors import AnswerLostError, CorruptError, GravelerError, PreconditionError
 
 Value: TypeAlias = str | bytes | int | bool | list[str]
 Item: TypeAlias = Mapping[str, Value]
@@ -147,6 +147,12 @@ class Tables(Protocol):
         that tells its own writes apart."""
         ...
 
+    def replace_and_get(self, key: Key, item: Item, keys: Sequence[Key]) -> tuple[Item | None, list[Item | None]]:
+        """As :meth:`replace`, and then :meth:`get_many` of other ``keys``: what stands there is read when the item is in its
+        place, or in the same moment. :class:`graveler.errors.AnswerLostError` where the item may be there and the others were not
+        read."""
+        ...
+
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item, durably."""
         ...
@@ -175,6 +181,19 @@ def has_expired(item: Item, now: float) -> bool:
     """May :meth:`Tables.remove_expired` remove it?"""
     expires = item.get("expires")
     return isinstance(expires, int) and not isinstance(expires, bool) and expires < now
+
+
+def replace_then_get(
+    tables: Tables, key: Key, item: Item, keys: Sequence[Key]
+) -> tuple[Item | None, list[Item | None]]:
+    """:meth:`Tables.replace_and_get` as two requests."""
+    replaced = tables.replace(key, item)
+    try:
+        return replaced, tables.get_many(keys)
+    except GravelerError as error:
+        raise AnswerLostError(
+            f"an item was written to the table, and what was to be read after it could not be: {error}"
+        ) from error
 
 
 def query_in_turn(tables: Tables, queries: Sequence[Query]) -> list[QueryPage]:
