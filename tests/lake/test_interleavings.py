@@ -21,13 +21,13 @@ from graveler.lake.rename import Renamer
 from graveler.lake.reset import Resetter
 from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealed, Sealer
-from graveler.lake.stage import Stager
+from graveler.lake.stage import Accept, Stager
 from graveler.lake.turns import Turn
 from graveler.lake.withdraw import Withdrawer
 from graveler.model import Token
 from graveler.staging import cleanup, tokens
 from graveler.staging.changes import Placed, StagedChanges, StagedRecord
-from graveler.storage.tables import Check, Matches, Put, Value, Write
+from graveler.storage.tables import Check, Item, Key, Matches, Put, Value, Write
 from graveler.tree.tree import Tree
 from tests.lake.interleaving import CASTS, IN_PARTS, explore
 
@@ -78,7 +78,13 @@ def test_schedules_that_failed_once(seed: int, casts: int) -> None:
 
 def without_check_after_put(patch: pytest.MonkeyPatch) -> None:
     def stage(
-        self: Stager, branch: str, records: Sequence[StagedRecord], until: Deadline, *, force: bool = False
+        self: Stager,
+        branch: str,
+        records: Sequence[StagedRecord],
+        until: Deadline,
+        *,
+        force: bool = False,
+        accept: Accept | None = None,
     ) -> None:
         self.expect(branch, force=force)
         self._staged.put_many(self._open[branch], records)
@@ -88,7 +94,13 @@ def without_check_after_put(patch: pytest.MonkeyPatch) -> None:
 
 def taking_late_items_back(patch: pytest.MonkeyPatch) -> None:
     def stage(
-        self: Stager, branch: str, records: Sequence[StagedRecord], until: Deadline, *, force: bool = False
+        self: Stager,
+        branch: str,
+        records: Sequence[StagedRecord],
+        until: Deadline,
+        *,
+        force: bool = False,
+        accept: Accept | None = None,
     ) -> None:
         self.expect(branch, force=force)
         while True:
@@ -107,16 +119,18 @@ def taking_late_items_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def deleting_staged_items_instead_of_tombstones(patch: pytest.MonkeyPatch) -> None:
-    put = StagedChanges.put
+    put = StagedChanges.put_and_look
 
-    def remove(self: StagedChanges, token: Token, key: bytes, packed: bytes | None) -> Placed:
+    def remove(
+        self: StagedChanges, token: Token, key: bytes, packed: bytes | None, keys: Sequence[Key]
+    ) -> tuple[Placed, list[Item | None]]:
         found = self._tables.get(self._key(token, key))
         if packed is not None or found is None:
-            return put(self, token, key, packed)
+            return put(self, token, key, packed, keys)
         self._tables.delete(self._key(token, key))
-        return Placed(token, key, packed, b"", found, known=False)
+        return Placed(token, key, packed, b"", found, known=False), self._tables.get_many(keys)
 
-    patch.setattr(StagedChanges, "put", remove)
+    patch.setattr(StagedChanges, "put_and_look", remove)
 
 
 def cleaning_up_at_once(patch: pytest.MonkeyPatch) -> None:

@@ -554,7 +554,7 @@ entry = lambda size: ObjectEntry("a", f"mem://elsewhere/{size}", size, f"{size:0
 repository.link("work", entry(1))
 print("staged", flush=True)
 sys.stdin.readline()
-put = StagedChanges.put
+put = StagedChanges.put_and_look
 
 
 def dies(*arguments):
@@ -563,7 +563,7 @@ def dies(*arguments):
 
 
 if sys.argv[2] == "dies":
-    StagedChanges.put = dies
+    StagedChanges.put_and_look = dies
 try:
     repository.link("work", entry(2))
     print("acknowledged", flush=True)

@@ -24,10 +24,10 @@ def staged() -> tuple[StagedChanges, CountingTables]:
 def test_the_newest_token_counts_also_with_a_tombstone() -> None:
     changes, _ = staged()
     old, new = new_token(), new_token(4)
-    changes.put(old, b"k", b"1")
-    changes.put(old, b"l", b"1")
-    changes.put(new, b"k", None)
-    changes.put(new, b"m", b"2")
+    changes.put_and_look(old, b"k", b"1", ())
+    changes.put_and_look(old, b"l", b"1", ())
+    changes.put_and_look(new, b"k", None, ())
+    changes.put_and_look(new, b"m", b"2", ())
     found = [changes.get([new, old], key) for key in (b"k", b"l", b"m", b"n")]
     assert [None if item is None else item.packed for item in found] == [None, b"1", b"2", None]
     assert found[0] is not None, "a tombstone is something"
@@ -93,7 +93,7 @@ def test_removing_leaves_nothing_and_other_tokens_alone() -> None:
     changes, _ = staged()
     one, other = new_token(3), new_token()
     changes.put_many(one, [(b"%04d" % n, b"x") for n in range(2500)])
-    changes.put(other, b"k", b"1")
+    changes.put_and_look(other, b"k", b"1", ())
     assert not changes.remove(one, limit=100)
     while not changes.remove(one):
         pass
@@ -130,10 +130,10 @@ def test_items_that_are_no_records_are_corrupt() -> None:
 
 def test_keys_are_those_of_the_table() -> None:
     changes, _ = staged()
-    changes.put(new_token(), b"x" * 1024, b"1")
+    changes.put_and_look(new_token(), b"x" * 1024, b"1", ())
     for key in (b"", b"x" * 1025):
         with pytest.raises(InvalidError):
-            changes.put(new_token(), key, b"1")
+            changes.put_and_look(new_token(), key, b"1", ())
 
 
 # Outcomes
@@ -191,14 +191,14 @@ def test_the_queue_sweeps_late_and_twice_in_the_order_of_time() -> None:
     queue = CleanupQueue(tables, UID)
     first, second = new_token(), new_token(2)
     for time, token in ((1000.0, first), (1100.0, second)):
-        changes.put(token, b"k", b"1")
+        changes.put_and_look(token, b"k", b"1", ())
         tables.transact([queue.add_write(token, time)])
     assert list(queue.waiting()) == [first, second]
     assert queue.sweep(changes, 1000.0 + LONGEST_REQUEST) == 0
     assert queue.sweep(changes, 1000.1 + LONGEST_REQUEST) == 1
     assert not changes.exists([first])
     assert changes.exists([second])
-    changes.put(first, b"late", b"1")
+    changes.put_and_look(first, b"late", b"1", ())
     now = 1200.0 + LONGEST_REQUEST
     assert queue.sweep(changes, now) == 1
     assert list(queue.waiting()) == [first, second]
@@ -221,7 +221,7 @@ def test_a_sweep_takes_some_tokens_at_a_time_and_may_run_twice_at_once() -> None
     queue = CleanupQueue(tables, UID)
     for _ in range(25):
         token = new_token()
-        changes.put(token, b"k", None)
+        changes.put_and_look(token, b"k", None, ())
         tables.transact([queue.add_write(token, 0.0)])
     assert [queue.sweep(changes, 10_000.0) for _ in range(4)] == [10, 10, 5, 0]
     assert len(list(queue.waiting())) == 25
@@ -294,7 +294,7 @@ def test_the_clean_up_passes_over_entries_that_make_no_sense() -> None:
     for number in range(35):
         tables.put(Key(partition, number.to_bytes(9, "big")), senseless[number % len(senseless)])
     token = new_token()
-    changes.put(token, b"k", b"1")
+    changes.put_and_look(token, b"k", b"1", ())
     write = queue.add_write(token, 0.0)
     tables.put(write.key, write.item)
     assert list(queue.waiting()) == [token]

@@ -452,14 +452,14 @@ def test_a_page_opens_only_ranges_that_hold_the_first_key_of_what_it_shows_or_an
     tree = cold(build_tree(store, contents), files)
     page = list_page(tree.chunk, prefix=prefix, delimiter=delimiter, amount=amount)
     ordered = sorted(contents)
-    shown = [ordered[bisect_left(ordered, r.key)] for r in page.results]
+    shown = [ordered[bisect_left(ordered, key)] for key in page.keys]
     beyond = [
         key
         for key in ordered
         if key.startswith(prefix)
         and shown
         and key > shown[-1]
-        and not (page.results[-1].packed is None and key.startswith(page.results[-1].key))
+        and not (page.packed[-1] is None and key.startswith(page.keys[-1]))
     ]
     needed = {names(tree)[bisect_left(tree.lasts, key)] for key in [*shown, *beyond[:1]]}
     # A range may begin before the interval's end and hold nothing behind the last thing shown: one more.
@@ -473,6 +473,6 @@ def test_a_delimiter_jumps_over_whole_folders() -> None:
     contents = {b"%s/%05d" % (folder, n): 0 for folder in (b"a", b"b", b"c") for n in range(500)}
     tree = cold(build(store, TINY, ((key, packed(0)) for key in sorted(contents))), files)
     page = list_page(tree.chunk, delimiter=b"/")
-    assert [r.key for r in page.results] == [b"a/", b"b/", b"c/"]
+    assert page.keys == [b"a/", b"b/", b"c/"]
     assert len(tree) > 150
     assert len(files.read) == 3

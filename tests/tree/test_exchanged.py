@@ -53,10 +53,10 @@ def whole_listing(tree: Tree, delimiter: bytes) -> Iterator[bytes]:
     after = b""
     for _ in range(200):
         page = list_page(tree.chunk, after=after, delimiter=delimiter, amount=3)
-        yield from (record.key for record in page.results)
+        yield from page.keys
         if not page.more:
             return
-        after = page.results[-1].key
+        after = page.keys[-1]
     raise AssertionError("the pages do not end")
 
 

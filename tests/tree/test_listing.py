@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.model import SplitParameters
-from graveler.tree.listing import ListedRecord, list_page, prefix_end
+from graveler.tree.listing import list_page, prefix_end
 from graveler.tree.tree import Tree
 from tests.support.campaigns import examples
 from tests.support.trees import TINY, build_tree, new_store, packed
@@ -125,16 +125,17 @@ def is_common(keys: list[bytes], entry: bytes, prefix: bytes, delimiter: bytes) 
 
 def check(
     tree: Tree, keys: list[bytes], prefix: bytes, delimiter: bytes, amount: int, after: bytes = b""
-) -> list[ListedRecord]:
+) -> list[tuple[bytes, bytes | None]]:
     """One page against the definition."""
     wanted = [entry for entry in listing(keys, prefix, delimiter) if entry > after]
     page = list_page(tree.chunk, prefix=prefix, delimiter=delimiter, after=after, amount=amount)
-    assert [r.key for r in page.results] == wanted[:amount], (prefix, delimiter, amount, after)
+    assert page.keys == wanted[:amount], (prefix, delimiter, amount, after)
     assert page.more == (len(wanted) > amount), (prefix, delimiter, amount, after)
-    for r in page.results:
-        common = is_common(keys, r.key, prefix, delimiter)
-        assert r.packed == (None if common else packed(keys.index(r.key))), (prefix, delimiter, amount, after)
-    return page.results
+    listed = list(zip(page.keys, page.packed, strict=True))
+    for key, found in listed:
+        common = is_common(keys, key, prefix, delimiter)
+        assert found == (None if common else packed(keys.index(key))), (prefix, delimiter, amount, after)
+    return listed
 
 
 def tree_of(keys: list[bytes], split: SplitParameters = TINY) -> Tree:
@@ -153,7 +154,7 @@ def test_pages_of_every_size_put_together_are_the_whole_listing(split: SplitPara
             got: list[bytes] = []
             while True:
                 page = check(tree, NASTY, prefix, delimiter, amount, got[-1] if got else b"")
-                got += [r.key for r in page]
+                got += [key for key, _ in page]
                 if len(page) < amount or got == whole:
                     break
             assert got == whole
@@ -203,7 +204,7 @@ def test_random_keys_are_listed_by_the_definition(seed: int) -> None:
 def test_an_empty_tree_and_a_prefix_without_keys_list_nothing() -> None:
     for tree in (Tree(new_store()), tree_of(NASTY)):
         page = list_page(tree.chunk, prefix=b"no such prefix", delimiter=b"/")
-        assert (page.results, page.more) == ([], False)
+        assert (page.keys, page.more) == ([], False)
 
 
 @settings(LAW, max_examples=examples(300))

@@ -96,14 +96,31 @@ class Branches:
     def _find(
         self, name: str, keys: Sequence[Key], intent: Intent | None
     ) -> tuple[BranchState | None, list[Item | None]]:
-        branch, repository, *items = self._tables.get_many(
-            [self._refs.branch_key(name), repository_key(self._repository.name), *keys]
-        )
+        branch, repository, *items = self._tables.get_many([*self.keys(name), *keys])
+        return self._judged(name, branch, repository, intent), items
+
+    def keys(self, name: str) -> tuple[Key, Key]:
+        """Where branch and repository are, for who reads them together with something else, for :meth:`judge`."""
+        return self._refs.branch_key(name), repository_key(self._repository.name)
+
+    def judge(self, name: str, items: Sequence[Item | None], intent: Intent) -> BranchState:
+        """As :meth:`state`, of what stood under :meth:`keys`."""
+        branch, repository = items
+        state = self._judged(name, branch, repository, intent)
+        if state is not None and state.renaming is not None:
+            state = self._await_rename(state, intent)
+        if state is None:
+            raise RefNotFoundError(name, "no branch has this name")
+        return state
+
+    def _judged(
+        self, name: str, branch: Item | None, repository: Item | None, intent: Intent | None
+    ) -> BranchState | None:
         repository = check_same(self._repository.uid, self._repository.name, repository)
         state = self._refs.decode_branch(name, branch)
         if intent is not None:
             intent.check(self._repository.name, repository, name, hidden=state is not None and state.hidden)
-        return state, items
+        return state
 
     def commit(self, commit_id: CommitID) -> Commit:
         """A commit that a ref points at. One table read, none if it is in memory. :class:`CorruptError` if it is missing."""

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from threading import Event
 from typing import Final, Protocol
 
+from graveler import pauses
 from graveler.lake.repeating import repeating
 
 GRACE: Final = 86_400.0
@@ -50,7 +51,7 @@ class SystemClock:
         return time.clock_gettime(_MONOTONIC)
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
+        pauses.sleep(seconds)
 
     def wait(self, event: Event, seconds: float) -> bool:
         return event.wait(seconds)

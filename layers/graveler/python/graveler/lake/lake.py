@@ -9,7 +9,14 @@ from secrets import token_hex
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from graveler.errors import AlreadyExistsError, BusyError, GravelerError, RepositoryNotFoundError, UnavailableError
+from graveler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    ForbiddenError,
+    GravelerError,
+    RepositoryNotFoundError,
+    UnavailableError,
+)
 from graveler.forks import new_lock
 from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.names import check_branch, check_repository
@@ -233,30 +240,33 @@ class Lake:
                 item, *items = self.tables.get_many([repository_key(name), *keys])
                 if item is None:
                     raise RepositoryNotFoundError(name)
-                opened = self._open(decode_repository(name, item))
+                opened = self._open(self._repositories.decode(name, item))
                 return opened.having_read(dict(zip(keys, items, strict=True))) if opened is kept else opened
         return self._open(self._repositories.get(name))
 
-    def staging(self, name: str, stage: Callable[[OpenRepository], Result]) -> Result:
-        """What ``stage`` gives, which stages something in the repository of this name and ends with a look at the branch.
+    def looking(self, name: str, work: Callable[[OpenRepository], Result]) -> Result:
+        """What ``work`` gives, which reads a branch of the repository of this name, or stages something and ends with a look at
+        the branch.
 
         That look tells whether it was the repository of this name. So one that was read within the last minute is not read
-        again first, unless ``stage`` fails: if another one has the name by then, nothing was staged in it
-        (:class:`~graveler.lake.stage.Stager`), and ``stage`` is called again with that one. What ``stage`` sees of the settings
-        may be a minute old. Cost: that of ``stage``, and one table read a minute, or after an error.
-        :class:`RepositoryNotFoundError`.
+        again first, unless ``work`` fails: if another one has the name by then, nothing was staged in it
+        (:class:`~graveler.lake.stage.Stager`), and ``work`` is called again with that one. What ``work`` sees of the settings
+        may be a minute old; what it refuses is asked again if they are others by now. Cost: that of ``work``, and one table read
+        a minute, or after an error. :class:`RepositoryNotFoundError`.
         """
         with self._lock:
             kept = self._kept(name, read_after=self.clock.monotonic() - _BELIEVED)
         if kept is None:
-            return stage(self.repository(name))
+            return work(self.repository(name))
+        believed = kept.repository
         try:
-            return stage(kept)
-        except GravelerError:
+            return work(kept)
+        except GravelerError as error:
             now = self.repository(name)
-            if now is kept:
+            allowed_by_now = isinstance(error, ForbiddenError) and now.repository != believed
+            if now is kept and not allowed_by_now:
                 raise
-            return stage(now)
+            return work(now)
 
     def _kept(self, name: str, read_after: float = -math.inf) -> OpenRepository | None:
         """The open repository of this name, if it was read since then. Under the lock."""
@@ -353,7 +363,7 @@ class Lake:
         uid = known.repository.uid
         with self._lock:
             kept = self._opened.get(uid)
-            if kept is not None and kept.is_of(known):
+            if kept is not None and (kept.repository is known.repository or kept.is_of(known)):
                 kept.repository = known.repository
                 self._names[known.repository.name] = uid, self.clock.monotonic()
                 self._opened.move_to_end(uid)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Self
+from typing import Self, TypeVar
 
 from graveler.errors import (
     BytesGoneError,
@@ -48,8 +48,10 @@ from graveler.storage.objects import Noted, ObjectMissingError, Objects
 from graveler.storage.tables import Item, Key, Tables
 from graveler.tree.diff import diff
 from graveler.tree.files import TreeStore
-from graveler.tree.record import RecordCodec, encode_key
+from graveler.tree.record import Made, RecordCodec, encode_key
 from graveler.tree.tree import Tree, Trees
+
+T = TypeVar("T")
 
 _PAGE = 1000
 
@@ -184,6 +186,12 @@ class RepositoryReader:
         name alone also one table read for each staging token (one, unless commits are under way) and shard, and so many again
         for each thousand staged that the page spans.
         """
+        return self.list_as(ObjectEntry, ref, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+
+    def list_as(
+        self, make: Made[T], ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[T | CommonPrefix]:
+        """As :meth:`list_objects`, with what ``make`` gives for the fields of each object."""
         snapshot, commit_id = self._state(ref)
         page = snapshot.page(
             prefix=utf8("prefix", prefix),
@@ -191,11 +199,14 @@ class RepositoryReader:
             delimiter=utf8("delimiter", delimiter),
             amount=_at_least_one(amount),
         )
+        decode = self._codec.decode_as
         results = tuple(
-            CommonPrefix(item.key.decode()) if item.packed is None else self._codec.decode(item.key, item.packed)
-            for item in page.results
+            [
+                CommonPrefix(key.decode()) if packed is None else decode(make, key, packed)
+                for key, packed in zip(page.keys, page.packed, strict=True)
+            ]
         )
-        return Page(results, results[-1].path if page.more and results else None, (commit_id,))
+        return Page(results, page.keys[-1].decode() if page.more and page.keys else None, (commit_id,))
 
     def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
         """All objects whose path begins with ``prefix``. Streaming. Give a commit ID to read one state: of a branch, each

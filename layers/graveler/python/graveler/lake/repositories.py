@@ -49,6 +49,8 @@ CLAIM_SECONDS: Final = _CLAIM_LIFETIME / 2
 
 _CLAIM_ATTEMPTS: Final = 3
 
+_KEPT: Final = 64
+
 
 class _Marker(msgspec.Struct, frozen=True):
     repository: str
@@ -80,13 +82,26 @@ class Repositories:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
+        self._decoded: dict[str, tuple[Item, KnownRepository]] = {}
+        """By name, what was decoded last, since most are asked for again and again."""
 
     def get(self, name: str) -> KnownRepository:
         """The repository of this name. One table read. :class:`RepositoryNotFoundError`."""
         item = self._tables.get(repository_key(name)) if _may_be_name(name) else None
         if item is None:
             raise RepositoryNotFoundError(name)
-        return decode_repository(name, item)
+        return self.decode(name, item)
+
+    def decode(self, name: str, item: Item) -> KnownRepository:
+        """As :func:`decode_repository`; of the very item that was decoded last the same repository."""
+        before = self._decoded.get(name)
+        if before is not None and before[0] is item:
+            return before[1]
+        known = decode_repository(name, item)
+        if len(self._decoded) >= _KEPT:
+            self._decoded.clear()
+        self._decoded[name] = item, known
+        return known
 
     def exists(self, name: str) -> bool:
         """Is the name taken? One table read."""

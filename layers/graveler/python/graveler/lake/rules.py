@@ -11,7 +11,7 @@ Hidden branches are never protected: they are there to be worked on and merged, 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Final
@@ -42,10 +42,12 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Intent(Struct, frozen=True):
-    """How a verb changes a branch: ``direct``, not by bringing commits; ``force`` overrides that the repository is read-only."""
+    """How a verb changes a branch: ``direct``, not by bringing commits; ``force`` overrides that the repository is read-only.
+    ``accept`` is what a room above has to say: it raises for settings that refuse the change."""
 
     direct: bool
     force: bool = False
+    accept: Callable[[Settings], None] | None = None
 
     def check(self, repository: str, item: Item, branch: str, *, hidden: bool = False) -> None:
         """:class:`ReadOnlyRepositoryError`, :class:`ProtectedBranchError` if the settings in the repository's item refuse it.
@@ -57,6 +59,8 @@ class Intent(Struct, frozen=True):
             pattern = protecting(branch, patterns)
             if pattern is not None:
                 raise ProtectedBranchError(branch, pattern)
+        if self.accept is not None:
+            self.accept(decode_settings(repository, item))
 
 
 def protecting(branch: str, patterns: Iterable[str]) -> str | None:

@@ -19,12 +19,15 @@ from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.deadline import Deadline
 from graveler.lake.rules import Intent
-from graveler.model import Token
+from graveler.model import Settings, Token
 from graveler.staging.changes import Placed, StagedChanges, StagedRecord
 from graveler.staging.tokens import same_branch
 
 if TYPE_CHECKING:
     from graveler.lake.withdraw import Withdrawer
+
+Accept = Callable[[Settings], None]
+"""Raises for settings of the repository that refuse a change, by rules of a room above."""
 
 _PAGE: Final = 1000
 """Records that one look at the branch acknowledges."""
@@ -54,7 +57,15 @@ class Stager:
         """Read a branch before the next staging on it: the rules have changed."""
         self._open.clear()
 
-    def stage(self, branch: str, records: Sequence[StagedRecord], until: Deadline, *, force: bool = False) -> None:
+    def stage(
+        self,
+        branch: str,
+        records: Sequence[StagedRecord],
+        until: Deadline,
+        *,
+        force: bool = False,
+        accept: Accept | None = None,
+    ) -> None:
         """Stage records of distinct keys; None for the packed bytes writes a tombstone. ``until`` is the deadline of the work
         that found or made their objects: :class:`BusyError` past it.
 
@@ -65,35 +76,39 @@ class Stager:
         :class:`ForbiddenError` and :class:`RefNotFoundError`: the write has had no effect (of several thousand records, the last
         thousand at most; those before them are staged). To show it costs a refused write one transaction at least.
         :class:`AnswerLostError`: it may have had one. A token is remembered only where that did not have to be forced, so what
-        is refused is refused before it is put, except while the process does not know of the rule yet.
+        is refused is refused before it is put, except while the process does not know of the rule yet. What ``accept`` raises for
+        the repository's settings refuses the write as they do.
         """
         if not records:
             return
         if len(records) == 1:
-            self._stage_one(branch, records[0], until, force=force)
+            self._stage_one(branch, records[0], until, Intent(direct=True, force=force, accept=accept))
             return
-        intent = Intent(direct=True, force=force)
+        intent = Intent(direct=True, force=force, accept=accept)
         token = self._branches.state(branch, intent).open
         for at in range(0, len(records), _PAGE):
-            token = self._stage_page(branch, token, records[at : at + _PAGE], until, force=force)
+            token = self._stage_page(branch, token, records[at : at + _PAGE], until, intent)
 
-    def _stage_one(self, branch: str, record: StagedRecord, until: Deadline, *, force: bool) -> None:
-        intent = Intent(direct=True, force=force)
+    def _stage_one(self, branch: str, record: StagedRecord, until: Deadline, intent: Intent) -> None:
         token = self._open.get(branch)
         if token is None:
             token = self._branches.state(branch, intent).open
         backoff = Backoff(self._clock)
         placed: list[Placed] = []
+        looked_at = self._branches.keys(branch)
         while True:
             try:
                 until.check(f"staging a change on branch {branch!r}")
-                placed.append(self._staged.put(token, *record))
-                state = self._look(branch, intent)
+                put, items = self._staged.put_and_look(token, *record, looked_at)
+                placed.append(put)
+                state = self._seen(branch, self._branches.judge(branch, items, intent), intent)
             except (ForbiddenError, NotFoundError):
+                self._open.pop(branch, None)
                 if not self._withdrawer().withdraw(branch, placed):
                     raise _unclear(branch, "then it was refused") from None
                 raise
             except GravelerError as error:
+                self._open.pop(branch, None)
                 if not placed:
                     raise
                 raise _unclear(branch, str(error)) from error
@@ -109,10 +124,9 @@ class Stager:
                 raise busy(branch) if not placed else _unclear(branch, str(busy(branch)))
 
     def _stage_page(
-        self, branch: str, token: Token, records: Sequence[StagedRecord], until: Deadline, *, force: bool
+        self, branch: str, token: Token, records: Sequence[StagedRecord], until: Deadline, intent: Intent
     ) -> Token:
         """Stage a batch under a token that was open a moment ago; the token that is open now."""
-        intent = Intent(direct=True, force=force)
         backoff = Backoff(self._clock)
         until.check(f"staging {len(records):,} changes on branch {branch!r}")
         while True:
@@ -134,9 +148,16 @@ class Stager:
 
     def _look(self, branch: str, intent: Intent) -> BranchState:
         """The branch, after a put. One table read."""
-        self._open.pop(branch, None)
-        state = self._branches.state(branch, intent)
-        if not intent.force:
+        try:
+            return self._seen(branch, self._branches.state(branch, intent), intent)
+        except GravelerError:
+            self._open.pop(branch, None)
+            raise
+
+    def _seen(self, branch: str, state: BranchState, intent: Intent) -> BranchState:
+        if intent.force:
+            self._open.pop(branch, None)
+        else:
             self._open[branch] = state.open
         return state
 

@@ -10,7 +10,6 @@ that has read it already (promise C1). Where several tokens hold a key, the newe
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from secrets import token_bytes
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +17,7 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
+from graveler.random_bytes import random_bytes
 from graveler.staging.ahead import ReadAhead
 from graveler.staging.tokens import new_token, next_token, shard_count
 from graveler.storage.limits import check_text_keys
@@ -91,12 +91,15 @@ class StagedChanges:
         """A fresh token for the branch that has ``token``."""
         return next_token(token, self._shards)
 
-    def put(self, token: Token, key: bytes, packed: bytes | None) -> Placed:
-        """Stage one record, or (None) a tombstone. One table write, which returns what it replaced."""
-        mark = token_bytes(_MARK_BYTES)
-        replaced = self._tables.replace(self._key(token, key), {**_item(packed), _MARK: mark})
+    def put_and_look(
+        self, token: Token, key: bytes, packed: bytes | None, keys: Sequence[Key]
+    ) -> tuple[Placed, list[Item | None]]:
+        """Stage one record, or (None) a tombstone; what it replaced, and the items that stand under ``keys`` then. One table
+        write and one read, or both at once where the table can do that."""
+        mark = random_bytes(_MARK_BYTES)
         # An adapter that got no answer puts again, and then tells of this very item.
-        return Placed(token, key, packed, mark, replaced, replaced is None or replaced.get(_MARK) != mark)
+        replaced, items = self._tables.replace_and_get(self._key(token, key), {**_item(packed), _MARK: mark}, keys)
+        return Placed(token, key, packed, mark, replaced, replaced is None or replaced.get(_MARK) != mark), items
 
     def item(self, token: Token, key: bytes) -> Item | None:
         """What is staged for a key, as it is stored. One table read."""

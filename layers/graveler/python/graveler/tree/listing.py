@@ -17,17 +17,11 @@ Chunks = Callable[[bytes, bytes | None], Records]
 """``(start, end)`` → some records with ``start <= key < end``, in order; empty when there are none."""
 
 
-class ListedRecord(msgspec.Struct, frozen=True):
-    """A record, or (``packed`` is None) the common prefix ``key`` of some."""
-
-    key: bytes
-    packed: bytes | None
-
-
 class ListedPage(msgspec.Struct, frozen=True):
-    """``more`` says that something follows."""
+    """Records by key, where ``packed`` is None common prefixes of some. ``more`` says that something follows."""
 
-    results: list[ListedRecord]
+    keys: list[bytes]
+    packed: list[bytes | None]
     more: bool
 
 
@@ -52,33 +46,44 @@ def list_page(
         # What begins with the same common prefix would be rolled up into it, and that one is not greater than ``after``.
         beyond = prefix_end(after[: found + len(delimiter)])
         if beyond is None:
-            return ListedPage([], more=False)
+            return ListedPage([], [], more=False)
         start = beyond
-    results: list[ListedRecord] = []
+    found_keys: list[bytes] = []
+    found_packed: list[bytes | None] = []
     while True:
         if end is not None and start >= end:
-            return ListedPage(results, more=False)
+            return ListedPage(found_keys, found_packed, more=False)
         keys, packed = chunks(start, end)
         if not keys:
-            return ListedPage(results, more=False)
+            return ListedPage(found_keys, found_packed, more=False)
         # Or the page, or whoever asks for the next one, would go round for ever.
         if keys[0] < start or keys[-1] < keys[0]:
             raise out_of_order(start, keys[0], keys[-1])
+        if not delimiter:
+            left = amount - len(found_keys)
+            found_keys += keys[:left]
+            found_packed += packed[:left]
+            if len(keys) > left:
+                return ListedPage(found_keys, found_packed, more=True)
+            start = keys[-1] + b"\0"
+            continue
         at = 0
         while at < len(keys):
-            if len(results) == amount:
-                return ListedPage(results, more=True)
+            if len(found_keys) == amount:
+                return ListedPage(found_keys, found_packed, more=True)
             key = keys[at]
-            found = key.find(delimiter, len(prefix)) if delimiter else -1
+            found = key.find(delimiter, len(prefix))
             if found < 0:
-                results.append(ListedRecord(key, packed[at]))
+                found_keys.append(key)
+                found_packed.append(packed[at])
                 at += 1
                 continue
             common = key[: found + len(delimiter)]
-            results.append(ListedRecord(common, None))
+            found_keys.append(common)
+            found_packed.append(None)
             beyond = prefix_end(common)
             if beyond is None:
-                return ListedPage(results, more=False)
+                return ListedPage(found_keys, found_packed, more=False)
             at = bisect_left(keys, beyond, at)
             start = beyond
         start = max(start, keys[-1] + b"\0")

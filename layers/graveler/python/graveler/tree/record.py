@@ -17,11 +17,11 @@ are kept as their 25 raw bytes, others in the namespace relative to it: such as 
 of its own, into a data folder, ``data/<20>/<20>/…``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from struct import Struct as Layout
 from struct import error as StructError  # noqa: N812
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -46,6 +46,10 @@ _NAMED: Final = len(_DATA) + 2 * _NAME_CHARS
 """Characters of ``data/<20 chars>/<20 chars>``."""
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuv"
 _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
+
+T = TypeVar("T")
+Made = Callable[[str, str, int, str, int, str, Mapping[str, str]], T]
+"""Makes something of the fields of an :class:`ObjectEntry`, in their order."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list).decode
@@ -189,6 +193,10 @@ class RecordCodec:
 
     def decode(self, key: bytes, packed: bytes, path: str = "") -> ObjectEntry:
         """The entry of a record; ``path`` is the key as text, of whoever has it. :class:`CorruptError` if the bytes are none."""
+        return self.decode_as(ObjectEntry, key, packed, path)
+
+    def decode_as(self, make: Made[T], key: bytes, packed: bytes, path: str = "") -> T:
+        """What ``make`` gives for the fields of an :class:`ObjectEntry`, as :meth:`decode`."""
         try:
             length, size, mark = _HEAD.unpack_from(packed)
             end = 2 + length
@@ -215,7 +223,7 @@ class RecordCodec:
             if type(mtime) is not int:
                 raise CorruptError(f"the record of {key!r} has fields of the wrong type")
             if count < 3:
-                return ObjectEntry(path or key.decode(), address, size, checksum, mtime, DEFAULT_CONTENT_TYPE, {})
+                return make(path or key.decode(), address, size, checksum, mtime, DEFAULT_CONTENT_TYPE, {})
             content_type = rest[2] if rest[2] is not None else DEFAULT_CONTENT_TYPE
             metadata = rest[3] if count > 3 and rest[3] is not None else {}
             if not (
@@ -224,7 +232,7 @@ class RecordCodec:
                 and all(isinstance(text, str) for pair in metadata.items() for text in pair)
             ):
                 raise CorruptError(f"the record of {key!r} has fields of the wrong type")
-            return ObjectEntry(path or key.decode(), address, size, checksum, mtime, content_type, metadata)
+            return make(path or key.decode(), address, size, checksum, mtime, content_type, metadata)
         except (IndexError, TypeError, StructError, *UNREADABLE) as error:
             raise CorruptError(f"the record of {key!r} cannot be read: {error}") from None
 

@@ -9,6 +9,7 @@ import msgspec
 
 from graveler.errors import BytesGoneError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.rules import Intent
+from graveler.lake.stage import Accept
 from graveler.lake.text import utf8
 from graveler.lake.uploads import PartedUpload, checksum_of_parts
 from graveler.lake.verbs.base import VerbsBase
@@ -148,7 +149,15 @@ class StagingVerbs(VerbsBase):
         self.link(branch, entry, if_absent=if_absent)
         return entry
 
-    def link(self, branch: str, entry: ObjectEntry, *, if_absent: bool = False, force: bool = False) -> None:
+    def link(
+        self,
+        branch: str,
+        entry: ObjectEntry,
+        *,
+        if_absent: bool = False,
+        force: bool = False,
+        accept: Accept | None = None,
+    ) -> None:
         """Stage an object whose bytes are at ``entry.address`` already.
 
         An address inside the namespace must be one that :meth:`new_address` gave for this path and branch, and not be older
@@ -158,22 +167,26 @@ class StagingVerbs(VerbsBase):
         With ``if_absent``, only if the branch has no object of this path: of several who do so at once, one wins. Cost: two
         table reads (the branch, what is staged for the path); unless a delete is staged there, the commit, its metarange,
         one range at most; one transaction. Those who do so on one branch, and commits there, exclude each other: whoever
-        loses looks again. :class:`AlreadyExistsError`, :class:`BusyError`.
+        loses looks again. :class:`AlreadyExistsError`, :class:`BusyError`. It takes no ``accept``.
         """
         if not if_absent:
-            self.link_many(branch, [entry], force=force)
+            self.link_many(branch, [entry], force=force, accept=accept)
             return
+        assert accept is None
         until = self._deadlines.begin()
         key, packed = self._record(branch, entry, self._clock.now())
         self._creator.create(branch, entry.path, key, packed, until, force=force)
 
-    def link_many(self, branch: str, entries: Iterable[ObjectEntry], *, force: bool = False) -> None:
+    def link_many(
+        self, branch: str, entries: Iterable[ObjectEntry], *, force: bool = False, accept: Accept | None = None
+    ) -> None:
         """As :meth:`link`, of many objects with distinct paths. Each is staged, and acknowledged, by itself: after an error some
-        may be, and repeating all of them is safe. Cost: of one object as :meth:`link`; of several one table read, one table
+        may be, and repeating all of them is safe. ``accept`` is called with the repository's settings as they are when the
+        objects are staged; what it raises refuses them. Cost: of one object as :meth:`link`; of several one table read, one table
         write for each 25, one table read for each thousand."""
         now, until = self._clock.now(), self._deadlines.begin()
         records = [self._record(branch, entry, now) for entry in entries]
-        self._stager.stage(branch, records, until, force=force)
+        self._stager.stage(branch, records, until, force=force, accept=accept)
 
     def delete(self, branch: str, paths: Iterable[str], *, force: bool = False) -> None:
         """Remove objects from the branch; a path that is not there is no error. Their bytes stay, for older commits.
