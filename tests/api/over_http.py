@@ -13,6 +13,7 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 
 from graveler.api.application import Application
+from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.lake.folder import folder_store
 from graveler.lake.place import FolderLake
@@ -35,9 +36,13 @@ class Switch:
         self.port = port
         self.application: Application | None = None
 
-    def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
+    def respond(self, event: Mapping[str, Any], /) -> tuple[Response, str]:
         assert self.application is not None
-        return self.application(event)
+        return self.application.respond(event)
+
+    def short(self, method: str, path: str, /) -> bool:
+        assert self.application is not None
+        return self.application.short(method, path)
 
     def body_kind(self, method: str, path: str, /) -> BodyKind:
         assert self.application is not None
@@ -47,7 +52,7 @@ class Switch:
         assert self.application is not None
         return self.application.scans(method, path)
 
-    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         assert self.application is not None
         return self.application.refusal(event)
 

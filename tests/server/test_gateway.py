@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.lake.place import FolderLake
 from graveler.server import gateway as gateway_module
@@ -28,7 +29,7 @@ COUNTED = 'graveler_requests_total{operation="healthCheck",status="204"} 1'
 class Nobody:
     """An application that is not asked."""
 
-    def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
+    def respond(self, event: Mapping[str, Any], /) -> tuple[Response, str]:
         raise AssertionError(event)
 
     def body_kind(self, method: str, path: str, /) -> BodyKind:
@@ -37,7 +38,10 @@ class Nobody:
     def scans(self, method: str, path: str, /) -> bool:
         raise AssertionError((method, path))
 
-    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+    def short(self, method: str, path: str, /) -> bool:
+        raise AssertionError((method, path))
+
+    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         raise AssertionError(event)
 
 
@@ -105,11 +109,11 @@ class Scanning:
     def __init__(self) -> None:
         self.begun, self.let_go = Semaphore(0), Event()
 
-    def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
+    def respond(self, event: Mapping[str, Any], /) -> tuple[Response, str]:
         if self.scans("GET", event["rawPath"]):
             self.begun.release()
             assert self.let_go.wait(PATIENCE)
-        return {"statusCode": 200, "headers": {}, "body": "", "isBase64Encoded": False}
+        return Response(200, {}), "other"
 
     def body_kind(self, method: str, path: str, /) -> BodyKind:
         raise AssertionError((method, path))
@@ -117,7 +121,10 @@ class Scanning:
     def scans(self, method: str, path: str, /) -> bool:
         return path == "/scan"
 
-    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+    def short(self, method: str, path: str, /) -> bool:
+        raise AssertionError((method, path))
+
+    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         raise AssertionError(event)
 
 
@@ -168,9 +175,9 @@ class Refusing(Nobody):
     def body_kind(self, method: str, path: str, /) -> BodyKind:
         return BodyKind.JSON
 
-    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         self.asked += 1
-        return {"statusCode": 401, "headers": {}, "body": "who are you?"}
+        return Response(401, {}, "who are you?"), ""
 
 
 @pytest.mark.parametrize("length", [16 << 10 | 1, 1 << 18, 1 << 24, None])

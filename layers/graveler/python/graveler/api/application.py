@@ -58,14 +58,25 @@ class Application:
         """The answer to an event; where somebody stops the process then, within ``seconds_left``. Two keys are ours:
         ``graveler.operation`` names the operation in the answer, for logs and figures; ``graveler.body_file`` in an event is the
         file that holds its body."""
-        answer = self._respond(event, has_body=True, seconds_left=seconds_left)
-        assert answer is not None
+        response, operation = self.respond(event, seconds_left)
+        answer = response.event()
+        answer["graveler.operation"] = operation
         return answer
 
-    def refusal(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer to an event that has not got its body yet, if it is refused whatever that is: nobody needs to keep a
-        large body of somebody who may not send it. None if the body is wanted."""
-        return self._respond(event, has_body=False)
+    def respond(
+        self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None
+    ) -> tuple[Response, str]:
+        """As a call, before it becomes an event: the answer, and the name of the operation. The body of an event may be bytes,
+        which nobody has to unpack."""
+        response, operation = self._respond(event, has_body=True, seconds_left=seconds_left)
+        assert response is not None
+        return response, operation
+
+    def refusal(self, event: Mapping[str, Any]) -> tuple[Response, str] | None:
+        """The answer to an event that has not got its body yet, if it is refused whatever that is, as :meth:`respond`: nobody
+        needs to keep a large body of somebody who may not send it. None if the body is wanted."""
+        response, operation = self._respond(event, has_body=False)
+        return None if response is None else (response, operation)
 
     def body_kind(self, method: str, path: str) -> BodyKind:
         """How large the body of such a request may be, before anything of it is read. ``path`` is percent-encoded."""
@@ -85,6 +96,15 @@ class Application:
         except ApiError:
             return False
 
+    def short(self, method: str, path: str) -> bool:
+        """Is little asked for that is at hand, so that no thread is needed?"""
+        if not path.startswith(BASE):
+            return False
+        try:
+            return self._router.find(method, path[len(BASE) :])[0].short
+        except ApiError:
+            return False
+
     @property
     def operator(self) -> Operator:
         """Who starts operations for its clients."""
@@ -96,7 +116,7 @@ class Application:
 
     def _respond(
         self, event: Mapping[str, Any], *, has_body: bool, seconds_left: Callable[[], float] | None = None
-    ) -> dict[str, Any] | None:
+    ) -> tuple[Response | None, str]:
         began = time.monotonic()
 
         def left() -> float:
@@ -118,14 +138,12 @@ class Application:
                 response = self._answer(event, route, parameters, request_id, left, has_body=has_body)
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets an answer
             response = _refusal(error, operation or path, request_id)
-        if response is None:
-            return None
-        response.headers["x-request-id"] = request_id
-        if method == "HEAD":
-            response.body = ""
-        answer = response.event()
-        answer["graveler.operation"] = operation
-        return answer
+        if response is not None:
+            response.headers["x-request-id"] = request_id
+            response.headers["x-content-type-options"] = "nosniff"  # no browser shall take JSON or bytes for a page
+            if method == "HEAD":
+                response.body = ""
+        return response, operation
 
     def _answer(
         self,

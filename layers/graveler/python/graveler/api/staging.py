@@ -4,11 +4,13 @@ import time
 from collections.abc import Mapping, Sequence
 
 from graveler.access.errors import OthersNamespaceError
+from graveler.access.sources import ImportSources
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
 from graveler.api.header_values import is_header_value
 from graveler.lake.repository import OpenRepository
-from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.lake.stage import Accept
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry, Settings
 
 
 def entry_to_stage(
@@ -50,9 +52,13 @@ def require_source(call: Call, repository: OpenRepository, address: str, *, pref
     ``prefix`` the address is that of all objects that begin so. 403. No request, but for a key that is limited to repositories
     as :meth:`Neighbours.owners`."""
     if not address.startswith(repository.repository.namespace + "/"):
-        sources, own = call.settings.import_sources, repository.repository.settings.import_sources
-        (sources if own is None else sources.narrowed(own)).require(address)
+        _sources(call, repository.repository.settings).require(address)
         require_own(call, address, prefix=prefix)
+
+
+def _sources(call: Call, settings: Settings) -> ImportSources:
+    own = settings.import_sources
+    return call.settings.import_sources if own is None else call.settings.import_sources.narrowed(own)
 
 
 def require_own(call: Call, address: str, *, prefix: bool = False) -> None:
@@ -70,15 +76,37 @@ def require_object_source(call: Call, repository: OpenRepository, address: str) 
     repository.expect_readable(address)
 
 
-def with_sources(call: Call, repository: OpenRepository, entries: Sequence[ObjectEntry]) -> OpenRepository:
-    """The repository, once it is sure that these may be linked in it, as :func:`require_object_source`. For :meth:`Lake.staging`:
-    it is read again where its settings have a say in that, which is where an address is not in its own namespace."""
+def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[ObjectEntry]) -> Accept | None:
+    """403 unless these may be linked in the repository, as :func:`require_object_source`. For :meth:`Lake.looking`: what its
+    settings say may be a minute old, so where they have a say, which is where an address is not in its own namespace, this gives
+    what judges those that it has when the objects are staged."""
+    seen, outside = repository.repository.settings.import_sources, False
     own = f"{repository.repository.namespace}/"
-    if not all(entry.address.startswith(own) for entry in entries):
-        repository = call.lake.repository(repository.repository.name)
     for entry in entries:
         require_object_source(call, repository, entry.address)
-    return repository
+        outside = outside or not entry.address.startswith(own)
+
+    def accept(settings: Settings) -> None:
+        if settings.import_sources != seen:
+            for entry in entries:
+                if not entry.address.startswith(own):
+                    _sources(call, settings).require(entry.address)
+
+    return accept if outside else None
+
+
+def link_one(call: Call, repository: str, branch: str, entry: ObjectEntry, *, absent: bool, force: bool) -> None:
+    """Link an object that lies somewhere already, if it may be linked; with ``absent``, if the branch has none of its path."""
+
+    def link(found: OpenRepository) -> None:
+        if absent:
+            current = call.lake.repository(repository)
+            expect_sources(call, current, [entry])
+            current.link(branch, entry, if_absent=True, force=force)
+        else:
+            found.link(branch, entry, force=force, accept=expect_sources(call, found, [entry]))
+
+    call.lake.looking(repository, link)
 
 
 def others_namespaces(call: Call, folders: Sequence[str]) -> tuple[str, ...]:

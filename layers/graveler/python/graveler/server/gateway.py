@@ -1,17 +1,20 @@
 """The ASGI application of a worker: decides who answers a request, and counts and logs it.
 
-Its event loop only moves bytes. Handlers, which may wait for a disk or for each other, have threads; so no request waits for
-another one's handler, and no handler's thread waits for a client.
+Its event loop moves bytes, and answers what is short (:mod:`graveler.server.short`). All other handlers, which may wait for a
+disk or for each other, have threads; so no request waits for another one's handler, and no handler's thread waits for a client.
 """
 
 import asyncio
 import time
 from collections.abc import Mapping
-from secrets import token_hex
+from functools import partial
 from typing import Any, Final, Protocol
 
+from graveler.api.response import Response
 from graveler.api.routing import BodyKind
 from graveler.errors import UnavailableError
+from graveler.pauses import WouldWaitError
+from graveler.random_bytes import random_bytes
 from graveler.server.answers import Answer, Pieces, RequestError, json_error
 from graveler.server.bodies import (
     SILENCE_SECONDS,
@@ -29,8 +32,10 @@ from graveler.server.metrics import Metrics
 from graveler.server.request_log import RequestLine, now, write_line
 from graveler.server.requests import Receive, Request, Scope, Send, request_of
 from graveler.server.settings import OBJECTS_PATH, ServerSettings
+from graveler.server.short import ShortRequests
 from graveler.server.threads import Threads
 
+_NO_BODY: Final = Body()
 HEALTH: Final = ("/healthcheck", "/api/v1/healthcheck")
 METRICS: Final = "/metrics"
 MAX_HEADERS: Final = 32 << 10
@@ -43,8 +48,8 @@ _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 class Application(Protocol):
     """Answers events of API Gateway."""
 
-    def __call__(self, event: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """The answer to an event."""
+    def respond(self, event: Mapping[str, Any], /) -> tuple[Response, str]:
+        """The answer to an event, and the name of the operation."""
 
     def body_kind(self, method: str, path: str, /) -> BodyKind:
         """How large the body of such a request may be."""
@@ -52,13 +57,17 @@ class Application(Protocol):
     def scans(self, method: str, path: str, /) -> bool:
         """May the answer to such a request take long?"""
 
-    def refusal(self, event: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+    def short(self, method: str, path: str, /) -> bool:
+        """Can such a request be answered without a thread?"""
+
+    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         """The answer to an event whose body does not matter, because it is refused anyway."""
 
 
 class Gateway:
     """Answers HTTP requests. Without a ``data_plane`` no URLs of objects are its own. ``handlers`` are the threads for the
-    application, ``scanners`` those for requests that may take long, ``disk`` those for bodies in files."""
+    application, ``scanners`` those for requests that may take long, ``disk`` those for bodies in files. With ``in_loop`` short
+    requests are answered in the event loop: only where all that they ask of is on this machine."""
 
     def __init__(
         self,
@@ -70,6 +79,8 @@ class Gateway:
         handlers: Threads,
         scanners: Threads,
         disk: Threads,
+        *,
+        in_loop: bool = False,
     ) -> None:
         self._application = application
         self._data_plane = data_plane
@@ -80,13 +91,15 @@ class Gateway:
         self._scanners = scanners
         self._disk = disk
         self._room = SpoolRoom(settings.spooled_bytes)
+        self._in_loop = in_loop
+        self._short: ShortRequests[Answer] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         began = time.perf_counter()
         request = request_of(scope, self._settings.client_address_header)
-        request_id = token_hex(8)
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS:
+        request_id = random_bytes(8).hex()
+        if request.header_bytes > MAX_HEADERS:
             answer = json_error(
                 431, f"the headers have more than {MAX_HEADERS:,} bytes together; send fewer or shorter ones"
             )
@@ -118,7 +131,9 @@ class Gateway:
                 return Answer(200, [("content-type", _METRICS_TYPE)], text.encode(), "metrics")
 
         try:
-            limit = self._most_bytes(request) if has_body(request) else 0
+            if not has_body(request):
+                return await self._answer_small(request, _NO_BODY, request_id)
+            limit = self._most_bytes(request)
             spool = self._settings.spool_bytes
             if self._keeps_more_than_anybodys(request, limit):
                 refusal = await self._handlers.run(self._refusal, request, request_id)
@@ -126,18 +141,34 @@ class Gateway:
                     await read_past(request, receive, spool)
                     return refusal
             small = await read_small_body(request, receive, limit, spool)
-            scans = self._application.scans(request.method, request.path)
-            threads = self._scanners if scans else self._handlers
             if small is not None:
-                return await threads.run(self._handle, request, small, request_id)
+                return await self._answer_small(request, small, request_id)
             async with read_body(request, receive, limit, spool, self._room, self._disk) as body:
-                return await threads.run(self._handle, request, body, request_id)
+                return await self._threads_for(request).run(self._handle, request, body, request_id)
         except RequestError as error:
             answer = json_error(error.status, error.message)
             answer.headers.append(("connection", "close"))  # whatever follows of the body is not read
             return answer
         except UnavailableError as error:  # the temporary folder is full
             return json_error(503, str(error))
+
+    async def _answer_small(self, request: Request, body: Body, request_id: str) -> Answer:
+        """The answer to a request whose body is at hand: of a short one from this thread, if nothing keeps it there."""
+        if self._in_loop and self._application.short(request.method, request.path):
+            short = self._short
+            if short is None:
+                short = self._short = ShortRequests()
+            try:
+                if request.method == "GET":
+                    return self._handle(request, body, request_id)
+                answer = short.run(partial(self._handle, request, body, request_id))
+                return answer if isinstance(answer, Answer) else await answer
+            except WouldWaitError:
+                return await self._handlers.run(self._handle, request, body, request_id)
+        return await self._threads_for(request).run(self._handle, request, body, request_id)
+
+    def _threads_for(self, request: Request) -> Threads:
+        return self._scanners if self._application.scans(request.method, request.path) else self._handlers
 
     def _most_bytes(self, request: Request) -> int:
         """How large the body may be."""
@@ -158,10 +189,10 @@ class Gateway:
     def _refusal(self, request: Request, request_id: str) -> Answer | None:
         """The answer to a request whose body nobody needs to keep, since it is refused whatever that is."""
         refusal = self._application.refusal(event_of(request, Body(), request_id))
-        return None if refusal is None else answer_of(refusal, request.method)
+        return None if refusal is None else answer_of(*refusal, request.method)
 
     def _handle(self, request: Request, body: Body, request_id: str) -> Answer:
-        return answer_of(self._application(event_of(request, body, request_id)), request.method)
+        return answer_of(*self._application.respond(event_of(request, body, request_id)), request.method)
 
     def _note(self, request: Request, request_id: str, answer: Answer, began: float) -> None:
         seconds = time.perf_counter() - began

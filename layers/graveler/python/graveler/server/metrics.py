@@ -5,6 +5,7 @@ up. So a scrape finds the same figures whichever worker answers, and a worker th
 """
 
 import os
+from bisect import bisect_left
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Final
@@ -40,7 +41,7 @@ class Metrics:
 
     def note(self, operation: str, status: int, seconds: float) -> None:
         """Count one request."""
-        place = sum(seconds > bound for bound in BUCKETS)
+        place = bisect_left(BUCKETS, seconds)
         key = f"{operation or 'other'} {status}"
         with self._lock:
             counts = self._counts

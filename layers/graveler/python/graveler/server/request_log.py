@@ -1,14 +1,13 @@
 """A line of JSON for each request, and where the audit log goes."""
 
-import logging
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from graveler.access.audit import write_to
 from graveler.storage.modes import PRIVATE
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -46,11 +45,6 @@ def now() -> float:
 
 def open_audit_log(file: Path | None) -> None:
     """Send the audit log (:mod:`graveler.access.audit`) to a file, which is appended to, or to stderr."""
-    if file is not None:
-        os.close(PRIVATE.open(file, os.O_WRONLY))  # it says who did what, and from where
-    handler: logging.Handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    logger = logging.getLogger("graveler.audit")
-    logger.handlers = [handler]
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
+    write_to(
+        _STDERR if file is None else PRIVATE.open(file, os.O_WRONLY | os.O_APPEND)
+    )  # it says who did what, from where

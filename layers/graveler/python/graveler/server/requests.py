@@ -17,7 +17,8 @@ _LONGEST_ADDRESS: Final = 64
 
 
 class Request(msgspec.Struct, frozen=True):
-    """The head of a request. ``path`` is percent-encoded, as it was sent; names of ``headers`` are in lower case."""
+    """The head of a request. ``path`` is percent-encoded, as it was sent; names of ``headers`` are in lower case, and names and
+    values have ``header_bytes`` together."""
 
     method: str
     path: str
@@ -25,13 +26,16 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     source: str = ""
     protocol: str = "HTTP/1.1"
+    header_bytes: int = 0
 
 
 def request_of(scope: Scope, client_address_header: str = "") -> Request:
     """The head of what the server hands over. Headers of one name are joined by commas; cookies by semicolons. The client's
     address is the last one in the header that a proxy in front adds to (its name in lower case), if there is such a proxy."""
     headers: dict[str, str] = {}
+    size = 0
     for name, value in scope["headers"]:
+        size += len(name) + len(value)
         key, said = name.decode("latin-1"), value.decode("latin-1")
         if key in headers:
             said = f"{headers[key]}{'; ' if key == 'cookie' else ','}{said}"
@@ -47,6 +51,7 @@ def request_of(scope: Scope, client_address_header: str = "") -> Request:
         headers,
         source,
         f"HTTP/{scope['http_version']}",
+        size,
     )
 
 

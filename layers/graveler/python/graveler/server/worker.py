@@ -1,5 +1,6 @@
 """A worker process: opens the lake and builds what answers requests."""
 
+import gc
 import os
 import re
 from multiprocessing.util import Finalize
@@ -22,8 +23,11 @@ from graveler.server.request_log import open_audit_log
 from graveler.server.settings import OBJECTS_PATH, ServerSettings
 from graveler.server.threads import Threads
 from graveler.storage.modes import PRIVATE
+from graveler.storage.sqlite_tables import SqliteTables
 
 _WITHIN: Final = "^local://"
+_COLLECT_EVERY: Final = 20_000
+"""New objects, net, after which Python looks for cycles: a page of a listing has some thousands, and none is in a cycle."""
 
 
 def api_settings(settings: ServerSettings) -> Settings:
@@ -73,7 +77,13 @@ def build_gateway(settings: ServerSettings) -> Gateway:
         lake.close()
 
     Finalize(None, close, exitpriority=1)
-    return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk)
+    gc.collect()
+    gc.freeze()  # what is there now stays, and need not be looked through again
+    gc.set_threshold(_COLLECT_EVERY)
+    here = isinstance(settings.lake, FolderLake)
+    if isinstance(lake.tables, SqliteTables):
+        lake.tables.write_together()
+    return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk, in_loop=here)
 
 
 def _access(settings: ServerSettings, lake: Lake) -> Access:

@@ -191,12 +191,13 @@ def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response
     Permission.WRITE,
     answers={201: str, 400: Error, 403: Error, 404: Error, 409: Error},
     branch_in_body=True,
+    short=True,
 )
 def create_branch(call: Call, repository: str, body: BranchCreation) -> Response:
     """Point a new branch at a commit; the answer is the commit's ID, as bare text. A branch that is protected from its beginning
     is an admin's to create."""
     call.identity.require(Permission.WRITE, repository, body.name)
-    opened = call.lake.repository(repository)
+    opened = call.lake.repository(repository, body.source)
     if not body.hidden and _is_admins(call, opened, body.name):
         call.identity.require(Permission.ADMIN, repository, body.name)
 
@@ -220,11 +221,15 @@ def create_branch(call: Call, repository: str, body: BranchCreation) -> Response
 
 
 @routes.get(
-    "/repositories/{repository}/branches/{branch}", "getBranch", Permission.READ, answers={200: Ref, 404: Error}
+    "/repositories/{repository}/branches/{branch}",
+    "getBranch",
+    Permission.READ,
+    answers={200: Ref, 404: Error},
+    short=True,
 )
 def get_branch(call: Call, repository: str, branch: str) -> Response:
     """Describe one branch."""
-    return json_response(ref_document(call.lake.repository(repository).branch(branch)))
+    return json_response(ref_document(call.lake.looking(repository, lambda found: found.branch(branch))))
 
 
 @routes.delete(

@@ -134,6 +134,7 @@ def _made(commit: model.Commit) -> Response:
     "getCommit",
     Permission.READ,
     answers={200: Commit, 400: Error, 404: Error, 410: Error},
+    short=True,
 )
 def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery) -> Response:
     """Describe the commit of any ref expression."""

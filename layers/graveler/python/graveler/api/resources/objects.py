@@ -11,6 +11,8 @@ from graveler.api.documents import SAYS_COMMIT, Error, commit_headers, paginatio
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
 from graveler.api.object_documents import (
+    ListedObject,
+    ListedPage,
     ObjectStats,
     ObjectStatsList,
     Presigner,
@@ -23,10 +25,9 @@ from graveler.api.queries import ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.ranges import requested
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
-from graveler.api.staging import entry_to_stage, with_sources
+from graveler.api.staging import entry_to_stage, link_one
 from graveler.errors import InvalidError, ObjectNotFoundError
-from graveler.lake.repository import OpenRepository
-from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
 from graveler.tree.record import encode_key
 
 routes = Routes("objects")
@@ -169,7 +170,12 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
 
 
 @routes.route(
-    "HEAD", _OBJECTS, "headObject", Permission.READ, answers={200: None, 206: None, 304: None, 404: None, 416: None}
+    "HEAD",
+    _OBJECTS,
+    "headObject",
+    Permission.READ,
+    answers={200: None, 206: None, 304: None, 404: None, 416: None},
+    short=True,
 )
 def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Say what a read would say, without the bytes."""
@@ -186,7 +192,7 @@ def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Re
     return no_content({**headers, "content-length": str(part.length)}, 206)
 
 
-@routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, answers={200: ObjectStats, 404: Error})
+@routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, answers={200: ObjectStats, 404: Error}, short=True)
 def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Response:
     """Say what is known of an object."""
     found = call.lake.repository(repository, ref)
@@ -197,14 +203,22 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
 
 
 @routes.get(
-    _OBJECTS + "/ls", "listObjects", Permission.READ, answers={200: ObjectStatsList, 404: Error}, says=SAYS_COMMIT
+    _OBJECTS + "/ls",
+    "listObjects",
+    Permission.READ,
+    answers={200: ObjectStatsList, 404: Error},
+    says=SAYS_COMMIT,
+    short=True,
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""
     found = call.lake.repository(repository, ref)
-    page = found.list_objects(
-        ref, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
-    )
+    asked = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
+    if query.user_metadata and not query.presign:
+        plain = found.list_as(ListedObject, ref, **asked, amount=query.limit)
+        shown = [prefix_document(item) if isinstance(item, CommonPrefix) else item for item in plain.results]
+        return json_response(ListedPage(pagination(plain), shown), headers=commit_headers(plain))
+    page = found.list_objects(ref, **asked, amount=query.limit)
     presigner = Presigner(call, found, ref) if query.presign else None
     document = object_document if presigner is None else presigner.document
     listed = [
@@ -275,6 +289,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
     "stageObject",
     Permission.WRITE,
     answers={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
+    short=True,
 )
 def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, body: ObjectStageCreation) -> Response:
     """Take over an object where it lies."""
@@ -288,11 +303,7 @@ def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, bo
         metadata=body.metadata,
     )
     absent, force = if_absent(call.headers), call.force(body.force or query.force)
-
-    def link(found: OpenRepository) -> None:
-        with_sources(call, found, [entry]).link(branch, entry, if_absent=absent, force=force)
-
-    call.lake.staging(repository, link)
+    link_one(call, repository, branch, entry, absent=absent, force=force)
     return json_response(object_document(entry), 201)
 
 
@@ -310,11 +321,13 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
     return no_content()
 
 
-@routes.delete(_BRANCH_OBJECTS, "deleteObject", Permission.WRITE, answers={204: None, 403: Error, 404: Error})
+@routes.delete(
+    _BRANCH_OBJECTS, "deleteObject", Permission.WRITE, answers={204: None, 403: Error, 404: Error}, short=True
+)
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Remove an object from the branch; one that is not there is no error."""
     force = call.force(query.force)
-    call.lake.staging(repository, lambda found: found.delete(branch, [query.path], force=force))
+    call.lake.looking(repository, lambda found: found.delete(branch, [query.path], force=force))
     return no_content()
 
 
@@ -337,7 +350,7 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
         except InvalidError as error:
             errors.append(ObjectError(400, str(error), path))
     force = call.force(query.force)
-    call.lake.staging(repository, lambda found: found.delete(branch, good, force=force))
+    call.lake.looking(repository, lambda found: found.delete(branch, good, force=force))
     return json_response(ObjectErrorList(errors))
 
 

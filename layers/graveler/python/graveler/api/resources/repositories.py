@@ -165,7 +165,9 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
     return once(call, make, made_before)
 
 
-@routes.get("/repositories/{repository}", "getRepository", Permission.READ, answers={200: Repository, 404: Error})
+@routes.get(
+    "/repositories/{repository}", "getRepository", Permission.READ, answers={200: Repository, 404: Error}, short=True
+)
 def get_repository(call: Call, repository: str) -> Response:
     """Describe one repository."""
     return json_response(repository_document(call.lake.repository(repository).repository))

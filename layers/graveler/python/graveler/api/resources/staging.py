@@ -13,7 +13,7 @@ from graveler.api.object_documents import ObjectStats, Presigner, object_documen
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
-from graveler.api.staging import entry_to_stage, with_sources
+from graveler.api.staging import entry_to_stage, expect_sources, link_one
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 
@@ -83,12 +83,17 @@ class LinkedObjects(Struct, frozen=True):
     "getPhysicalAddress",
     Permission.WRITE,
     answers={200: StagingLocation, 400: Error, 403: Error, 404: Error},
+    short=True,
 )
 def get_physical_address(call: Call, repository: str, branch: str, query: BackingQuery) -> Response:
     """Get an address to write an object's bytes to, for linking them afterwards."""
     call.identity.require(Permission.WRITE, repository, branch)
-    found = call.lake.repository(repository)
-    address = found.new_address(branch, query.path, force=call.force(query.force))
+    force = call.force(query.force)
+
+    def ask(found: OpenRepository) -> tuple[OpenRepository, str]:
+        return found, found.new_address(branch, query.path, force=force)
+
+    found, address = call.lake.looking(repository, ask)
     if not query.presign:
         return json_response(StagingLocation(address))
     presigner = Presigner(call, found, branch)
@@ -101,6 +106,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
     "linkPhysicalAddress",
     Permission.WRITE,
     answers={200: ObjectStats, 400: Error, 403: Error, 404: Error, 409: Error, 412: Error, 501: Error},
+    short=True,
 )
 def link_physical_address(
     call: Call, repository: str, branch: str, query: LinkQuery, body: StagingMetadata
@@ -108,11 +114,7 @@ def link_physical_address(
     """Give a path to an object that was written to its address."""
     entry = _entry(query.path, body)
     absent, force = if_absent(call.headers), call.force(body.force)
-
-    def link(found: OpenRepository) -> None:
-        with_sources(call, found, [entry]).link(branch, entry, if_absent=absent, force=force)
-
-    call.lake.staging(repository, link)
+    link_one(call, repository, branch, entry, absent=absent, force=force)
     return json_response(object_document(entry))
 
 
@@ -131,9 +133,11 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
     if len({entry.path for entry in entries}) < len(entries):
         raise bad_request("two objects of the request have the same path; link each path once")
     force = call.force(body.force)
-    call.lake.staging(
-        repository, lambda found: with_sources(call, found, entries).link_many(branch, entries, force=force)
-    )
+
+    def link(found: OpenRepository) -> None:
+        found.link_many(branch, entries, force=force, accept=expect_sources(call, found, entries))
+
+    call.lake.looking(repository, link)
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))
 
 

@@ -48,7 +48,9 @@ def create_tag(call: Call, repository: str, body: TagCreation) -> Response:
     return once(call, make, made_before)
 
 
-@routes.get("/repositories/{repository}/tags/{tag}", "getTag", Permission.READ, answers={200: Ref, 404: Error})
+@routes.get(
+    "/repositories/{repository}/tags/{tag}", "getTag", Permission.READ, answers={200: Ref, 404: Error}, short=True
+)
 def get_tag(call: Call, repository: str, tag: str) -> Response:
     """Describe one tag."""
     return json_response(ref_document(call.lake.repository(repository).tag(tag)))

@@ -1,0 +1,107 @@
+"""Short requests, answered in the event loop of a worker.
+
+A thread for each request costs more than what most requests do: handing one over and back is a fight for the interpreter's lock
+(`docs/design/0011-short-requests.md`). So what is short is called in the loop's own thread. What writes runs in a greenlet: where
+it waits for the table, the loop goes on with others, and it is continued when the write is durable. The code of the verbs knows
+nothing of this but :mod:`graveler.pauses`.
+
+What may take long is not for the loop: a file that is not at hand, a pause before the next try. A request that comes to that,
+and has written nothing, is given up (:class:`graveler.pauses.WouldWaitError`) and answered by a thread, from its beginning. One
+that has written something goes on here.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+from greenlet import getcurrent, greenlet
+
+from graveler import pauses
+
+R = TypeVar("R")
+
+
+class _Short(greenlet):
+    """A short request under way."""
+
+    future: "asyncio.Future[Any]"
+    has_written = False
+
+
+class _Wait:
+    """A short request's wait, as :class:`graveler.pauses.Pause`."""
+
+    __slots__ = ("_loop", "_waiting")
+
+    def __init__(self, loop: "ShortRequests[Any]", waiting: _Short) -> None:
+        self._loop, self._waiting = loop, waiting
+
+    def wait(self) -> None:
+        waiting = self._waiting
+        waiting.has_written = True
+        assert waiting.parent is not None
+        waiting.parent.switch()
+
+    def wake(self) -> None:
+        self._loop.wake(self._waiting)
+
+
+class ShortRequests(Generic[R]):
+    """Calls ``work`` in the event loop of the thread that makes this; any waits of its own go on there."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._awake: deque[_Short] = deque()
+        self._called = False
+        pauses.here(self)
+
+    def run(self, work: Callable[[], R]) -> "R | asyncio.Future[R]":
+        """What ``work`` returns or raises, or, where it waits for something, a future of that. To be called in the event loop.
+        :class:`graveler.pauses.WouldWaitError` if it is for a thread."""
+        short = _Short(work)
+        result = short.switch()
+        if short.dead:
+            return cast(R, result)
+        short.future = self._loop.create_future()
+        return short.future
+
+    def wake(self, waiting: _Short) -> None:
+        """Continue a request that waits. From any thread; of several at once the first calls the loop."""
+        self._awake.append(waiting)
+        if not self._called:
+            self._called = True
+            self._loop.call_soon_threadsafe(self._continue)
+
+    def pause(self) -> _Wait:
+        """See :meth:`graveler.pauses.Waiter.pause`. :class:`graveler.pauses.WouldWaitError` outside of :meth:`run`."""
+        current = getcurrent()
+        if isinstance(current, _Short):
+            return _Wait(self, current)
+        raise pauses.WouldWaitError
+
+    def sleep(self, seconds: float) -> None:
+        """See :meth:`graveler.pauses.Waiter.sleep`."""
+        self.expect_at_hand()
+        pause = self.pause()
+        self._loop.call_later(seconds, pause.wake)
+        pause.wait()
+
+    def expect_at_hand(self) -> None:
+        """See :meth:`graveler.pauses.Waiter.expect_at_hand`."""
+        current = getcurrent()
+        if not (isinstance(current, _Short) and current.has_written):
+            raise pauses.WouldWaitError
+
+    def _continue(self) -> None:
+        self._called = False  # who is awake from now on calls again
+        while self._awake:
+            short = self._awake.popleft()
+            try:
+                result = short.switch()
+            except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
+                if not short.future.cancelled():
+                    short.future.set_exception(error)
+            else:
+                if short.dead and not short.future.cancelled():
+                    short.future.set_result(result)
