@@ -1,4 +1,5 @@
-/* Loaded before the C library (LD_PRELOAD): writes and syncs of chosen files fail when a test says so. See brittle.py. */
+/* Loaded before the C library (LD_PRELOAD): reads, writes and syncs of chosen files fail or wait when a test says so. See
+   brittle.py. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,9 +12,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { SYNC = 1, WRITE = 2 };
+enum { SYNC = 1, WRITE = 2, READ = 4 };
 
-static int kinds, code;
+static int kinds, code, tell = -1, go_on = -1;
 static char part[PATH_MAX];
 static long first, last;
 static atomic_long seen;
@@ -31,6 +32,9 @@ void brittle_begin(int which, const char *named, long from, long to, int error) 
     kinds = which;
 }
 
+/* From now on each call that is counted writes a byte to `from`, and waits for one from `until` before it is made. */
+void brittle_hold(int from, int until) { tell = from, go_on = until; }
+
 long brittle_seen(void) { return atomic_load(&seen); }
 
 /* The paths of the files of the calls counted, a line each; of the first ones, if they are very many. */
@@ -43,6 +47,8 @@ static void note(const char *path) {
     paths[at + length] = '\n';
 }
 
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
 static int fails(int kind, int descriptor) {
     char link[64], path[PATH_MAX];
     if (!(kinds & kind)) return 0;
@@ -53,12 +59,12 @@ static int fails(int kind, int descriptor) {
     if (!strstr(path, part)) return 0;
     note(path);
     long number = atomic_fetch_add(&seen, 1);
+    char byte = 0;
+    if (tell >= 0 && (REAL(write)(tell, &byte, 1) != 1 || REAL(read)(go_on, &byte, 1) != 1)) _exit(70);
     if (number < first || number > last) return 0;
     errno = code;
     return 1;
 }
-
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 int fsync(int descriptor) { return fails(SYNC, descriptor) ? -1 : REAL(fsync)(descriptor); }
 
@@ -74,4 +80,16 @@ ssize_t pwrite(int descriptor, const void *data, size_t length, off_t at) {
 
 ssize_t pwrite64(int descriptor, const void *data, size_t length, off64_t at) {
     return fails(WRITE, descriptor) ? -1 : REAL(pwrite64)(descriptor, data, length, at);
+}
+
+ssize_t read(int descriptor, void *data, size_t length) {
+    return fails(READ, descriptor) ? -1 : REAL(read)(descriptor, data, length);
+}
+
+ssize_t pread(int descriptor, void *data, size_t length, off_t at) {
+    return fails(READ, descriptor) ? -1 : REAL(pread)(descriptor, data, length, at);
+}
+
+ssize_t pread64(int descriptor, void *data, size_t length, off64_t at) {
+    return fails(READ, descriptor) ? -1 : REAL(pread64)(descriptor, data, length, at);
 }

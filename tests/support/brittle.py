@@ -1,4 +1,4 @@
-"""Real disk errors: a process whose writes and syncs of chosen files fail, also those that SQLite makes.
+"""Real disk errors: a process whose reads, writes and syncs of chosen files fail or wait, also those that SQLite makes.
 
 ``brittle.c`` is compiled once per run and loaded before the C library. The code under test knows nothing of it.
 """
@@ -22,12 +22,19 @@ class Kind(IntFlag):
 
     SYNC = 1
     WRITE = 2
+    READ = 4
 
 
 def begin(kind: Kind, named: str, first: int, last: int, error: int) -> None:
     """In a brittle process: from now on count the calls of these kinds for files whose path holds ``named``, the first is 0, and
     fail those from ``first`` to ``last`` with the number ``error``."""
     _library().brittle_begin(int(kind), named.encode(), ctypes.c_long(first), ctypes.c_long(last), error)
+
+
+def hold(tell: int, go_on: int) -> None:
+    """In a brittle process: each call that is counted writes a byte to the descriptor ``tell`` from now on, and waits for one
+    from ``go_on`` before it is made."""
+    _library().brittle_hold(tell, go_on)
 
 
 def seen() -> int:

@@ -67,11 +67,16 @@ class ShortRequests(Generic[R]):
         return short.future
 
     def wake(self, waiting: _Short) -> None:
-        """Continue a request that waits. From any thread; of several at once the first calls the loop."""
+        """Continue a request that waits. From any thread; of several at once the first calls the loop. One whose loop has ended
+        stays as it is: its client is gone, and who wakes it has others to wake."""
         self._awake.append(waiting)
         if not self._called:
             self._called = True
-            self._loop.call_soon_threadsafe(self._continue)
+            try:
+                self._loop.call_soon_threadsafe(self._continue)
+            except RuntimeError:
+                if not self._loop.is_closed():
+                    raise
 
     def pause(self) -> _Wait:
         """See :meth:`graveler.pauses.Waiter.pause`. :class:`graveler.pauses.WouldWaitError` outside of :meth:`run`."""

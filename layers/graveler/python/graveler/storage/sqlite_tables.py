@@ -573,6 +573,8 @@ class _Borrowed:
                 self._connection = tables._connect(connections)
                 if self._for_writing:
                     self._connection.execute("PRAGMA busy_timeout = 0")
+                    # A row that damage made a text has a wrong checksum then, of which its reader alone is told.
+                    self._connection.text_factory = bytes
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 explained = tables._explained(error)
                 if explained is None:

@@ -80,12 +80,25 @@ class _Ticket:
         self.error: BaseException | None = None
 
     def work(self, transaction: Transaction) -> None:
+        before = transaction.connection.total_changes
         try:
             self.result = self.job(transaction)
         except GravelerError as error:  # of this job alone
             self.error = error
+        except (sqlite3.Error, MemoryError):  # nothing is known of the connection then
+            raise
+        except Exception as error:
+            if transaction.connection.total_changes != before:
+                raise
+            self.error = error
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException, *, caused: bool) -> None:
+        """Be told of an error that ended the transaction, which this job ``caused`` or another one."""
+        if not caused and not isinstance(error, GravelerError):
+            told = UnavailableError("another write of the same transaction failed; nothing was written, try again")
+            told.__cause__ = error
+            self.error = told
+            return
         # An exception that several threads raise would gather all their tracebacks.
         if type(error) in (BusyError, UnavailableError, AnswerLostError):
             told = type(error)(str(error))
@@ -105,15 +118,20 @@ class GroupWriter:
         self._bell = Semaphore(0)
         self._asleep = False
         self._closing = False
+        self._ended = False
         self._thread = Thread(target=self._work, name="table writer", daemon=True)
         self._thread.start()
 
     def run(self, job: Job[R]) -> R:
-        """What the job returns or raises, once it is durable. To be called by any thread but the writer's own."""
+        """What the job returns or raises, once it is durable. To be called by any thread but the writer's own. After
+        :meth:`close` it is done in a transaction of its own."""
         ticket = _Ticket(job)
         self._line.append(ticket)
         if self._asleep:
             self._ring()
+        if self._ended and self._left_behind(ticket):
+            with self._begin() as transaction:
+                return job(transaction)
         ticket.pause.wait()
         if ticket.error is not None:
             try:
@@ -123,10 +141,19 @@ class GroupWriter:
         return cast(R, ticket.result)
 
     def close(self) -> None:
-        """End when the line is empty. Nobody calls :meth:`run` any more."""
+        """End when the line is empty."""
         self._closing = True
         self._ring()
         self._thread.join()
+
+    def _left_behind(self, ticket: _Ticket) -> bool:
+        """Whether a job came when the writer had looked for the last time."""
+        self._thread.join()
+        try:
+            self._line.remove(ticket)
+        except ValueError:
+            return False
+        return True
 
     def _ring(self) -> None:
         self._asleep = False
@@ -136,7 +163,10 @@ class GroupWriter:
         while True:
             if not self._line:
                 if self._closing:
-                    return
+                    self._ended = True
+                    if not self._line:  # who came before did not see the end
+                        return
+                    continue
                 self._asleep = True
                 if not self._line and not self._closing:  # who came before saw nobody asleep
                     self._bell.acquire()
@@ -153,6 +183,6 @@ class GroupWriter:
                 if not done:
                     done = [self._line.popleft() for _ in range(len(self._line))]
                 for ticket in done:
-                    ticket.fail(error)
+                    ticket.fail(error, caused=ticket is done[-1])
             for ticket in done:
                 ticket.pause.wake()
