@@ -111,7 +111,8 @@ def gathered(
                 assert not outcomes[-1].done()
         ready()
         go_on.set()
-        for outcome in (kept, *outcomes):
+        kept.exception(PATIENCE)
+        for outcome in outcomes:
             outcome.exception(PATIENCE)
         return outcomes
     finally:
@@ -146,7 +147,7 @@ def seen(tables: SqliteTables) -> dict[str, Item]:
     """What is there: of ``a`` with its number, and ``no row 10`` where that is gone."""
     found = {name.decode(): item for name, item in tables.query("p").items}
     if "a" in found:
-        found[f"a {found['a']['n']}"] = found["a"]
+        found[f"a {found['a']['n']!r}"] = found["a"]
     return found if "row 10" in found else {**found, "no row 10": {}}
 
 

@@ -95,9 +95,10 @@ class _Ticket:
     def fail(self, error: BaseException, *, caused: bool) -> None:
         """Be told of an error that ended the transaction, which this job ``caused`` or another one."""
         if not caused and not isinstance(error, GravelerError):
-            told = UnavailableError("another write of the same transaction failed; nothing was written, try again")
-            told.__cause__ = error
-            self.error = told
+            self.error = UnavailableError(
+                "another write of the same transaction failed; nothing was written, try again"
+            )
+            self.error.__cause__ = error
             return
         # An exception that several threads raise would gather all their tracebacks.
         if type(error) in (BusyError, UnavailableError, AnswerLostError):
