@@ -166,12 +166,13 @@ def test_a_store_that_does_not_answer_holds_no_other_request_back(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tree of which nothing is in memory, and a disk that does not answer: who asks for it waits, and nobody else does."""
-    go_on, blocked = Event(), []
+    go_on, blocked, loop = Event(), [], get_ident()
     real = FolderObjects.get
 
     def slow(self: FolderObjects, key: str) -> bytes:
         if "/ranges/" in key or "/metaranges/" in key:
             blocked.append(get_ident())
+            assert get_ident() != loop, "it is read in the loop"
             assert go_on.wait(PATIENCE)
         return real(self, key)
 
@@ -200,7 +201,7 @@ def test_a_store_that_does_not_answer_holds_no_other_request_back(
             assert [status for status, _ in await asyncio.gather(*cold)] == [200, 200]
 
         in_loop(work())
-    assert get_ident() not in blocked
+    assert loop not in blocked
 
 
 def test_clients_that_go_away_while_their_write_waits_leave_a_write_that_counts(folder: Path) -> None:
