@@ -1603,14 +1603,6 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
-        "what a forked child writes is not put into the line of its parent's writer",
-        "storage/sqlite_tables.py",
-        "if writer is not None and writer.process == os.getpid():\n            return writer.run(job)",
-        "if writer is not None and writer._thread.is_alive():\n            return writer.run(job)",
-        "storage/test_sqlite_writer.py::test_a_forked_child_writes_by_itself",
-    ),
-    Mutation(
-        "C1",
         "a request that has written is not asked again",
         "server/short.py",
         "waiting.has_written = True",

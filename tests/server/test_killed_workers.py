@@ -18,6 +18,7 @@ from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from msgspec import Struct, field
@@ -76,7 +77,7 @@ class Client:
         self.numbers = count(1)
         self._connection: http.client.HTTPConnection | None = None
 
-    def ask(self, method: str, target: str, document: object = None) -> tuple[int, dict[str, str]] | None:
+    def ask(self, method: str, target: str, document: object = None) -> tuple[int, dict[str, Any]] | None:
         """Status and answer; None if there was none, so that nobody knows."""
         if self._connection is None:
             port = self.random.choice(self.servers).port
@@ -118,7 +119,7 @@ class Client:
         document = {"staging": place[1], "checksum": f"{number:032x}", "size_bytes": number}
         self._staged(path, number, self.ask("PUT", f"/branches/main/staging/backing?path={path}", document))
 
-    def _staged(self, path: str, number: int, answer: tuple[int, dict[str, str]] | None) -> None:
+    def _staged(self, path: str, number: int, answer: tuple[int, dict[str, Any]] | None) -> None:
         if answer is None:
             return
         if answer[0] not in (200, 201):
@@ -242,8 +243,8 @@ def test_what_killed_workers_acknowledged_is_there_and_what_they_refused_is_not(
             assert not found.keys() & set(journal.refused)
         assert list(repository.objects("protected")) == []
         assert found.keys() >= {line.split()[0] for line in said.splitlines()}
-        for path, number in dict(line.split() for line in said.splitlines()).items():
-            assert found[path] == int(number)
+        for path, last in dict(line.split() for line in said.splitlines()).items():
+            assert found[path] == int(last)
         with suppress(NoChangesError):
             repository.commit("main", "the end")
         assert {item.path: item.size for item in repository.objects("main@")} == found

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from graveler import forks, pauses
+from graveler.access import audit
 from graveler.access.authentication import Access
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
@@ -28,6 +30,7 @@ from graveler.server.settings import ServerSettings
 from graveler.server.short import _Wait
 from graveler.server.threads import Threads
 from graveler.storage.folder_objects import FolderObjects
+from graveler.storage.sqlite_tables import SqliteTables
 from tests.server.support import KEY_ID, SECRET, arriving, basic
 from tests.support.patience import PATIENCE
 
@@ -65,7 +68,8 @@ def served(folder: Path) -> Iterator[tuple[Lake, Gateway]]:
         opened.callback(application.close)
         metrics = opened.enter_context(closing(Metrics(folder.parent)))
         threads = opened.enter_context(closing(Threads("handler", 4)))
-        lake.tables.write_together()  # type: ignore[attr-defined]
+        assert isinstance(lake.tables, SqliteTables)
+        lake.tables.write_together()
         yield lake, Gateway(application, None, metrics, settings, 0, threads, threads, threads, in_loop=True)
 
 
@@ -252,6 +256,12 @@ def test_a_loop_that_ends_with_requests_waiting_leaves_a_writer_that_goes_on(fol
         gc.collect()
         other.execute("COMMIT")
         other.close()
+        assert isinstance(lake.tables, SqliteTables)
+        writer = lake.tables._writer
+        assert writer is not None
+        while writer._thread.is_alive() and not writer._asleep:
+            time.sleep(0.001)
+        assert writer._thread.is_alive()
         lake.repository("rep").link("main", entry("after"))
         assert lake.repository("rep").stat("main", "after").path == "after"
 
@@ -322,3 +332,19 @@ def test_what_another_process_decided_holds_for_a_repository_that_is_kept(folder
         if change != "deleted":
             there = {item.path for item in other.repository("rep").objects("main")}
             assert there == {"new"} if change == "made again" else "new" not in there
+
+
+def test_a_change_is_told_although_the_audit_log_is_full(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with served(folder) as (_, gateway), Path("/dev/full").open("wb", buffering=0) as full:
+
+        async def work() -> None:
+            ask = asker(gateway, folder)
+            assert (await ask("PUT", f"{API}/branches/main/objects?path=new", STAGED))[0] == 201
+            assert (await ask("GET", f"{API}/refs/main/objects/stat?path=new"))[0] == 200
+
+        audit.write_to(full.fileno())
+        try:
+            in_loop(work())
+        finally:
+            audit.write_to(None)
+    assert [record for record in caplog.messages if "audit log cannot be written" in record and "stageObject" in record]

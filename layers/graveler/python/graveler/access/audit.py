@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+_log: Final = logging.getLogger(__name__)
 _LOGGER: Final = logging.getLogger("graveler.audit")
 
 
@@ -44,9 +45,14 @@ def write_to(descriptor: int | None) -> None:
 
 
 def record(line: AuditLine) -> None:
-    """Write one line. Costs next to nothing where nobody listens. ``OSError`` of a file that cannot be written."""
+    """Write one line. Costs next to nothing where nobody listens. What it tells of is done, and its answer must say so: a line
+    that cannot be written to a file goes to the program's log."""
     if _File.descriptor is not None:
-        os.write(_File.descriptor, _printable(line).encode() + b"\n")
+        text = _printable(line)
+        try:
+            os.write(_File.descriptor, text.encode() + b"\n")
+        except OSError as error:
+            _log.error("the audit log cannot be written (%s): %s", error.strerror, text)
         return
     if not _LOGGER.isEnabledFor(logging.INFO):
         return
