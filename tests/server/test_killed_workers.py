@@ -8,13 +8,14 @@ import http.client
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -25,7 +26,7 @@ from msgspec import Struct, field
 
 from graveler.errors import NoChangesError
 from graveler.lake.folder import create_folder_lake, open_folder_lake
-from tests.server.support import Running, basic, started
+from tests.server.support import Running, basic, running, started
 from tests.support.patience import PATIENCE
 
 SECONDS = float(os.environ.get("GRAVELER_SOAK_SECONDS", "6"))
@@ -189,12 +190,12 @@ def servers(tmp_path: Path) -> Iterator[list[Running]]:
         repository.create_branch("protected", "main")
         repository.protect(["protected"])
     (tmp_path / "raw").mkdir()
-    with ExitStack() as running:
+    with ExitStack() as servers:
         opened = []
         for name in ("first", "second"):
             (tmp_path / name).mkdir()
             options = ("--lake", str(tmp_path / "lake"), "--import-source", f"file://{tmp_path}/raw")
-            opened.append(running.enter_context(started(tmp_path / name, *options, workers=2)))
+            opened.append(servers.enter_context(started(tmp_path / name, *options, workers=2)))
         yield opened
 
 
@@ -251,3 +252,33 @@ def test_what_killed_workers_acknowledged_is_there_and_what_they_refused_is_not(
         history = {commit.id for commit in repository.log("main", amount=100_000).results}
         assert {commit for journal in journals for commit in journal.commits} <= history
         assert lake.fsck("rep").remaining == ()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
+def test_a_stop_finishes_the_writes_that_wait_for_the_table(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "raw").mkdir()
+    with running(tmp_path, "--import-source", f"file://{tmp_path}/raw", workers=1) as server, ExitStack() as opened:
+        made = server.ask_json("POST", "/api/v1/repositories", {"name": "rep", "storage_namespace": "local://rep"})
+        assert made.status == 201, made.body
+        body = json.dumps({"physical_address": f"file://{tmp_path}/raw/1", "checksum": "1" * 32, "size_bytes": 1})
+        for _ in range(2):  # so that what follows is answered in the loop
+            assert server.ask("PUT", f"{API}/branches/main/objects?path=warm", body.encode()).status == 201
+        table = opened.enter_context(closing(sqlite3.connect(server.lake / "tables.sqlite", isolation_level=None)))
+        table.execute("BEGIN IMMEDIATE")
+        connections = [opened.enter_context(server.connect()) for _ in range(6)]
+        for number, connection in enumerate(connections):
+            head = (
+                f"PUT {API}/branches/main/objects?path=w/{number} HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\n"
+                f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            connection.sendall(head.encode())
+            assert connection.recv(100).startswith(b"HTTP/1.1 100")  # it reads the body now
+            connection.sendall(body.encode())
+        server.process.send_signal(how)
+        table.execute("COMMIT")
+        for connection in connections:
+            assert connection.recv(1000).startswith(b"HTTP/1.1 201")
+        assert server.process.wait(PATIENCE) == 0
+    with open_folder_lake(tmp_path / "lake") as lake:
+        found = {item.path for item in lake.repository("rep").objects("main", "w/")}
+    assert found == {f"w/{number}" for number in range(6)}
