@@ -181,7 +181,7 @@ def test_every_commit_is_synced(tmp_path: Path) -> None:
         tables.put(K, {})
         (connection,) = tables._connections.idle_writers
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == (b"wal",)
 
 
 def test_what_is_recovered_from_the_log_is_made_durable_before_it_is_read(
