@@ -6,6 +6,7 @@ import re
 from multiprocessing.util import Finalize
 from typing import Final
 
+from graveler import pauses
 from graveler.access.authentication import Access
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
@@ -68,6 +69,7 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     data_plane = _data_plane(settings, lake, base_url, disk)
 
     def close() -> None:
+        pauses.here(None)  # this thread's loop has ended: from now on it waits by itself
         handlers.close()
         scanners.close()
         disk.close()
