@@ -1633,14 +1633,6 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "pass",
         "server/test_short_routes.py::test_what_another_process_decided_holds_for_a_repository_that_is_kept[sources]",
     ),
-    Mutation(
-        "C1",
-        "an object that is a link is noticed in a folder that was looked at",
-        "lake/folder.py",
-        "and not _is_link(file)",
-        "",
-        "server/test_short_routes.py::test_a_link_swapped_into_a_remembered_folder_gives_nobody_what_is_behind_it",
-    ),
 ]
 
 
