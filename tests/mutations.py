@@ -882,6 +882,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "storage/test_sqlite_tables.py::test_a_row_under_another_key_is_corrupt",
     ),
     Mutation(
+        "strangers",
+        "a folder to which no link led is known by its inode, not by its name",
+        "lake/folder.py",
+        "(found.st_dev, found.st_ino) == identity and not",
+        "not",
+        "server/test_short_routes.py::test_a_link_that_is_swapped_in_gives_nobody_what_is_behind_it",
+    ),
+    Mutation(
+        "strangers",
+        "an object in a known folder that has become a link is looked at anew",
+        "lake/folder.py",
+        "== identity and not stat.S_ISLNK(file.lstat().st_mode)",
+        "== identity",
+        "server/test_short_routes.py::test_a_link_that_is_swapped_in_gives_nobody_what_is_behind_it",
+    ),
+    Mutation(
         "bytes",
         "a whole object has the MD5 that was noted",
         "lake/checked.py",

@@ -10,6 +10,8 @@
 """
 
 import math
+import stat
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
@@ -57,6 +59,12 @@ _LONGEST_PART: Final = 255
 """Bytes of a name, as most file systems have them."""
 _SYSTEM: Final = (Path("/proc"), Path("/sys"), Path("/dev"))
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - not to write there
+
+
+_BELIEVED: Final = 5.0
+"""Seconds."""
+_FOLDERS: Final = 1024
+_NEVER: Final = ((0, 0), -math.inf)
 
 
 class Shared(str, Enum):
@@ -161,6 +169,8 @@ class ServedFolders:
         self._modes = modes
         self._sources = tuple(source if source.endswith("/") else f"{source}/" for source in sources)
         roots = {source: Path(source.removeprefix(_FILE)) for source in self._sources if source.startswith(_FILE)}
+        self._seen: dict[str, tuple[tuple[int, int], float]] = {}
+        """Folders to which no link led, with their device and inode, and until when that is believed."""
         self._roots = {
             source: FolderObjects(root, signer=signer, foreign=True, confinement=self._beside(root))
             for source, root in roots.items()
@@ -186,14 +196,34 @@ class ServedFolders:
         for source, store in self._roots.items():
             if address.startswith(source):
                 key = address.removeprefix(source)
+                file = store.file_of(key)
                 with suppress(OSError):  # what is not there may come
-                    store.files.status(store.file_of(key))
+                    if not self._was_seen(file):
+                        store.files.status(file)
+                        self._see(file)
                 return store, key
         if address.startswith(_FILE) or not address.startswith(self._sources):
             raise ForbiddenError(
                 f"{address[:200]!r} lies outside of what this server reads; `graveler serve --import-source` names more"
             )
         return locate(address, self._signer)
+
+    def _was_seen(self, file: Path) -> bool:
+        """Is the file's folder one to which no link led a moment ago, and the file no link? Two system calls, where the way
+        through all folders above takes four for each. Who reads the file goes that way. ``OSError``."""
+        folder = file.parent
+        identity, until = self._seen.get(str(folder), _NEVER)
+        if time.monotonic() > until:
+            return False
+        found = folder.stat()
+        return (found.st_dev, found.st_ino) == identity and not stat.S_ISLNK(file.lstat().st_mode)
+
+    def _see(self, file: Path) -> None:
+        """Note that no link led to the file. ``OSError``."""
+        found = file.parent.stat()
+        if len(self._seen) >= _FOLDERS:
+            self._seen.clear()
+        self._seen[str(file.parent)] = (found.st_dev, found.st_ino), time.monotonic() + _BELIEVED
 
     def _beside(self, root: Path) -> Confinement:
         in_memory = trusted_path(root).is_relative_to(_MEMORY)
