@@ -893,7 +893,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "strangers",
         "an object in a known folder that has become a link is looked at anew",
         "lake/folder.py",
-        "== identity and not stat.S_ISLNK(file.lstat().st_mode)",
+        "== identity and not _is_link(file)",
         "== identity",
         "server/test_short_routes.py::test_a_link_that_is_swapped_in_gives_nobody_what_is_behind_it",
     ),

@@ -197,9 +197,10 @@ class ServedFolders:
             if address.startswith(source):
                 key = address.removeprefix(source)
                 file = store.file_of(key)
-                with suppress(OSError):  # what is not there may come
+                with suppress(OSError):  # a folder that is not there may come
                     if not self._was_seen(file):
-                        store.files.status(file)
+                        with suppress(FileNotFoundError):  # and so may an object
+                            store.files.status(file)
                         self._see(file)
                 return store, key
         if address.startswith(_FILE) or not address.startswith(self._sources):
@@ -216,7 +217,7 @@ class ServedFolders:
         if time.monotonic() > until:
             return False
         found = folder.stat()
-        return (found.st_dev, found.st_ino) == identity and not stat.S_ISLNK(file.lstat().st_mode)
+        return (found.st_dev, found.st_ino) == identity and not _is_link(file)
 
     def _see(self, file: Path) -> None:
         """Note that no link led to the file. ``OSError``."""
@@ -231,6 +232,13 @@ class ServedFolders:
         statuses = [place.stat() for place in never if place.exists()]
         identities = frozenset((status.st_dev, status.st_ino) for status in statuses)
         return Confinement(str(_MEMORY) if in_memory else "/", identities)
+
+
+def _is_link(file: Path) -> bool:
+    try:
+        return stat.S_ISLNK(file.lstat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _inside(folder: Path, namespace: str) -> Path:
