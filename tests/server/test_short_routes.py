@@ -5,7 +5,7 @@ import gc
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Event, get_ident
@@ -18,6 +18,7 @@ from graveler.access import audit
 from graveler.access.authentication import Access
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
+from graveler.api.response import Response
 from graveler.api.settings import Settings
 from graveler.lake.folder import create_folder_lake, open_folder_lake
 from graveler.lake.lake import Lake
@@ -206,6 +207,43 @@ def test_a_store_that_does_not_answer_holds_no_other_request_back(
 
         in_loop(work())
     assert loop not in blocked
+
+
+@pytest.mark.parametrize(
+    ("target", "in_loop_thread"),
+    [
+        ("/refs/main/objects/stat?path=there/02", True),
+        ("/branches/main", True),
+        ("/refs/main/objects/ls", False),
+        ("/refs/main/objects/ls?delimiter=/", False),
+        ("/refs/main~1/objects/stat?path=there/02", False),
+        ("/refs/main@{1}/objects/stat?path=there/02", False),
+        ("/commits/main~1", False),
+    ],
+)
+def test_what_has_no_bound_is_answered_by_a_thread(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, target: str, in_loop_thread: bool
+) -> None:
+    """A page with a delimiter may look into a thousand ranges, and a walk through history into a million commits."""
+    asked: list[int] = []
+    respond = Application.respond
+
+    def noted(self: Application, event: Mapping[str, Any]) -> tuple[Response, str]:
+        answer = respond(self, event)
+        asked.append(get_ident())
+        return answer
+
+    with served(folder) as (_, gateway):
+
+        async def work() -> None:
+            ask = asker(gateway, folder)
+            await ask("GET", f"{API}/refs/main/objects/stat?path=there/02")  # has the tree at hand
+            monkeypatch.setattr(Application, "respond", noted)
+            status, said = await ask("GET", API + target.replace("{", "%7B").replace("}", "%7D"))
+            assert status in (200, 404), said
+            assert [thread == get_ident() for thread in asked] == [in_loop_thread]
+
+        in_loop(work())
 
 
 def test_clients_that_go_away_while_their_write_waits_leave_a_write_that_counts(folder: Path) -> None:

@@ -6,9 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -16,6 +14,7 @@ from graveler.errors import AnswerLostError, BusyError, CorruptError, GravelerEr
 from graveler.storage.sqlite_tables import SqliteTables
 from graveler.storage.sqlite_writer import Transaction
 from graveler.storage.tables import Absent, ConditionFailedError, Key, Matches
+from tests.storage.batches import gathered
 from tests.support.patience import PATIENCE
 
 K = Key("p", b"k")
@@ -30,35 +29,8 @@ def tables(tmp_path: Path) -> Iterator[SqliteTables]:
 
 
 def together(tables: SqliteTables, calls: list[Callable[[], object]]) -> list["Future[object]"]:
-    """Have the writer find all these calls in its line at once, in this order; their outcomes."""
-    writer, begun, go_on = tables._writer, Event(), Event()
-    assert writer is not None
-
-    def keep(transaction: Transaction) -> None:
-        begun.set()
-        assert go_on.wait(PATIENCE)
-
-    def kept() -> None:
-        with suppress(GravelerError):  # what fails of the transaction is told to this one, too
-            writer.run(keep)
-
-    pool = ThreadPoolExecutor(len(calls) + 1)
-    try:
-        first = pool.submit(kept)
-        assert begun.wait(PATIENCE)
-        outcomes = []
-        for number, call in enumerate(calls):
-            outcomes.append(pool.submit(call))
-            while len(writer._line) <= number:
-                assert not outcomes[-1].done()
-        go_on.set()
-        first.result(PATIENCE)
-        for outcome in outcomes:
-            outcome.exception(PATIENCE)
-        return outcomes
-    finally:
-        go_on.set()
-        pool.shutdown()
+    """The outcomes of calls that the writer finds in its line at once, in this order."""
+    return gathered(tables, calls, lambda: None)
 
 
 def commits(tables: SqliteTables, monkeypatch: pytest.MonkeyPatch) -> list[int]:

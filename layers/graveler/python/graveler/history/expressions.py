@@ -25,6 +25,7 @@ from graveler.history.names import broken_tag_rule, is_branch
 from graveler.history.past import Past, commit_at, parse_past
 from graveler.history.refs import BranchState, Refs
 from graveler.model import CommitID
+from graveler.pauses import expect_at_hand
 from graveler.storage.tables import Key
 
 _STEPS: Final = "~^"
@@ -127,6 +128,8 @@ def resolve(expression: RefExpression | str, refs: Refs, commits: CommitStore) -
     text = expression if isinstance(expression, str) else str(expression)
     if isinstance(expression, str):
         expression = parse(expression)
+    if expression.steps or expression.past is not None:
+        expect_at_hand()  # a walk through history has no bound
     base = _resolve_base(text, expression, refs, commits)
     if not expression.steps:
         return Resolved(base.commit_id) if expression.at else base

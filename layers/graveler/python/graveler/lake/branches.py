@@ -87,11 +87,7 @@ class Branches:
     ) -> tuple[BranchState, list[Item | None]]:
         """The branch as :meth:`state`, and other items read together with it, or before it where a rename was at work."""
         state, items = self._find(name, keys, intent)
-        if intent is not None and state is not None and state.renaming is not None:
-            state = self._await_rename(state, intent)
-        if state is None:
-            raise RefNotFoundError(name, "no branch has this name")
-        return state, items
+        return self._there(name, state, intent), items
 
     def _find(
         self, name: str, keys: Sequence[Key], intent: Intent | None
@@ -106,8 +102,10 @@ class Branches:
     def judge(self, name: str, items: Sequence[Item | None], intent: Intent) -> BranchState:
         """As :meth:`state`, of what stood under :meth:`keys`."""
         branch, repository = items
-        state = self._judged(name, branch, repository, intent)
-        if state is not None and state.renaming is not None:
+        return self._there(name, self._judged(name, branch, repository, intent), intent)
+
+    def _there(self, name: str, state: BranchState | None, intent: Intent | None) -> BranchState:
+        if intent is not None and state is not None and state.renaming is not None:
             state = self._await_rename(state, intent)
         if state is None:
             raise RefNotFoundError(name, "no branch has this name")

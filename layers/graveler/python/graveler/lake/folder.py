@@ -62,8 +62,9 @@ _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - not to write there
 
 
 _BELIEVED: Final = 5.0
-"""Seconds."""
+"""Seconds for which no link is expected on the way to a folder to which none led."""
 _FOLDERS: Final = 1024
+"""How many are known."""
 _NEVER: Final = ((0, 0), -math.inf)
 
 

@@ -324,7 +324,7 @@ class RepositoryReader:
     ) -> Page[ChangeOutline]:
         """As :meth:`uncommitted`, of the objects only their sizes. Costs the same requests, and less time."""
         differences, commit_id = self._uncommitted(branch)
-        return _page_of_outlines(differences, (commit_id,), prefix, after, delimiter, amount)
+        return _shown_page(ChangeOutline, outline, differences, (commit_id,), prefix, after, delimiter, amount)
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> Summary:
         """How many objects and bytes :meth:`uncommitted` adds, removes and changes: in total, and with a ``delimiter`` behind
@@ -433,7 +433,8 @@ class RepositoryReader:
     ) -> Page[ChangeOutline]:
         """As :meth:`diff`, of the objects only their sizes. Costs the same requests, and less time."""
         ids = self._both(left, right)
-        return _page_of_outlines(self._differences(*ids, amount), ids, prefix, after, delimiter, amount)
+        differences = self._differences(*ids, amount)
+        return _shown_page(ChangeOutline, outline, differences, ids, prefix, after, delimiter, amount)
 
     def compare(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -495,16 +496,8 @@ class RepositoryReader:
         delimiter: str,
         amount: int,
     ) -> Page[Change]:
-        page = page_of_differences(
-            differences,
-            partial(change, self._codec),
-            partial(Change, ChangeType.PREFIX_CHANGED),
-            prefix=prefix,
-            after=after,
-            delimiter=delimiter,
-            amount=_at_least_one(amount),
-        )
-        return Page(page.results, page.next_after, commits)
+        show = partial(change, self._codec)
+        return _shown_page(Change, show, differences, commits, prefix, after, delimiter, amount)
 
     def _tree(self, commit_id: CommitID) -> Tree:
         return self._tree_of(self._branches.commit(commit_id))
@@ -533,18 +526,20 @@ class RepositoryReader:
         return self._outside(address)
 
 
-def _page_of_outlines(
+def _shown_page(
+    kind: Callable[[ChangeType, str], T],
+    show: Callable[[bytes, bytes | None, bytes | None], T],
     differences: Differences,
     commits: tuple[CommitID, ...],
     prefix: str,
     after: str,
     delimiter: str,
     amount: int,
-) -> Page[ChangeOutline]:
+) -> Page[T]:
     page = page_of_differences(
         differences,
-        outline,
-        partial(ChangeOutline, ChangeType.PREFIX_CHANGED),
+        show,
+        partial(kind, ChangeType.PREFIX_CHANGED),
         prefix=prefix,
         after=after,
         delimiter=delimiter,

@@ -45,6 +45,5 @@ def now() -> float:
 
 def open_audit_log(file: Path | None) -> None:
     """Send the audit log (:mod:`graveler.access.audit`) to a file, which is appended to, or to stderr."""
-    write_to(
-        _STDERR if file is None else PRIVATE.open(file, os.O_WRONLY | os.O_APPEND)
-    )  # it says who did what, from where
+    # Nobody else reads it: it says who did what, and from where.
+    write_to(_STDERR if file is None else PRIVATE.open(file, os.O_WRONLY | os.O_APPEND))

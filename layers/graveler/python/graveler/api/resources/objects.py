@@ -208,7 +208,6 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
     Permission.READ,
     answers={200: ObjectStatsList, 404: Error},
     says=SAYS_COMMIT,
-    short=True,
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""
