@@ -843,6 +843,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "F5",
+        "a record that is kept counts in the range that holds it, and in no other one",
+        "tree/files.py",
+        "        record = self._records.get((description, key))\n",
+        "        record = next((kept for (_, known), kept in self._records._new.items() if known == key), None)\n",
+        "tree/test_files.py::test_a_record_that_was_looked_up_is_found_again_without_its_file_and_only_in_its_own_state",
+    ),
+    Mutation(
+        "F5",
         "a copy that is another file is fetched again",
         "tree/files.py",
         "table = self._read(kind, name, expected, fresh=True)",

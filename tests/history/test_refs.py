@@ -32,6 +32,17 @@ def test_a_branch_is_read_as_it_was_created() -> None:
     assert world.refs.decode_branch("main", item) == state
 
 
+def test_a_branch_is_decoded_again_only_if_its_item_is_another_one() -> None:
+    world = World()
+    items = [{"commit": commit, "open": "t1"} for commit in (C1, C2)]
+    first = world.refs.decode_branch("main", items[0])
+    assert first == MAIN
+    assert world.refs.decode_branch("main", items[0]) is first
+    assert world.refs.decode_branch("main", items[1]) == replace(MAIN, commit_id=C2)
+    assert world.refs.decode_branch("other", items[1]) == replace(MAIN, name="other", commit_id=C2)
+    assert world.refs.decode_branch("main", None) is None
+
+
 def test_what_does_not_apply_is_not_stored() -> None:
     world = World()
     world.tables.transact(world.refs.create_branch_writes(MAIN, event()))

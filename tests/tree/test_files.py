@@ -168,6 +168,24 @@ def test_of_a_closed_file_a_lookup_reads_one_block_and_only_once() -> None:
     assert all(length < len(files.files[RANGES, name]) for name, length in parts)
 
 
+def test_a_record_that_was_looked_up_is_found_again_without_its_file_and_only_in_its_own_state() -> None:
+    files = MemoryFiles()
+    trees = [build_tree(new_store(files), {**CONTENTS, b"key/0007": value}) for value in (7, 1007, 7)]
+    names = [tree.save() for tree in trees]
+    store = TreeStore(files, max_open_bytes=1)
+    states = [Tree.load(store, name) for name in names]
+    wanted = [tree.get(b"key/0007") for tree in trees]
+    assert wanted[0] == wanted[2] != wanted[1]
+    for _ in range(2):
+        assert [state.get(b"key/0007") for state in states] == wanted
+        states[0].open(len(states[0]) - 1)  # which closes the other ranges
+    files.requests.clear()
+    assert [state.get(b"key/0007") for state in states] == wanted
+    assert not files.requests
+    assert states[0].get(states[0].info(0).first + b"\0") is None, "what is not there is looked for"
+    assert files.requests == {"get ranges": 1}
+
+
 def test_of_metaranges_no_index_is_kept() -> None:
     files = MemoryFiles()
     built_tree, name = built(files)

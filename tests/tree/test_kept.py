@@ -8,7 +8,7 @@ import pytest
 from graveler.tree import sstable
 from graveler.tree.block import unstored
 from graveler.tree.files import default_scratch
-from graveler.tree.kept import BlockCache
+from graveler.tree.kept import BlockCache, RecordCache
 from graveler.tree.sstable import Table, write_table
 
 KEYS = [b"table/day=%02d/part-%05d" % (n // 500, n) for n in range(20_000)]
@@ -35,6 +35,20 @@ def test_answers_are_right_and_memory_is_bounded_whatever_is_kept(max_bytes: int
         if random.random() < 0.05:
             assert table.get_many([*some, b"zzz"]) == [*(WANTED[key] for key in some), None]
         assert held(cache) <= max_bytes + 40_000  # and the block that is looked into
+
+
+@pytest.mark.parametrize("max_bytes", [0, 100_000, 100_000_000])
+def test_records_are_kept_within_a_bound_and_those_used_last_stay(max_bytes: int, seed: int) -> None:
+    random, cache = Random(seed), RecordCache(max_bytes)
+    for key in random.choices(KEYS, k=5_000):
+        cache.put((b"range", key), WANTED[key])
+        assert cache.get((b"range", key)) == WANTED[key]
+        assert cache.get((b"other range", key)) is None
+        kept = {**cache._old, **cache._new}
+        assert sum(len(place[1]) + len(record) for place, record in kept.items()) <= max_bytes + 1_000
+        if max_bytes:
+            cache.put((b"range", KEYS[0]), WANTED[KEYS[0]])
+    assert bool(cache.get((b"range", KEYS[0]))) == bool(max_bytes)
 
 
 def decompressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:

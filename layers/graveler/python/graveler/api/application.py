@@ -49,7 +49,7 @@ class Application:
         self._access = access
         self._runner: Operator = runner or Runner(lake.tables, ALL_KINDS)
         self._settings = settings or Settings()
-        self._router = Router(GROUPS)
+        self._router = Router(GROUPS, BASE)
         self._scan_ends = tuple(
             {"/" + route.template.rpartition("/")[2] for route in self._router.routes if route.scans}
         )
@@ -83,7 +83,7 @@ class Application:
         if not path.startswith(BASE):
             return BodyKind.SMALL
         try:
-            return self._router.find(method, path[len(BASE) :] or "/")[0].body_kind
+            return self._router.find(method, path)[0].body_kind
         except ApiError:
             return BodyKind.SMALL
 
@@ -92,7 +92,7 @@ class Application:
         if not path.endswith(self._scan_ends):
             return False
         try:
-            return self._router.find(method, path[len(BASE) :])[0].scans
+            return self._router.find(method, path)[0].scans
         except ApiError:
             return False
 
@@ -101,7 +101,7 @@ class Application:
         if not path.startswith(BASE):
             return False
         try:
-            return self._router.find(method, path[len(BASE) :])[0].short
+            return self._router.find(method, path)[0].short
         except ApiError:
             return False
 
@@ -133,7 +133,7 @@ class Application:
             if not path.startswith(BASE) or path[len(BASE) : len(BASE) + 1] not in ("", "/"):
                 response = page_outside(path)
             else:
-                route, parameters = self._router.find(method, path[len(BASE) :] or "/")
+                route, parameters = self._router.find(method, path)
                 operation = route.operation
                 response = self._answer(event, route, parameters, request_id, left, has_body=has_body)
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets an answer
@@ -149,7 +149,7 @@ class Application:
         self,
         event: Mapping[str, Any],
         route: Route,
-        parameters: dict[str, str],
+        parameters: Mapping[str, str],
         request_id: str,
         seconds_left: Callable[[], float],
         *,
@@ -178,7 +178,6 @@ class Application:
         if not route.changes:
             route.permit(call, parameters)
             return route.answer(call, parameters, pairs) if has_body else None
-        named = dict(parameters)
         try:
             route.permit(call, parameters)
             if not has_body:
@@ -188,8 +187,8 @@ class Application:
             response = _refusal(error, route.operation, request_id)
         call.audit(
             str(response.status),
-            repository=named.get("repository", ""),
-            ref=named.get(route.branch_parameter or "", ""),
+            repository=parameters.get("repository", ""),
+            ref=parameters.get(route.branch_parameter or "", ""),
             path=dict(pairs).get(route.path_parameter or "", ""),  # of several the last one, which counts
         )
         return response

@@ -75,14 +75,14 @@ class Route(msgspec.Struct, frozen=True):
             return BodyKind.SMALL
         return BodyKind.UPLOAD if self.raw_body else BodyKind.JSON if self.body is not None else BodyKind.SMALL
 
-    def answer(self, call: Call, parameters: dict[str, str], pairs: list[tuple[str, str]]) -> Response:
+    def answer(self, call: Call, parameters: Mapping[str, str], pairs: list[tuple[str, str]]) -> Response:
         """Parse, and let the handler do its work."""
-        arguments: dict[str, Any] = parameters  # made for this request
+        parsed: dict[str, Any] = {}
         if self.query is not None:
-            arguments["query"] = read_query(self.query, pairs)
+            parsed["query"] = read_query(self.query, pairs)
         if self.body is not None:
-            arguments["body"] = _read_body(self.body, call.body_bytes())
-        return self.handler(call, **arguments)
+            parsed["body"] = _read_body(self.body, call.body_bytes())
+        return self.handler(call, **parameters, **parsed)
 
     def permit(self, call: Call, parameters: Mapping[str, str]) -> None:
         """Raise unless the caller may."""
@@ -223,11 +223,12 @@ class _Node:
 
 
 class Router:
-    """Finds the route of a request. Of two that declare the same method and path the first counts."""
+    """Finds the route of a request below ``base``. Of two that declare the same method and path the first counts."""
 
-    def __init__(self, groups: Iterable[Routes]) -> None:
+    def __init__(self, groups: Iterable[Routes], base: str = "") -> None:
         self._root = _Node()
-        self._found: dict[tuple[str, str], tuple[Route, dict[str, str]]] = {}
+        self._base = base
+        self._found: dict[tuple[str, str], tuple[Route, Mapping[str, str]]] = {}
         """Of requests that were found lately, since most are asked again and again."""
         self.routes: list[Route] = []
         for route in [route for group in groups for route in group.routes]:
@@ -244,9 +245,9 @@ class Router:
                 node.routes[route.method] = (route, tuple(names))
                 self.routes.append(route)
 
-    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """The route of a raw path, which begins with ``/``, and its parameters, decoded. :class:`ApiError`: 400 for an empty
-        segment, 404 for an unknown path, 405 for a method that it does not have."""
+    def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+        """The route of a raw path, which begins with the router's ``base``, and its parameters, decoded, which others are given
+        too. :class:`ApiError`: 400 for an empty segment, 404 for an unknown path, 405 for a method that it does not have."""
         found = self._found.get((method, path))
         if found is None:
             found = self._search(method, path)
@@ -254,10 +255,10 @@ class Router:
                 if len(self._found) >= _KEPT:
                     self._found.clear()
                 self._found[method, path] = found
-        return found[0], found[1].copy()
+        return found
 
-    def _search(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        segments = path.split("/")[1:]
+    def _search(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+        segments = (path[len(self._base) :] or "/").split("/")[1:]
         if "" in segments[:-1]:
             raise bad_request(f"path {path[:200]!r} has an empty segment; a name is missing there")
         found = _match(self._root, segments, 0, method)

@@ -12,6 +12,7 @@ commit which existed before.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -26,6 +27,9 @@ from graveler.storage.limits import text_key
 from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, Put, Query, Tables, Value, Write
 
 SHARDS: Final = 16
+_KEPT: Final = 256
+_KEYS: Final = 1024
+"""Names of which the keys are remembered: checking a name and hashing it takes 2 µs, and few names are asked for very often."""
 
 
 class Renaming(Struct, frozen=True):
@@ -64,14 +68,16 @@ class Refs:
     def __init__(self, tables: Tables, uid: RepositoryUID, log: RefLog | None = None) -> None:
         self._tables, self._uid = tables, uid
         self.reflog = log or RefLog(tables, uid)
+        self._decoded: dict[str, tuple[Item, BranchState]] = {}
+        """By name, the branches that were decoded last, since most are asked for again and again."""
 
     def branch_key(self, name: str) -> Key:
         """Where the branch's item is. :class:`InvalidError` if no branch can be called so."""
-        return self._key("branch", check_branch(name))
+        return _branch_key(self._uid, name)
 
     def tag_key(self, name: str) -> Key:
         """Where the tag's item is. :class:`InvalidError` if no tag can be called so."""
-        return self._key("tag", check_tag(name))
+        return _tag_key(self._uid, name)
 
     def branch(self, name: str) -> BranchState | None:
         """The branch, or None. One request. :class:`InvalidError` if no branch can be called so."""
@@ -87,28 +93,23 @@ class Refs:
 
     def having_read(self, items: Mapping[Key, Item | None]) -> "Refs":
         """These refs for one reader, who need not ask again for items that were read a moment ago with something else."""
-        return _ReadAhead(self._tables, self._uid, self.reflog, items)
+        view = _ReadAhead(self._tables, self._uid, self.reflog, items)
+        view._decoded = self._decoded
+        return view
 
     def decode_branch(self, name: str, item: Item | None) -> BranchState | None:
-        """What the item at :meth:`branch_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
-        sense."""
+        """What the item at :meth:`branch_key` says; None if there is none; of the very item that was decoded last the same as
+        then. No request. :class:`CorruptError` if it makes no sense."""
         if item is None:
             return None
-        commit, opened = item.get("commit"), item.get("open")
-        sealed, hidden, renaming = item.get("sealed", []), item.get("hidden", False), item.get("renaming", [])
-        moves = item.get("moves", 0)
-        if not (
-            isinstance(commit, str)
-            and isinstance(opened, str)
-            and isinstance(sealed, list)
-            and isinstance(hidden, bool)
-            and isinstance(renaming, list)
-            and len(renaming) in (0, 2)
-            and isinstance(moves, int)
-        ):
-            raise CorruptError(f"the table's item of branch {name!r} cannot be read")
-        mark = Renaming(Token(renaming[0]), renaming[1]) if renaming else None
-        return BranchState(name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark, moves)
+        before = self._decoded.get(name)
+        if before is not None and before[0] is item:
+            return before[1]
+        state = _decode_branch(name, item)
+        if len(self._decoded) >= _KEPT:
+            self._decoded.clear()
+        self._decoded[name] = item, state
+        return state
 
     def decode_tag(self, name: str, item: Item | None) -> Tag | None:
         """What the item at :meth:`tag_key` says; None if there is none. No request. :class:`CorruptError` if it makes no
@@ -132,8 +133,8 @@ class Refs:
         """
 
         def decode(name: str, item: Item) -> BranchState | None:
-            branch = self.decode_branch(name, item)
-            return None if branch is None or (branch.hidden and not show_hidden) else branch
+            branch = _decode_branch(name, item)
+            return None if branch.hidden and not show_hidden else branch
 
         return self._list("branch", decode, prefix, after, amount)
 
@@ -187,13 +188,6 @@ class Refs:
         write = Delete(self.tag_key(old.name), Matches({"commit": old.commit_id}))
         return [write, self._row("tag", old.name, event, old.commit_id, None)]
 
-    def _key(self, kind: RefKind, name: str) -> Key:
-        sort = name.encode()
-        return Key(self._partition(kind, xxh64_intdigest(sort) % SHARDS), sort)
-
-    def _partition(self, kind: RefKind, shard: int) -> str:
-        return f"{self._uid}/{kind}/{shard:x}"
-
     def _row(
         self, kind: RefKind, name: str, event: Event, old: CommitID | None, new: CommitID | None, number: int = 0
     ) -> Put:
@@ -226,11 +220,11 @@ class Refs:
         unread: dict[int, bytes] = dict.fromkeys(range(SHARDS), start)  # shard → where it goes on
         while unread:
             pages = self._tables.query_many(
-                [Query(self._partition(kind, shard), begin, end, share) for shard, begin in unread.items()]
+                [Query(_partition(self._uid, kind, shard), begin, end, share) for shard, begin in unread.items()]
             )
             for shard, page in zip(list(unread), pages, strict=True):
                 for sort, item in page.items:
-                    ref = decode(text_key(self._partition(kind, shard), sort), item)
+                    ref = decode(text_key(_partition(self._uid, kind, shard), sort), item)
                     if ref is not None:
                         found.append((sort, ref))
                 if page.more and page.items:
@@ -258,6 +252,43 @@ class _ReadAhead(Refs):
         """Without a request, if all were read."""
         items, self._items = self._items, {}
         return [items[key] for key in keys] if all(key in items for key in keys) else super().read_many(keys)
+
+
+def _decode_branch(name: str, item: Item) -> BranchState:
+    commit, opened = item.get("commit"), item.get("open")
+    sealed, hidden, renaming = item.get("sealed", []), item.get("hidden", False), item.get("renaming", [])
+    moves = item.get("moves", 0)
+    if not (
+        isinstance(commit, str)
+        and isinstance(opened, str)
+        and isinstance(sealed, list)
+        and isinstance(hidden, bool)
+        and isinstance(renaming, list)
+        and len(renaming) in (0, 2)
+        and isinstance(moves, int)
+    ):
+        raise CorruptError(f"the table's item of branch {name!r} cannot be read")
+    mark = Renaming(Token(renaming[0]), renaming[1]) if renaming else None
+    return BranchState(name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark, moves)
+
+
+@lru_cache(maxsize=_KEYS)
+def _branch_key(uid: RepositoryUID, name: str) -> Key:
+    return _key(uid, "branch", check_branch(name))
+
+
+@lru_cache(maxsize=_KEYS)
+def _tag_key(uid: RepositoryUID, name: str) -> Key:
+    return _key(uid, "tag", check_tag(name))
+
+
+def _key(uid: RepositoryUID, kind: RefKind, name: str) -> Key:
+    sort = name.encode()
+    return Key(_partition(uid, kind, xxh64_intdigest(sort) % SHARDS), sort)
+
+
+def _partition(uid: RepositoryUID, kind: RefKind, shard: int) -> str:
+    return f"{uid}/{kind}/{shard:x}"
 
 
 def _branch_item(state: BranchState) -> dict[str, Value]:

@@ -14,8 +14,7 @@ from graveler.server.requests import Request
 
 def event_of(request: Request, body: Body, request_id: str) -> dict[str, Any]:
     """The event of a request."""
-    headers = dict(request.headers)
-    cookies = [part.strip() for part in headers.pop("cookie", "").split(";") if part.strip()]
+    headers = request.headers
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "$default",
@@ -35,8 +34,10 @@ def event_of(request: Request, body: Body, request_id: str) -> dict[str, Any]:
         },
         "isBase64Encoded": False,
     }
-    if cookies:
-        event["cookies"] = cookies
+    if "cookie" in headers:
+        event["headers"] = {name: value for name, value in headers.items() if name != "cookie"}
+        if cookies := [part.strip() for part in headers["cookie"].split(";") if part.strip()]:
+            event["cookies"] = cookies
     if body.file is not None:
         event["graveler.body_file"] = str(body.file)
     elif body.data:
@@ -49,7 +50,9 @@ def answer_of(response: Response, operation: str, method: str) -> Answer:
     said = response.headers
     if "content-length" in said and method != "HEAD":  # the server counts what it sends itself
         said = {name: value for name, value in said.items() if name != "content-length"}
-    headers = [*said.items(), *(("set-cookie", cookie) for cookie in response.cookies)]
+    headers = [*said.items()]
+    if response.cookies:
+        headers += [("set-cookie", cookie) for cookie in response.cookies]
     body = response.body
     sent = body if isinstance(body, bytes) else body.encode("utf-8", "surrogateescape")
     status = response.status

