@@ -8,8 +8,10 @@ import pytest
 from graveler.lake.repository import OpenRepository
 from graveler.model import Change, CommonPrefix, ObjectEntry
 from graveler.staging.tokens import new_token
+from graveler.tree.ids import MemoryNotes
+from graveler.tree.rendered import Renderer, Rendering
 from tests.lake import oracles
-from tests.lake.support import World, paths
+from tests.lake.support import NAMESPACE, World, paths
 
 NASTY = [
     "a",
@@ -73,6 +75,7 @@ PREFIXES = [
     "p/q/",
 ]
 DELIMITERS = ["", "/", "//", "file", "é", "\0"]
+JSON: Rendering[ObjectEntry | CommonPrefix] = Rendering(ObjectEntry, msgspec.json.encode)
 
 
 def entry(path: str, version: int) -> ObjectEntry:
@@ -104,6 +107,7 @@ def stage(repository: OpenRepository, changes: dict[str, int | None], model: dic
 def layered(random: Random, layers: int, shards: int) -> tuple[World, dict[str, int], dict[str, int]]:
     """A branch with committed objects and ``layers`` tokens of staged changes; what is there, and what was committed."""
     world = World()
+    world.main._renderer = Renderer(NAMESPACE, MemoryNotes(), worth=1)
     model: dict[str, int] = {}
     keys = [*NASTY, *(f"{p}{n}" for p in ("a/b", "data/f", "x/y/") for n in range(20))]
     stage(world.main, {key: 1 for key in keys if random.random() < 0.6}, model)
@@ -128,6 +132,11 @@ def pages(
         page = repository.list_objects("main", prefix=prefix, after=place, delimiter=delimiter, amount=amount)
         assert len(page.results) <= amount
         assert page.next_after is None or len(page.results) == amount
+        if not delimiter:
+            rendered = repository.render(JSON, "main", prefix=prefix, after=place, amount=amount)
+            assert b"[" + b",".join(rendered.pieces) + b"]" == JSON.encode([*page.results])
+            assert (rendered.count, rendered.next_after) == (len(page.results), page.next_after)
+            assert (rendered.commit_id,) == page.commits
         found += [(item.path, isinstance(item, CommonPrefix)) for item in page.results]
         place = page.next_after
     return found

@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Event, get_ident
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -214,8 +215,10 @@ def test_a_store_that_does_not_answer_holds_no_other_request_back(
     [
         ("/refs/main/objects/stat?path=there/02", True),
         ("/branches/main", True),
-        ("/refs/main/objects/ls", False),
+        ("/refs/main/objects/ls", True),
+        ("/refs/main/objects/ls?user_metadata=false", False),
         ("/refs/main/objects/ls?delimiter=/", False),
+        ("/refs/staged/objects/ls", False),
         ("/refs/main~1/objects/stat?path=there/02", False),
         ("/refs/main@{1}/objects/stat?path=there/02", False),
         ("/commits/main~1", False),
@@ -224,7 +227,8 @@ def test_a_store_that_does_not_answer_holds_no_other_request_back(
 def test_what_has_no_bound_is_answered_by_a_thread(
     folder: Path, monkeypatch: pytest.MonkeyPatch, target: str, in_loop_thread: bool
 ) -> None:
-    """A page with a delimiter may look into a thousand ranges, and a walk through history into a million commits."""
+    """A page with a delimiter may look into a thousand ranges; one of a branch on which
+    something is staged may find a million tombstones, and a walk through history a million commits."""
     asked: list[int] = []
     respond = Application.respond
 
@@ -233,10 +237,13 @@ def test_what_has_no_bound_is_answered_by_a_thread(
         asked.append(get_ident())
         return answer
 
-    with served(folder) as (_, gateway):
+    with served(folder) as (lake, gateway):
 
         async def work() -> None:
             ask = asker(gateway, folder)
+            repository = lake.repository("rep")
+            repository.create_branch("staged", "main")
+            repository.delete("staged", ["there/03"])
             await ask("GET", f"{API}/refs/main/objects/stat?path=there/02")  # has the tree at hand
             monkeypatch.setattr(Application, "respond", noted)
             status, said = await ask("GET", API + target.replace("{", "%7B").replace("}", "%7D"))
@@ -244,6 +251,61 @@ def test_what_has_no_bound_is_answered_by_a_thread(
             assert [thread == get_ident() for thread in asked] == [in_loop_thread]
 
         in_loop(work())
+
+
+def test_pages_are_the_same_while_a_range_is_rendered_and_afterwards(folder: Path) -> None:
+    """In two workers, of which the second reads what the first has rendered."""
+    written: list[str] = []
+
+    def listed(lake: Lake, ref: str) -> list[dict[str, object]]:
+        return [
+            {
+                "path_type": "object",
+                "path": item.path,
+                "physical_address": item.address,
+                "size_bytes": item.size,
+                "checksum": item.checksum,
+                "mtime": item.mtime,
+                "content_type": item.content_type,
+                "metadata": item.metadata,
+            }
+            for item in lake.repository("rep").objects(ref)
+        ]
+
+    async def pages(ask: Ask, ref: str, amount: int) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = []
+        after, more = "", True
+        while more:
+            status, said = await ask("GET", f"{API}/refs/{ref}/objects/ls?amount={amount}&after={quote(after)}")
+            assert status == 200, said
+            page = json.loads(said)
+            place = page["pagination"]
+            assert place["results"] == len(page["results"]) <= amount
+            assert place["max_per_page"] == 1000
+            found += page["results"]
+            after, more = place["next_offset"], place["has_more"]
+        return found
+
+    for again in (False, True):
+        with served(folder) as (lake, gateway):
+
+            async def work(lake: Lake, ask: Ask, again: bool) -> None:
+                repository = lake.repository("rep")
+                if not again:
+                    repository.link_many("main", [entry(f'é/{number:04}"') for number in range(700)])
+                    repository.commit("main", "many")
+                    repository.create_branch("staged", "main")
+                    repository.delete("staged", ['é/0003"', "there/07"])
+                    repository.link_many("staged", [entry("a"), entry('é/0350"x'), entry("z")])
+                for amount in (1000, 300, 73):
+                    for ref in ("main", "staged"):
+                        assert await pages(ask, ref, amount) == listed(lake, ref)
+
+            in_loop(work(lake, asker(gateway, folder), again))
+        rendered = [each.name for each in (folder / "cache").iterdir() if each.name.startswith("rendered-")]
+        assert len(rendered) == 1
+        assert rendered == written or not again
+        written = rendered
 
 
 def test_clients_that_go_away_while_their_write_waits_leave_a_write_that_counts(folder: Path) -> None:

@@ -450,7 +450,7 @@ def test_a_page_opens_only_ranges_that_hold_the_first_key_of_what_it_shows_or_an
 ) -> None:
     files, store = watched()
     tree = cold(build_tree(store, contents), files)
-    page = list_page(tree.chunk, prefix=prefix, delimiter=delimiter, amount=amount)
+    page = list_page(tree.run, prefix=prefix, delimiter=delimiter, amount=amount)
     ordered = sorted(contents)
     shown = [ordered[bisect_left(ordered, key)] for key in page.keys]
     beyond = [
@@ -472,7 +472,7 @@ def test_a_delimiter_jumps_over_whole_folders() -> None:
     files, store = watched()
     contents = {b"%s/%05d" % (folder, n): 0 for folder in (b"a", b"b", b"c") for n in range(500)}
     tree = cold(build(store, TINY, ((key, packed(0)) for key in sorted(contents))), files)
-    page = list_page(tree.chunk, delimiter=b"/")
+    page = list_page(tree.run, delimiter=b"/")
     assert page.keys == [b"a/", b"b/", b"c/"]
     assert len(tree) > 150
     assert len(files.read) == 3

@@ -1,7 +1,7 @@
 """Law F5: a file that stands under another one's name is never taken for it, whole and valid as it may be."""
 
 from collections.abc import Callable, Iterator
-from itertools import permutations
+from itertools import permutations, repeat
 
 import pytest
 
@@ -52,7 +52,7 @@ def whole_listing(tree: Tree, delimiter: bytes) -> Iterator[bytes]:
     """Page after page; one that never ends is an error of the test."""
     after = b""
     for _ in range(200):
-        page = list_page(tree.chunk, after=after, delimiter=delimiter, amount=3)
+        page = list_page(tree.run, after=after, delimiter=delimiter, amount=3)
         yield from page.keys
         if not page.more:
             return
@@ -181,15 +181,18 @@ def test_a_block_of_another_file_is_not_taken_for_one_of_a_closed_file() -> None
 
 
 def test_a_page_that_does_not_go_on_is_an_error_and_not_endless() -> None:
-    def stuck(start: bytes, _: bytes | None) -> Records:
-        return [b"a", b"b"], [b"", b""]
+    def stuck(start: bytes, _: bytes | None) -> Iterator[Records]:
+        return repeat(([b"a", b"b"], [b"", b""]))
 
-    def falling(start: bytes, _: bytes | None) -> Records:
-        return [start + b"z", start], [b"", b""]
+    def falling(start: bytes, _: bytes | None) -> Iterator[Records]:
+        return repeat(([start + b"z", start], [b"", b""]))
 
-    for chunks in (stuck, falling):
+    def going_back(start: bytes, _: bytes | None) -> Iterator[Records]:
+        return repeat(([start, start + b"z"], [b"", b""]))
+
+    for run in (stuck, falling, going_back):
         with pytest.raises(CorruptError, match="out of order"):
-            list_page(chunks, after=b"c", delimiter=b"/", amount=10)
+            list_page(run, after=b"c", delimiter=b"/", amount=10)
 
 
 def test_the_label_changes_no_name_and_plain_tables_are_read_as_before() -> None:

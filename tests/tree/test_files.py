@@ -66,7 +66,7 @@ def test_a_damaged_or_missing_range_is_named_with_what_it_held(missing: bool) ->
     for read in (
         lambda: loaded.get(info.first),
         lambda: as_dict(loaded),
-        lambda: loaded.chunk(info.first),
+        lambda: next(loaded.run(info.first)),
         lambda: list(diff(loaded, changed)),
         lambda: merge(loaded, changed, Tree(loaded.store), TINY),
     ):

@@ -128,7 +128,7 @@ def check(
 ) -> list[tuple[bytes, bytes | None]]:
     """One page against the definition."""
     wanted = [entry for entry in listing(keys, prefix, delimiter) if entry > after]
-    page = list_page(tree.chunk, prefix=prefix, delimiter=delimiter, after=after, amount=amount)
+    page = list_page(tree.run, prefix=prefix, delimiter=delimiter, after=after, amount=amount)
     assert page.keys == wanted[:amount], (prefix, delimiter, amount, after)
     assert page.more == (len(wanted) > amount), (prefix, delimiter, amount, after)
     listed = list(zip(page.keys, page.packed, strict=True))
@@ -203,7 +203,7 @@ def test_random_keys_are_listed_by_the_definition(seed: int) -> None:
 
 def test_an_empty_tree_and_a_prefix_without_keys_list_nothing() -> None:
     for tree in (Tree(new_store()), tree_of(NASTY)):
-        page = list_page(tree.chunk, prefix=b"no such prefix", delimiter=b"/")
+        page = list_page(tree.run, prefix=b"no such prefix", delimiter=b"/")
         assert (page.keys, page.more) == ([], False)
 
 

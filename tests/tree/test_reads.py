@@ -138,7 +138,7 @@ def test_a_listing_opens_what_was_expected(
         expected = [info.name for info in listed(tree, prefix, after, delimiter, amount)]
         cold = with_store(tree, TreeStore(files))
         files.forget()
-        list_page(cold.chunk, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+        list_page(cold.run, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
         assert set(files.read) <= set(expected)
 
 

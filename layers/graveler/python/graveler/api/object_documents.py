@@ -10,8 +10,11 @@ from msgspec import UNSET, Struct, UnsetType
 from graveler.api.call import Call
 from graveler.api.documents import Pagination
 from graveler.api.header_values import http_date, is_header_value
+from graveler.api.response import encode_json
+from graveler.lake.reading import RenderedObjects
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
+from graveler.tree.rendered import Rendering
 
 _LIFETIME: Final = re.compile(r"[?&]X-Amz-Expires=(\d+)", re.ASCII)
 
@@ -63,6 +66,22 @@ class ListedPage(Struct, frozen=True):
 
     pagination: Pagination
     results: Sequence[ObjectStats | ListedObject]
+
+
+class _PageOf(Struct, frozen=True):
+    """An :class:`ObjectStatsList` without its results."""
+
+    pagination: Pagination
+
+
+LISTED: Final = Rendering(ListedObject, encode_json)
+"""Objects of a listing as JSON."""
+
+
+def rendered_page(page: RenderedObjects) -> bytes:
+    """An :class:`ObjectStatsList`, as JSON, of objects that are JSON already."""
+    head = _PageOf(Pagination(page.next_after is not None, page.next_after or "", page.count))
+    return b'%b,"results":[%b]}' % (encode_json(head)[:-1], b",".join(page.pieces))
 
 
 def prefix_document(prefix: CommonPrefix) -> ObjectStats:

@@ -7,7 +7,7 @@ import msgspec
 
 from graveler.api.documents import Error
 
-_ENCODER: Final = msgspec.json.Encoder()
+encode_json: Final = msgspec.json.Encoder().encode
 JSON_TYPE: Final = "application/json"
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 HTML_TYPE: Final = "text/html; charset=utf-8"
@@ -45,10 +45,15 @@ class Response(msgspec.Struct):
 
 def json_response(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A document as JSON."""
+    return rendered_response(encode_json(document), status, headers)
+
+
+def rendered_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """What is JSON already."""
     said = {"content-type": JSON_TYPE}
     if headers:
         said.update(headers)
-    return Response(status, said, _ENCODER.encode(document), are_text=True)
+    return Response(status, said, body, are_text=True)
 
 
 def text_response(text: str, status: int = 200, content_type: str = TEXT_TYPE) -> Response:

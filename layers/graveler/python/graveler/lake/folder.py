@@ -5,7 +5,7 @@
     <folder>/graveler.json        format version
     <folder>/tables.sqlite        refs, commits, uncommitted changes
     <folder>/sealing.key          what seals the secrets in the table; made when it is first needed
-    <folder>/cache/               what makes commits cheaper; may be removed at any time
+    <folder>/cache/               what makes commits and pages cheaper; may be removed at any time
     <folder>/objects/<name>/      one namespace, ``local://<name>``, for each repository
 """
 
@@ -280,6 +280,7 @@ def _lake(
         close=tables.close,
         folder_permissions=FolderPermissions(folder, modes),
         keyring=keyring,
+        serves_pages=served is not None,
     )
 
 

@@ -79,7 +79,8 @@ class Lake:
     the namespaces of repositories that name none. ``close`` lets go of what the adapters hold; a lake is a context manager that
     calls it. ``folder_permissions`` says whether the permissions of a lake in a folder are as they should be; ``keyring`` opens
     the secrets that the table holds. The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the
-    table (1 to 64) from its next token on: for tables whose partitions have limits of their own."""
+    table (1 to 64) from its next token on: for tables whose partitions have limits of their own. A lake that
+    ``serves_pages`` keeps what listings are rendered as among its notes, for who asks for the same ones again."""
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class Lake:
         folder_permissions: "FolderPermissions | None" = None,
         keyring: Keyring | None = None,
         staging_shards: int = 1,
+        serves_pages: bool = False,
     ) -> None:
         self.tables = tables
         self.home = home
@@ -125,6 +127,7 @@ class Lake:
         self.keyring = keyring or Keyring(tables)
         self._memory = memory
         self._staging_shards = staging_shards
+        self._serves_pages = serves_pages
         self._repositories = Repositories(tables)
         folder = None if folder_permissions is None else folder_permissions.folder
         self.neighbours = Neighbours(tables, folder, self.clock.monotonic)
@@ -394,6 +397,7 @@ class Lake:
             self.skew,
             leases=self.leases,
             staging_shards=self._staging_shards,
+            rendered=notes if self._serves_pages else None,
             copies=None if self._cache is None else files,
             folder_permissions=self.folder_permissions,
         )

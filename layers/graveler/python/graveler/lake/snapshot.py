@@ -2,13 +2,20 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from graveler.model import Token
+from graveler.pauses import expect_at_hand
 from graveler.staging.changes import StagedChanges
 from graveler.tree.expected import listed
-from graveler.tree.listing import ListedPage, list_page
+from graveler.tree.listing import ListedPage, list_page, prefix_end
+from graveler.tree.rendered import RenderedPage, Renderer, Rendering
 from graveler.tree.sstable import Records
 from graveler.tree.tree import Tree
+
+T = TypeVar("T")
+
+_NONE: Final[Records] = ([], [])
 
 
 class Snapshot:
@@ -48,41 +55,63 @@ class Snapshot:
             found.update(zip(rest, self._committed().get_many(rest), strict=True))
         return found
 
-    def page(self, *, prefix: bytes, after: bytes, delimiter: bytes, amount: int) -> ListedPage:
+    def page(self, *, prefix: bytes, after: bytes, delimiter: bytes, amount: int, start: bytes = b"") -> ListedPage:
         """See :func:`graveler.tree.listing.list_page`."""
         tree = self._committed()
         with tree.store.reading_ahead() as ahead:
             if ahead is not None:
                 ahead.expect(listed(tree, prefix, after, delimiter, amount))
-            return list_page(self.chunk, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+            return list_page(self.run, prefix=prefix, after=after, delimiter=delimiter, amount=amount, start=start)
 
-    def chunk(self, start: bytes, end: bytes | None) -> Records:
-        """Some records with ``start <= key < end``, in order; empty when there are none."""
+    def rendered(
+        self, renderer: Renderer, rendering: Rendering[T], prefix: bytes, after: bytes, amount: int
+    ) -> tuple[RenderedPage, ListedPage]:
+        """A page in two parts, one behind the other: as text what comes before anything that is staged, and records from there
+        on. The second tells whether more follows."""
+        tree = self._committed()
+        end = prefix_end(prefix)
+        start = max(prefix, after + b"\0") if after else prefix
+        upto = end
+        if self._staged:
+            staged = self._staged.chunk(start, end)
+            at = bisect_left(staged.keys, start)
+            upto = staged.keys[at] if at < len(staged.keys) else end
+        with tree.store.reading_ahead() as ahead:
+            if ahead is not None:
+                ahead.expect(listed(tree, prefix, after, b"", amount))
+            first = renderer.page(rendering, tree, start, upto, amount)
+        if first.more or upto is None or upto == end:
+            return first, ListedPage([], [], more=first.more)
+        expect_at_hand()  # tombstones may hide any number of records
+        return first, self.page(prefix=prefix, after=after, delimiter=b"", amount=amount - first.count, start=upto)
+
+    def run(self, start: bytes, end: bytes | None) -> Iterator[Records]:
+        """The records with ``start <= key < end``, in order, some at a time."""
+        committed = self._committed().run(start, end)
         if not self._staged:
-            return self._committed().chunk(start, end)
+            yield from committed
+            return
+        keys, packed = next(committed, _NONE)
         while True:
             staged = self._staged.chunk(start, end)
-            keys, packed = self._committed().chunk(start, end)
             upto = _smaller(keys[-1] if keys else None, staged.complete_upto)
             low = bisect_left(staged.keys, start)
             high = len(staged.keys) if upto is None else bisect_right(staged.keys, upto)
-            if upto is not None and keys and keys[-1] > upto:
-                cut = bisect_right(keys, upto)
-                keys, packed = keys[:cut], packed[:cut]
+            cut = len(keys) if upto is None else bisect_right(keys, upto)
+            here = (keys, packed) if cut == len(keys) else (keys[:cut], packed[:cut])
             if low < high:
-                keys, packed = _overlay(keys, packed, staged.keys[low:high], staged.packed[low:high])
-            if keys or upto is None:
-                return keys, packed
+                here = _overlay(*here, staged.keys[low:high], staged.packed[low:high])
+            if here[0]:
+                yield here
+            if upto is None:
+                return
             start = upto + b"\0"
+            keys, packed = next(committed, _NONE) if cut == len(keys) else (keys[cut:], packed[cut:])
 
     def records(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """All records with ``start <= key < end``, in order."""
-        while True:
-            keys, packed = self.chunk(start, end)
-            if not keys:
-                return
+        for keys, packed in self.run(start, end):
             yield from zip(keys, packed, strict=True)
-            start = keys[-1] + b"\0"
 
 
 def _smaller(a: bytes | None, b: bytes | None) -> bytes | None:

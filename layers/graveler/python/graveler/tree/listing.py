@@ -1,20 +1,20 @@
 """Listing with prefix, delimiter and paging, over anything that yields sorted records in chunks.
 
-A source is asked for *the next records from a key on*; it answers with some of them. A :class:`graveler.tree.tree.Tree` is one
-(through :meth:`~graveler.tree.tree.Tree.chunk`), a branch with uncommitted changes another. With a delimiter, what stands behind
-one common prefix is jumped over, so the cost follows the prefixes shown and not the objects below them.
+A source is asked for *the records from a key on*, some at a time. A :class:`graveler.tree.tree.Tree` is one (through
+:meth:`~graveler.tree.tree.Tree.run`), a branch with uncommitted changes another. With a delimiter, what stands behind one common
+prefix is jumped over, so the cost follows the prefixes shown and not the objects below them.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from graveler.errors import CorruptError
 from graveler.tree.sstable import Records
 
-Chunks = Callable[[bytes, bytes | None], Records]
-"""``(start, end)`` → some records with ``start <= key < end``, in order; empty when there are none."""
+Runs = Callable[[bytes, bytes | None], Iterator[Records]]
+"""``(start, end)`` → the records with ``start <= key < end``, in order, some at a time and at least one."""
 
 
 class ListedPage(msgspec.Struct, frozen=True):
@@ -32,16 +32,23 @@ def prefix_end(prefix: bytes) -> bytes | None:
 
 
 def list_page(
-    chunks: Chunks, *, prefix: bytes = b"", after: bytes = b"", delimiter: bytes = b"", amount: int = 1000
+    run: Runs,
+    *,
+    prefix: bytes = b"",
+    after: bytes = b"",
+    delimiter: bytes = b"",
+    amount: int = 1000,
+    start: bytes = b"",
 ) -> ListedPage:
     """At most ``amount`` records and common prefixes that begin with ``prefix`` and are greater than ``after``, in key order.
+    Records below ``start`` are passed over; only without a delimiter.
 
     With a ``delimiter``, keys that hold it behind the prefix are rolled up into the part that ends with its first
     occurrence. ``after`` may be anything; where it holds the delimiter behind the prefix, all that is rolled up with it is passed
-    over. Asks for one chunk for each common prefix shown, at most, and for those that the records shown lie in.
+    over. Begins one run for each common prefix shown, at most, and takes no more of it than the page needs.
     """
     end = prefix_end(prefix)
-    start = max(prefix, after + b"\0") if after else prefix
+    start = max(prefix, after + b"\0", start) if after else max(prefix, start)
     if delimiter and after.startswith(prefix) and (found := after.find(delimiter, len(prefix))) >= 0:
         # What begins with the same common prefix would be rolled up into it, and that one is not greater than ``after``.
         beyond = prefix_end(after[: found + len(delimiter)])
@@ -50,43 +57,45 @@ def list_page(
         start = beyond
     found_keys: list[bytes] = []
     found_packed: list[bytes | None] = []
-    while True:
-        if end is not None and start >= end:
-            return ListedPage(found_keys, found_packed, more=False)
-        keys, packed = chunks(start, end)
-        if not keys:
-            return ListedPage(found_keys, found_packed, more=False)
-        # Or the page, or whoever asks for the next one, would go round for ever.
-        if keys[0] < start or keys[-1] < keys[0]:
-            raise out_of_order(start, keys[0], keys[-1])
-        if not delimiter:
-            left = amount - len(found_keys)
-            found_keys += keys[:left]
-            found_packed += packed[:left]
-            if len(keys) > left:
-                return ListedPage(found_keys, found_packed, more=True)
-            start = keys[-1] + b"\0"
-            continue
-        at = 0
-        while at < len(keys):
-            if len(found_keys) == amount:
-                return ListedPage(found_keys, found_packed, more=True)
-            key = keys[at]
-            found = key.find(delimiter, len(prefix))
-            if found < 0:
-                found_keys.append(key)
-                found_packed.append(packed[at])
-                at += 1
+    while end is None or start < end:
+        for keys, packed in run(start, end):
+            # Or the page, or whoever asks for the next one, would go round for ever.
+            if keys[0] < start or keys[-1] < keys[0]:
+                raise out_of_order(start, keys[0], keys[-1])
+            following = keys[-1] + b"\0"
+            if not delimiter:
+                left = amount - len(found_keys)
+                found_keys += keys[:left]
+                found_packed += packed[:left]
+                if len(keys) > left:
+                    return ListedPage(found_keys, found_packed, more=True)
+                start = following
                 continue
-            common = key[: found + len(delimiter)]
-            found_keys.append(common)
-            found_packed.append(None)
-            beyond = prefix_end(common)
-            if beyond is None:
-                return ListedPage(found_keys, found_packed, more=False)
-            at = bisect_left(keys, beyond, at)
-            start = beyond
-        start = max(start, keys[-1] + b"\0")
+            at = 0
+            while at < len(keys):
+                if len(found_keys) == amount:
+                    return ListedPage(found_keys, found_packed, more=True)
+                key = keys[at]
+                found = key.find(delimiter, len(prefix))
+                if found < 0:
+                    found_keys.append(key)
+                    found_packed.append(packed[at])
+                    at += 1
+                    continue
+                common = key[: found + len(delimiter)]
+                found_keys.append(common)
+                found_packed.append(None)
+                beyond = prefix_end(common)
+                if beyond is None:
+                    return ListedPage(found_keys, found_packed, more=False)
+                at = bisect_left(keys, beyond, at)
+                start = beyond
+            if start > following:
+                break  # and go on there: what is between need not be read
+            start = following
+        else:
+            break
+    return ListedPage(found_keys, found_packed, more=False)
 
 
 def out_of_order(start: bytes, first: bytes, last: bytes) -> CorruptError:

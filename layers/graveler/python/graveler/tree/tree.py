@@ -23,7 +23,7 @@ from graveler.tree.ids import ID_BYTES, RangeNote
 from graveler.tree.naming import plain_suffix
 from graveler.tree.reads import readers
 from graveler.tree.record import IDENTITY_OVERHEAD, frame, record_ids
-from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, Table
+from graveler.tree.sstable import Lookups, MalformedTableError, OtherFileError, Records, Table
 from graveler.tree.tail import Label
 from graveler.tree.writes import Writes
 
@@ -192,6 +192,11 @@ class Tree:
         info = self.info(number)
         return self.store.open(RANGES, info.name, info)
 
+    def look_into(self, number: int) -> Lookups:
+        """As :meth:`open`, for who looks up single records: of a file that was closed to make room, its index."""
+        info = self.info(number)
+        return self.store.look_into(info.name, info)
+
     def get(self, key: bytes) -> bytes | None:
         """The packed bytes of ``key``, or None. Opens one range at most, and none for a key between two ranges, or one that was
         looked up lately. 1 µs for such a one."""
@@ -287,9 +292,12 @@ class Tree:
         for keys, packed in self.blocks(start, end):
             yield from zip(keys, packed, strict=True)
 
-    def chunk(self, start: bytes, end: bytes | None = None) -> Records:
-        """The next records from ``start`` on, some of them (a block's); empty lists when there are none before ``end``."""
-        return next(self.blocks(start, end), ([], []))
+    def run(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Records]:
+        """As :meth:`blocks`, for who may stop at any time: no range is fetched before it is needed."""
+        for number in range(bisect_left(self.lasts, start), len(self.lasts)):
+            if end is not None and self.info(number).first >= end:
+                return
+            yield from self._blocks_of(number, start, end)
 
     def range_blocks(self, number: int, start: bytes = b"") -> Iterator[Records]:
         """The records of range ``number`` from ``start`` on, a block at a time."""

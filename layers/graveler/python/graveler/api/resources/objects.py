@@ -7,10 +7,11 @@ from msgspec import Meta, Struct
 
 from graveler.api.call import Call
 from graveler.api.conditions import expect_no_condition, if_absent
-from graveler.api.documents import SAYS_COMMIT, Error, commit_headers, pagination
+from graveler.api.documents import COMMIT_HEADER, SAYS_COMMIT, Error, commit_headers, pagination
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
 from graveler.api.object_documents import (
+    LISTED,
     ListedObject,
     ListedPage,
     ObjectStats,
@@ -20,14 +21,16 @@ from graveler.api.object_documents import (
     object_document,
     object_headers,
     prefix_document,
+    rendered_page,
 )
 from graveler.api.queries import ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.ranges import requested
-from graveler.api.response import Response, json_response, no_content
+from graveler.api.response import Response, json_response, no_content, rendered_response
 from graveler.api.routing import Permission, Routes
 from graveler.api.staging import entry_to_stage, link_one
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
+from graveler.pauses import expect_at_hand
 from graveler.tree.record import encode_key
 
 routes = Routes("objects")
@@ -208,10 +211,15 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
     Permission.READ,
     answers={200: ObjectStatsList, 404: Error},
     says=SAYS_COMMIT,
+    short=True,
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""
     found = call.lake.repository(repository, ref)
+    if query.user_metadata and not (query.presign or query.delimiter):
+        rendered = found.render(LISTED, ref, prefix=query.prefix, after=query.after, amount=query.limit)
+        return rendered_response(rendered_page(rendered), headers={COMMIT_HEADER: rendered.commit_id})
+    expect_at_hand()  # what is rolled up lies in blocks of its own, and any number of them
     asked = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
     if query.user_metadata and not query.presign:
         plain = found.list_as(ListedObject, ref, **asked, amount=query.limit)

@@ -20,6 +20,7 @@ from graveler.model import CommitID, ObjectEntry
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 from graveler.tree.files import TreeFiles, TreeStore
+from graveler.tree.ids import Notes
 
 if TYPE_CHECKING:
     from graveler.lake.applications import Applications
@@ -66,11 +67,21 @@ class VerbsBase(RepositoryReader):
         *,
         leases: LeaseWatch,
         staging_shards: int = 1,
+        rendered: Notes | None = None,
         copies: TreeFiles | None = None,
         folder_permissions: "FolderPermissions | None" = None,
     ) -> None:
         super().__init__(
-            known, tables, objects, store, clock, outside, grace, leases=leases, staging_shards=staging_shards
+            known,
+            tables,
+            objects,
+            store,
+            clock,
+            outside,
+            grace,
+            leases=leases,
+            staging_shards=staging_shards,
+            rendered=rendered,
         )
         self.skew = skew
         self._copies = copies

@@ -1,0 +1,199 @@
+"""Pages as text: the same as records one by one, whether rendered anew, kept in memory, or read from notes."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graveler.errors import CorruptError, DamagedFileError
+from graveler.model import ObjectEntry, SplitParameters
+from graveler.tree.files import RANGES, TreeStore
+from graveler.tree.ids import MemoryNotes
+from graveler.tree.rendered import Renderer, Rendering
+from graveler.tree.tree import Tree
+from graveler.tree.writer import build
+from tests.support.campaigns import examples
+from tests.support.trees import CODEC, NAMESPACE, MemoryFiles
+from tests.tree.support import LAW, UNIVERSE, some_contents, some_split
+
+JSON: Rendering[ObjectEntry] = Rendering(ObjectEntry, msgspec.json.encode)
+
+
+class CountingNotes(MemoryNotes):
+    """Tells how often something was noted."""
+
+    puts = 0
+
+    def put(self, name: str, data: bytes) -> None:
+        self.puts += 1
+        self.data = data
+        super().put(name, data)
+
+
+def entry(key: bytes, value: int) -> ObjectEntry:
+    """Records of all kinds; those of the same value differ by their keys alone."""
+    path = key.decode()
+    address = f"{NAMESPACE}/{path}" if value == 1 else f"s3://elsewhere/{'long/' * 40}{path}"
+    metadata = {'a"\n': "é"} if value == 2 else {}
+    return ObjectEntry(
+        path, address, value, f"{value:032x}", value << 20, "text/plain" if value == 3 else "a/b", metadata
+    )
+
+
+def tree_of(contents: Mapping[bytes, int], split: SplitParameters, files: MemoryFiles | None = None) -> Tree:
+    store = TreeStore(files or MemoryFiles())
+    return build(store, split, ((key, CODEC.encode(entry(key, contents[key]))) for key in sorted(contents)))
+
+
+def many(count: int) -> dict[bytes, int]:
+    """So many records, of which a block holds some fifty."""
+    return {b"%05d/x" % (3 * number): number % 4 for number in range(count)}
+
+
+def expect(
+    renderer: Renderer, tree: Tree, contents: Mapping[bytes, int], start: bytes, end: bytes | None, amount: int
+) -> None:
+    """One page, against the records one by one."""
+    wanted = [key for key in sorted(contents) if start <= key and (end is None or key < end)]
+    page = renderer.page(JSON, tree, start, end, amount)
+    assert all(page.pieces)
+    found = msgspec.json.decode(b"[" + b",".join(page.pieces) + b"]")
+    plain = msgspec.json.encode([entry(key, contents[key]) for key in wanted[:amount]])
+    assert found == msgspec.json.decode(plain)
+    assert b"[" + b",".join(page.pieces) + b"]" == plain
+    assert (page.count, page.more) == (len(wanted[:amount]), len(wanted) > amount)
+    if page.count == amount:
+        assert page.last == wanted[amount - 1]
+
+
+@settings(LAW, max_examples=examples(150))
+@given(
+    some_contents,
+    some_split,
+    st.lists(
+        st.tuples(
+            st.sampled_from([b"", *UNIVERSE]) | st.binary(max_size=3),
+            st.sampled_from([None, *UNIVERSE]) | st.binary(min_size=1, max_size=3),
+            st.integers(1, 20),
+        ),
+        max_size=6,
+    ),
+)
+def test_pages_are_the_records_one_by_one(
+    contents: dict[bytes, int], split: SplitParameters, asked: list[tuple[bytes, bytes | None, int]]
+) -> None:
+    tree, notes = tree_of(contents, split), MemoryNotes()
+    renderer = Renderer(NAMESPACE, notes, worth=1)
+    for start, end, amount in asked * 2:
+        for each in (renderer, Renderer(NAMESPACE, notes, worth=1), Renderer(NAMESPACE)):
+            expect(each, tree, contents, start, end, amount)
+
+
+def test_pages_begin_and_end_anywhere_in_ranges_of_many_blocks() -> None:
+    contents = many(1200)
+    tree = tree_of(contents, SplitParameters(min_size=12_000, max_size=20_000, raggedness=4))
+    assert len(tree) > 2
+    assert min(len(tree.open(number)) for number in range(len(tree) - 1)) > 3
+    random, notes = Random(5), MemoryNotes()
+    kept = Renderer(NAMESPACE, notes, worth=1)
+    for _ in range(60):
+        number = random.randrange(3700)
+        start, end = b"%05d/" % number, random.choice([None, b"%05d/x" % (number + random.randrange(2000))])
+        for renderer in (kept, Renderer(NAMESPACE, notes, worth=1, max_bytes=0), Renderer(NAMESPACE)):
+            expect(renderer, tree, contents, start, end, random.choice([1, 2, 16, 50, 300, 1000, 5000]))
+
+
+def test_where_records_are_and_what_is_there() -> None:
+    tree = tree_of(many(400), SplitParameters())
+    table = tree.open(0)
+    everywhere = [(block, at, key) for block in range(len(table)) for at, key in enumerate(table.read(block)[0])]
+    for block, at, key in everywhere:
+        assert table.place(key) == (block, at)
+        assert table.key_at(block, at) == key
+    for (_, _, key), (block, at, _) in pairwise(everywhere):
+        assert table.place(key + b"\0") == (block, at)
+    assert table.place(everywhere[-1][2] + b"\0") == (len(table), 0)
+
+
+def test_a_range_is_rendered_when_it_is_asked_for_again_and_once() -> None:
+    contents, notes = many(300), CountingNotes()
+    tree = tree_of(contents, SplitParameters())
+    renderer = Renderer(NAMESPACE, notes, worth=300)
+    expect(renderer, tree, contents, b"", None, 10)
+    assert notes.puts == 0
+    for _ in range(3):
+        expect(renderer, tree, contents, b"", None, 10)
+    expect(Renderer(NAMESPACE, notes, worth=300), tree, contents, b"", None, 10)
+    assert notes.puts == 1
+    small = Renderer(NAMESPACE, notes, worth=301)
+    for _ in range(3):
+        expect(small, tree, contents, b"", None, 10)
+    assert notes.puts == 1
+
+
+def test_what_was_kept_of_another_repository_or_rendering_is_not_taken() -> None:
+    contents, notes = many(300), CountingNotes()
+    tree = tree_of(contents, SplitParameters())
+    renderer = Renderer(NAMESPACE, notes, worth=1)
+    names: Rendering[str] = Rendering(lambda path, *_: path, msgspec.json.encode)
+    for _ in range(3):
+        expect(renderer, tree, contents, b"", None, 10)
+        page = renderer.page(names, tree, b"", None, 3)
+        assert page.pieces == [b'"00000/x","00003/x","00006/x"']
+        elsewhere = Renderer("mem://other", notes, worth=1).page(JSON, tree, b"00003", None, 1)
+        assert msgspec.json.decode(elsewhere.pieces[0])["address"] == "mem://other/00003/x"
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "a byte", "another range's"])
+def test_damaged_notes_are_made_anew(damage: str) -> None:
+    contents, notes = many(300), CountingNotes()
+    tree = tree_of(contents, SplitParameters())
+    renderer = Renderer(NAMESPACE, notes, worth=1)
+    for _ in range(2):
+        expect(renderer, tree, contents, b"", None, 10)
+    ((name, good),) = notes._kept.items()
+    if damage == "another range's":
+        other = CountingNotes()
+        other_tree, other_renderer = tree_of(many(250), SplitParameters()), Renderer(NAMESPACE, other, worth=1)
+        for _ in range(2):
+            other_renderer.page(JSON, other_tree, b"", None, 1)
+        bad = other.data
+    else:
+        bad = {"empty": b"", "cut": good[:-1], "a byte": good[:100] + bytes([good[100] ^ 1]) + good[101:]}[damage]
+    notes.put(name, bad)
+    again = Renderer(NAMESPACE, notes, worth=1)
+    for _ in range(2):
+        expect(again, tree, contents, b"", None, 300)
+    assert notes.get(name) == good
+
+
+def test_what_is_kept_in_memory_is_bounded() -> None:
+    contents, notes = many(1200), MemoryNotes()
+    tree = tree_of(contents, SplitParameters(min_size=1200, max_size=2000, raggedness=4))
+    assert len(tree) > 20
+    whole = Renderer(NAMESPACE, notes, worth=1)
+    for _ in range(2):
+        expect(whole, tree, contents, b"", None, 1200)
+    assert 0 < whole.kept_bytes == sum(map(len, notes._kept.values()))
+    bounded = Renderer(NAMESPACE, notes, worth=1, max_bytes=whole.kept_bytes // 5)
+    for start in [b"", b"02000", b""]:
+        expect(bounded, tree, contents, start, None, 900)
+        assert whole.kept_bytes // 10 < bounded.kept_bytes <= whole.kept_bytes // 5
+
+
+def test_a_damaged_range_is_named_and_one_out_of_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = MemoryFiles()
+    contents = many(300)
+    name = tree_of(contents, SplitParameters(), files).info(0).name
+    tree = tree_of(contents, SplitParameters(), files)
+    files.files[RANGES, name] = files.files[RANGES, name][:-60]
+    with pytest.raises(DamagedFileError, match=name):
+        Renderer(NAMESPACE).page(JSON, tree, b"", None, 1)
+    whole = tree_of(contents, SplitParameters())
+    monkeypatch.setattr(Tree, "range_blocks", lambda *_: iter([([b"00003/x", b"00000/x"], [b"", b""])]))
+    with pytest.raises(CorruptError, match="out of order"):
+        Renderer(NAMESPACE).page(JSON, whole, b"", None, 1)
