@@ -48,6 +48,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
+        "what was read under a branch's tokens counts only if it has them still",
+        "lake/reading.py",
+        "if seen is not None and read.items == seen.items:",
+        "if seen is not None:",
+        "lake/test_stat.py::test_a_client_that_looked_before_sees_what_one_sees_that_never_did[1]",
+    ),
+    Mutation(
+        "C1",
         "sealed tokens are published the oldest first: a later commit waits",
         "lake/commit.py",
         "if adopted is not None:",

@@ -109,7 +109,7 @@ def test_stat_of_a_cold_client_is_one_metarange_and_one_range(large: World) -> N
 
 
 def test_stat_of_a_warm_client_opens_nothing(large: World) -> None:
-    for ref, reads in (("main", 2), ("main@", 1)):
+    for ref, reads in (("main", 1), ("main@", 1)):
         counted = run(large, lambda r, ref=ref: r.stat(ref, path_of(7)), warm=True)  # type: ignore[misc]
         assert tables(counted) == {"read": reads}
         assert counted.objects.requests == 0

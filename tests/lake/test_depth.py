@@ -3,7 +3,7 @@
 from tests.lake.depth import documented, measure, table
 
 MOST = {
-    "stat on a branch, warm": 2,
+    "stat on a branch, warm": 1,
     "link, warm": 2,
     "commit, 1 of 255 ranges changes, warm": 8,
     "merge into a branch that has not changed, warm": 8,

@@ -166,6 +166,12 @@ def keys_of(expression: str, refs: Refs, commits: CommitStore) -> list[Key]:
     return [] if parsed.at else _base_keys(parsed.base, refs, commits)
 
 
+def is_base(expression: str) -> bool:
+    """Whether it is nothing but a name or an ID, so that the items under :func:`keys_of` tell what it means, if any is there."""
+    parsed = parse(expression)
+    return not (parsed.at or parsed.steps or parsed.past is not None)
+
+
 def _base_keys(base: str, refs: Refs, commits: CommitStore) -> list[Key]:
     """All that a base may be; the tag is the first."""
     keys: list[Key] = [refs.tag_key(base)]

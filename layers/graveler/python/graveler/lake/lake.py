@@ -36,7 +36,7 @@ from graveler.lake.repositories import (
     repository_key,
 )
 from graveler.lake.repository import OpenRepository
-from graveler.model import MetarangeName, Page, Repository, RepositoryUID, Settings, SplitParameters
+from graveler.model import MetarangeName, ObjectEntry, Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.staging.tokens import new_token
 from graveler.storage.cache import Cache, CacheNotes
 from graveler.storage.files import ImmutableFiles
@@ -246,6 +246,21 @@ class Lake:
                 opened = self._open(self._repositories.decode(name, item))
                 return opened.having_read(dict(zip(keys, items, strict=True))) if opened is kept else opened
         return self._open(self._repositories.get(name))
+
+    def stat(self, name: str, ref: str, path: str) -> tuple[OpenRepository, ObjectEntry]:
+        """The repository of this name, and what it knows of an object. Cost: as :meth:`OpenRepository.stat`; the repository is
+        read together with the ref. :class:`RepositoryNotFoundError`, and as there."""
+        with self._lock:
+            kept = self._kept(name)
+        if kept is None:
+            found = self.repository(name)
+            return found, found.stat(ref, path)
+        read = kept.read_for_stat(ref, path, [repository_key(name)])
+        [item] = read.beside
+        if item is None:
+            raise RepositoryNotFoundError(name)
+        found = self._open(self._repositories.decode(name, item))
+        return found, found.stat_of(read) if found is kept else found.stat(ref, path)
 
     def looking(self, name: str, work: Callable[[OpenRepository], Result]) -> Result:
         """What ``work`` gives, which reads a branch of the repository of this name, or stages something and ends with a look at

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
+
+from msgspec import Struct
 
 from msgspec import Struct
 
@@ -16,7 +18,7 @@ from graveler.errors import (
 )
 from graveler.history import graph
 from graveler.history.commits import CommitStore
-from graveler.history.expressions import keys_of, resolve
+from graveler.history.expressions import Resolved, is_base, keys_of, resolve
 from graveler.history.reflog import LogEntry, RefLog
 from graveler.history.refs import Refs
 from graveler.lake.blame import last_changes, path_interval, prefix_interval, touching
@@ -42,8 +44,9 @@ from graveler.model import (
     Page,
     Repository,
     Tag,
+    Token,
 )
-from graveler.staging.changes import StagedChanges
+from graveler.staging.changes import StagedChanges, first_staged
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
 from graveler.storage.objects import Noted, ObjectMissingError, Objects
@@ -70,6 +73,32 @@ class RenderedObjects(Struct, frozen=True):
 
 
 _PAGE = 1000
+_SEEN: Final = 256
+_SEEN_LENGTH: Final = 100
+"""How many refs are remembered, and of how many characters: anybody may ask for anything."""
+
+
+class _Seen(Struct, frozen=True):
+    """What a ref meant when it was read last, by the items that stood under these keys, and the tokens of its changes."""
+
+    keys: Sequence[Key]
+    items: Sequence[Item | None]
+    resolved: Resolved
+    tokens: tuple[Token, ...]
+
+
+class StatRead(Struct, frozen=True):
+    """What was read to look one object up: the items ``beside``, those of the ref, and under the tokens that were the branch's
+    when it was ``seen`` last what is staged."""
+
+    ref: str
+    path: str
+    key: bytes
+    beside: Sequence[Item | None]
+    keys: Sequence[Key]
+    items: Sequence[Item | None]
+    staged: Sequence[Item | None]
+    seen: _Seen | None
 
 
 class RepositoryReader:
@@ -123,6 +152,8 @@ class RepositoryReader:
         self._outcomes = Outcomes(tables, uid)
         self._cleanup = CleanupQueue(tables, uid)
         self._traces = Traces(known.repository, tables, clock, grace)
+        self._seen: dict[str, _Seen] = {}
+        """By ref."""
         self._branches = Branches(
             known.repository,
             tables,
@@ -183,16 +214,50 @@ class RepositoryReader:
     # Reading
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
-        """What the lake knows of an object. Cost: resolving, one table read more for a branch's name alone; unless it is
-        staged there, the commit, its metarange, one range at most.
+        """What the lake knows of an object. Cost: resolving, one table read more for a branch's name alone, unless the branch is as
+        it was when an object was looked up there last; unless it is staged, the commit, its metarange, one range at most.
 
         :class:`ObjectNotFoundError`.
         """
+        return self.stat_of(self.read_for_stat(ref, path))
+
+    def read_for_stat(self, ref: str, path: str, beside: Sequence[Key] = ()) -> StatRead:
+        """What :meth:`stat` reads, and the items ``beside``, for :meth:`stat_of`. One table read. Where the ref was seen, what is
+        staged under the tokens that it had then is part of it: that counts only if the ref's items are the same."""
         key = encode_key(path)
-        packed = self._snapshot(ref).get(key)
+        seen = self._seen.get(ref)
+        keys = self.keys_of(ref) if seen is None else seen.keys
+        staged = () if seen is None else self._staged.keys(seen.tokens, key)
+        wanted = [*beside, *keys, *staged]
+        items = self.tables.get_many(wanted) if wanted else []
+        first, behind = len(beside), len(beside) + len(keys)
+        return StatRead(ref, path, key, items[:first], keys, items[first:behind], items[behind:], seen)
+
+    def stat_of(self, read: StatRead) -> ObjectEntry:
+        """What :meth:`stat` gives, of what was read for it. Cost: none for what was read and is still true, else as there."""
+        ref, seen, key = read.ref, read.seen, read.key
+        if seen is not None and read.items == seen.items:
+            resolved, staged = seen.resolved, first_staged(read.staged)
+        else:
+            self._seen.pop(ref, None)
+            resolved = resolve(
+                ref, self._refs.having_read(dict(zip(read.keys, read.items, strict=True))), self._commits
+            )
+            tokens = _tokens(resolved)
+            staged = self._staged.get(tokens, key) if tokens else None
+            self._note(read, resolved, tokens)
+        packed = self._tree(resolved.commit_id).get(key) if staged is None else staged.packed
         if packed is None:
-            raise ObjectNotFoundError(path, ref)
-        return self._codec.decode(key, packed)
+            raise ObjectNotFoundError(read.path, ref)
+        return self._codec.decode(key, packed, read.path)
+
+    def _note(self, read: StatRead, resolved: Resolved, tokens: tuple[Token, ...]) -> None:
+        """Remember what a ref means, if that follows from the items that were read."""
+        if len(read.ref) > _SEEN_LENGTH or all(item is None for item in read.items) or not is_base(read.ref):
+            return
+        if len(self._seen) >= _SEEN:
+            self._seen.clear()
+        self._seen[read.ref] = _Seen(read.keys, read.items, resolved, tokens)
 
     def list_objects(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -273,9 +338,7 @@ class RepositoryReader:
         """
         level = Level(prefix, delimiter)
         resolved = resolve(ref, self._refs, self._commits)
-        state = resolved.branch
-        tokens = () if state is None else (state.open, *state.sealed[::-1])
-        return level.usage(self._tree(resolved.commit_id), self._staged.reader(tokens))
+        return level.usage(self._tree(resolved.commit_id), self._staged.reader(_tokens(resolved)))
 
     def tree(self, ref: str) -> Tree:
         """The tree of a ref's commit, for those who read records by themselves. Cost: resolving, one commit, one metarange."""
@@ -553,8 +616,7 @@ class RepositoryReader:
     def _state(self, ref: str) -> tuple[Snapshot, CommitID]:
         """What a ref shows, and the commit below what is staged."""
         resolved = resolve(ref, self._refs, self._commits)
-        state = resolved.branch
-        tokens = () if state is None else (state.open, *state.sealed[::-1])
+        tokens = _tokens(resolved)
         return Snapshot(partial(self._tree, resolved.commit_id), self._staged, tokens), resolved.commit_id
 
     def _vouches(self, entry: ObjectEntry) -> bool:
@@ -566,6 +628,12 @@ class RepositoryReader:
         if address.startswith(inside):
             return self._objects, address.removeprefix(inside)
         return self._outside(address)
+
+
+def _tokens(resolved: Resolved) -> tuple[Token, ...]:
+    """Of what is staged on a branch, from the newest on."""
+    state = resolved.branch
+    return () if state is None else (state.open, *state.sealed[::-1])
 
 
 def _shown_page(

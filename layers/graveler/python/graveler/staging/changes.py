@@ -9,7 +9,8 @@ that has read it already (promise C1). Where several tokens hold a key, the newe
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -145,10 +146,11 @@ class StagedChanges:
 
     def get(self, tokens: Sequence[Token], key: bytes) -> Staged | None:
         """What is staged for a key, or None. One table read."""
-        for item in self._tables.get_many([self._key(token, key) for token in tokens]):
-            if item is not None:
-                return Staged(record_of(item))
-        return None
+        return first_staged(self._tables.get_many(self.keys(tokens, key)))
+
+    def keys(self, tokens: Sequence[Token], key: bytes) -> list[Key]:
+        """Where what is staged for a key is under each of the tokens, for who reads it with something else. No request."""
+        return [self._key(token, key) for token in tokens]
 
     def get_many(self, tokens: Sequence[Token], keys: Sequence[bytes]) -> dict[bytes, Staged]:
         """By key, what is staged for some keys. One table read for each hundred keys and token."""
@@ -239,12 +241,16 @@ class StagedChanges:
 
     def partitions(self, token: Token) -> list[str]:
         """Where the items of a token are: one partition for each of its shards. No request."""
-        return [f"{self._uid}/staged/{token}/{shard}" for shard in range(shard_count(token))]
+        return list(_partitions(self._uid, token))
 
     def _key(self, token: Token, key: bytes) -> Key:
-        shards = shard_count(token)
-        shard = xxh64_intdigest(key) % shards if shards > 1 else 0
-        return Key(f"{self._uid}/staged/{token}/{shard}", key)
+        partitions = _partitions(self._uid, token)
+        return Key(partitions[xxh64_intdigest(key) % len(partitions) if len(partitions) > 1 else 0], key)
+
+
+@lru_cache(maxsize=1024)
+def _partitions(uid: RepositoryUID, token: Token) -> tuple[str, ...]:
+    return tuple(f"{uid}/staged/{token}/{shard}" for shard in range(shard_count(token)))
 
 
 class StagedReader:
@@ -312,6 +318,14 @@ def firm_write(key: Key, item: Item | None) -> Put | None:
     if item is None or _MARK not in item:
         return None
     return Put(key, {name: value for name, value in item.items() if name != _MARK}, Matches({_MARK: item[_MARK]}))
+
+
+def first_staged(items: Iterable[Item | None]) -> Staged | None:
+    """What is staged for a key by the items under its tokens, from the newest on. No request."""
+    for item in items:
+        if item is not None:
+            return Staged(record_of(item))
+    return None
 
 
 def record_of(item: Item) -> bytes | None:

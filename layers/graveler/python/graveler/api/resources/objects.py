@@ -149,8 +149,7 @@ class StatsOfMany(Struct, frozen=True):
 )
 def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Read an object's bytes, all or a range; large ones by a redirect to a URL of the object store."""
-    found = call.lake.repository(repository, ref)
-    entry = found.stat(ref, query.path)
+    found, entry = call.lake.stat(repository, ref, query.path)
     headers = object_headers(entry)
     if _matches(call, entry):
         return no_content(headers, 304)
@@ -182,7 +181,7 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
 )
 def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Say what a read would say, without the bytes."""
-    entry = call.lake.repository(repository, ref).stat(ref, query.path)
+    _, entry = call.lake.stat(repository, ref, query.path)
     headers = object_headers(entry)
     if _matches(call, entry):
         return no_content(headers, 304)
@@ -198,8 +197,7 @@ def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Re
 @routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, answers={200: ObjectStats, 404: Error}, short=True)
 def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Response:
     """Say what is known of an object."""
-    found = call.lake.repository(repository, ref)
-    entry = found.stat(ref, query.path)
+    found, entry = call.lake.stat(repository, ref, query.path)
     if query.presign:
         return json_response(Presigner(call, found, ref).document(entry, metadata=query.user_metadata))
     return json_response(object_document(entry, metadata=query.user_metadata))
@@ -243,7 +241,7 @@ def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Res
 )
 def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Say what the object store knows of an object."""
-    call.lake.repository(repository, ref).stat(ref, query.path)
+    call.lake.stat(repository, ref, query.path)
     return json_response(UnderlyingObjectProperties(None))
 
 
