@@ -262,7 +262,7 @@ def test_the_search_finds_a_bad_history_where_parts_are_published_on_any_head(mo
     """As they are, wherever the branch has moved."""
 
     def explore_many() -> None:
-        for seed in range(2000):
+        for seed in range(2000, 4000):
             explore(seed, IN_PARTS)
 
     monkeypatch.setattr("graveler.lake.in_parts.joined.moved", lambda _: [])

@@ -6,8 +6,6 @@ from typing import Final, Self, TypeVar
 
 from msgspec import Struct
 
-from msgspec import Struct
-
 from graveler.errors import (
     BytesGoneError,
     ExpiredCommitError,
@@ -214,8 +212,8 @@ class RepositoryReader:
     # Reading
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
-        """What the lake knows of an object. Cost: resolving, one table read more for a branch's name alone, unless the branch is as
-        it was when an object was looked up there last; unless it is staged, the commit, its metarange, one range at most.
+        """What the lake knows of an object. Cost: resolving, one table read more for a branch's name alone, unless the branch is
+        as it was when an object was looked up there last; unless it is staged, the commit, its metarange, one range at most.
 
         :class:`ObjectNotFoundError`.
         """

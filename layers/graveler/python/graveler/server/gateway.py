@@ -6,7 +6,7 @@ disk or for each other, have threads; so no request waits for another one's hand
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -38,6 +38,7 @@ from graveler.server.threads import Threads
 _NO_BODY: Final = Body()
 HEALTH: Final = ("/healthcheck", "/api/v1/healthcheck")
 METRICS: Final = "/metrics"
+_OBJECTS: Final = f"{OBJECTS_PATH}/"
 MAX_HEADERS: Final = 32 << 10
 """Bytes that the names and values of a request's headers may have together."""
 _MESSAGE: Final = 64 << 10
@@ -121,7 +122,7 @@ class Gateway:
             self._note(request, request_id, answer, began)
 
     async def _answer(self, request: Request, receive: Receive, request_id: str) -> Answer:
-        if self._data_plane is not None and request.path.startswith(f"{OBJECTS_PATH}/"):
+        if self._data_plane is not None and request.path.startswith(_OBJECTS):
             return await self._data_plane(request, receive)
         if request.method in ("GET", "HEAD"):
             if request.path in HEALTH:
@@ -132,7 +133,8 @@ class Gateway:
 
         try:
             if not has_body(request):
-                return await self._answer_small(request, _NO_BODY, request_id)
+                answer = self._begin_small(request, _NO_BODY, request_id)
+                return answer if isinstance(answer, Answer) else await answer
             limit = self._most_bytes(request)
             spool = self._settings.spool_bytes
             if self._keeps_more_than_anybodys(request, limit):
@@ -142,18 +144,20 @@ class Gateway:
                     return refusal
             small = await read_small_body(request, receive, limit, spool)
             if small is not None:
-                return await self._answer_small(request, small, request_id)
+                answer = self._begin_small(request, small, request_id)
+                return answer if isinstance(answer, Answer) else await answer
             async with read_body(request, receive, limit, spool, self._room, self._disk) as body:
                 return await self._threads_for(request).run(self._handle, request, body, request_id)
         except RequestError as error:
-            answer = json_error(error.status, error.message)
-            answer.headers.append(("connection", "close"))  # whatever follows of the body is not read
-            return answer
+            refused = json_error(error.status, error.message)
+            refused.headers.append(("connection", "close"))  # whatever follows of the body is not read
+            return refused
         except UnavailableError as error:  # the temporary folder is full
             return json_error(503, str(error))
 
-    async def _answer_small(self, request: Request, body: Body, request_id: str) -> Answer:
-        """The answer to a request whose body is at hand: of a short one from this thread, if nothing keeps it there."""
+    def _begin_small(self, request: Request, body: Body, request_id: str) -> Answer | Awaitable[Answer]:
+        """The answer to a request whose body is at hand, or what to await for it: of a short one from this thread, if nothing
+        keeps it there."""
         if self._in_loop and self._application.short(request.method, request.path):
             short = self._short
             if short is None:
@@ -161,11 +165,10 @@ class Gateway:
             try:
                 if request.method == "GET":
                     return self._handle(request, body, request_id)
-                answer = short.run(partial(self._handle, request, body, request_id))
-                return answer if isinstance(answer, Answer) else await answer
+                return short.run(partial(self._handle, request, body, request_id))
             except WouldWaitError:
-                return await self._handlers.run(self._handle, request, body, request_id)
-        return await self._threads_for(request).run(self._handle, request, body, request_id)
+                return self._handlers.run(self._handle, request, body, request_id)
+        return self._threads_for(request).run(self._handle, request, body, request_id)
 
     def _threads_for(self, request: Request) -> Threads:
         return self._scanners if self._application.scans(request.method, request.path) else self._handlers
@@ -203,7 +206,7 @@ class Gateway:
                     time=now(),
                     method=request.method,
                     path=request.path,
-                    query="" if request.path.startswith(f"{OBJECTS_PATH}/") else request.query,
+                    query="" if request.path.startswith(_OBJECTS) else request.query,
                     status=answer.status,
                     ms=round(seconds * 1000, 3),
                     operation=answer.operation,
