@@ -1,8 +1,11 @@
 """Short requests in the event loop: who goes on while one of them waits, and what is for a thread."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread, current_thread, get_ident
 from typing import Any
@@ -47,6 +50,31 @@ def written(log: list[str], name: str, pause_made: list[pauses.Pause]) -> str:
     pause.wait()
     log.append(f"{name} ends")
     return name
+
+
+def test_a_request_begins_anew_where_another_one_has_written_or_failed() -> None:
+    made: list[pauses.Pause] = []
+
+    def fail() -> str:
+        raise KeyError("first")
+
+    async def work(short: ShortRequests[str]) -> None:
+        with pytest.raises(KeyError):
+            short.run(fail)
+        assert short.run(lambda: "second") == "second"
+        third = short.run(lambda: written([], "third", made))
+        assert isinstance(third, asyncio.Future)
+        made.pop().wake()
+        assert await third == "third"
+        with pytest.raises(WouldWaitError):
+            short.run(lambda: str(pauses.expect_at_hand()))
+        kept = weakref.ref(given := Event())
+        short.run(partial(str, given))
+        del given
+        gc.collect()
+        assert kept() is None
+
+    in_loop(work)
 
 
 def test_while_one_waits_others_are_answered_and_it_goes_on_when_it_is_woken() -> None:

@@ -11,17 +11,18 @@ Spark does, writes them there, and each may be linked to what its name in the fo
 
 import hmac
 from hashlib import sha256
-from secrets import randbits
 from typing import Final
 
 from graveler.errors import InvalidError
 from graveler.model import RepositoryUID
+from graveler.random_bytes import random_bytes
 from graveler.tree.record import base32
 
 _CHARS: Final = 20
 _BITS: Final = 100
 _TIME_BITS: Final = 42  # milliseconds until the year 2109
 _LAST_TIME: Final = (1 << _TIME_BITS) - 1
+_LAST_CHANCE: Final = (1 << _BITS - _TIME_BITS) - 1
 _DIGITS: Final = frozenset("0123456789abcdefghijklmnopqrstuv")
 
 
@@ -44,7 +45,8 @@ class DataNames:
     def new(self, branch: str, path: str, now: float) -> str:
         """A fresh key below the namespace, for this path on this branch."""
         time = _LAST_TIME - (int(now * 1000) & _LAST_TIME)
-        first = base32(time << (_BITS - _TIME_BITS) | randbits(_BITS - _TIME_BITS), _CHARS)
+        chance = int.from_bytes(random_bytes(8)) & _LAST_CHANCE
+        first = base32(time << (_BITS - _TIME_BITS) | chance, _CHARS)
         return f"data/{first}/{self._proof(branch, path, first)}"
 
     def check(self, key: str, branch: str, path: str, now: float) -> None:

@@ -30,6 +30,7 @@ from graveler.lake.repositories import check_same, repository_key
 from graveler.lake.rules import READ_ONLY, Intent
 from graveler.lake.traces import Traces
 from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
+from graveler.random_bytes import random_bytes
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
 from graveler.storage.tables import Check, ConditionFailedError, Item, Key, Matches, Tables, Value, Write
@@ -301,7 +302,7 @@ class Branches:
 
     def event(self, operation: str, by: str, operation_id: str = "") -> Event:
         """What the reference log shall say of a change made now."""
-        return Event(int(self._clock.now() * 1e9), operation, operation_id or token_hex(16), by)
+        return Event(int(self._clock.now() * 1e9), operation, operation_id or random_bytes(16).hex(), by)
 
     def here_check(self, *, force: bool) -> Check:
         """Condition: the repository is still there, and not read-only, unless the change is forced."""

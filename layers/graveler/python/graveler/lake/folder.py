@@ -10,6 +10,7 @@
 """
 
 import math
+import os
 import stat
 import time
 from collections.abc import Sequence
@@ -197,11 +198,11 @@ class ServedFolders:
         for source, store in self._roots.items():
             if address.startswith(source):
                 key = address.removeprefix(source)
-                file = store.file_of(key)
+                file = store.name_of(key)
                 with suppress(OSError):  # a folder that is not there may come
                     if not self._was_seen(file):
                         with suppress(FileNotFoundError):  # and so may an object
-                            store.files.status(file)
+                            store.files.status(Path(file))
                         self._see(file)
                 return store, key
         if address.startswith(_FILE) or not address.startswith(self._sources):
@@ -210,22 +211,23 @@ class ServedFolders:
             )
         return locate(address, self._signer)
 
-    def _was_seen(self, file: Path) -> bool:
+    def _was_seen(self, file: str) -> bool:
         """Is the file's folder one to which no link led a moment ago, and the file no link? Two system calls, where the way
         through all folders above takes four for each. Who reads the file goes that way. ``OSError``."""
-        folder = file.parent
-        identity, until = self._seen.get(str(folder), _NEVER)
+        folder = file.rpartition("/")[0]
+        identity, until = self._seen.get(folder, _NEVER)
         if time.monotonic() > until:
             return False
-        found = folder.stat()
+        found = os.stat(folder)  # noqa: PTH116 - a path object takes as long as the system call
         return (found.st_dev, found.st_ino) == identity and not _is_link(file)
 
-    def _see(self, file: Path) -> None:
+    def _see(self, file: str) -> None:
         """Note that no link led to the file. ``OSError``."""
-        found = file.parent.stat()
+        folder = file.rpartition("/")[0]
+        found = Path(folder).stat()
         if len(self._seen) >= _FOLDERS:
             self._seen.clear()
-        self._seen[str(file.parent)] = (found.st_dev, found.st_ino), time.monotonic() + _BELIEVED
+        self._seen[folder] = (found.st_dev, found.st_ino), time.monotonic() + _BELIEVED
 
     def _beside(self, root: Path) -> Confinement:
         in_memory = trusted_path(root).is_relative_to(_MEMORY)
@@ -235,9 +237,9 @@ class ServedFolders:
         return Confinement(str(_MEMORY) if in_memory else "/", identities)
 
 
-def _is_link(file: Path) -> bool:
+def _is_link(file: str) -> bool:
     try:
-        return stat.S_ISLNK(file.lstat().st_mode)
+        return stat.S_ISLNK(os.lstat(file).st_mode)
     except FileNotFoundError:
         return False
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError
 from graveler.model import CommitID, RepositoryUID, Token
+from graveler.random_bytes import random_bytes
 from graveler.storage.tables import Absent, Item, Key, Matches, Put, Tables, Value
 
 MAX_SHARDS: Final = 64
@@ -35,7 +36,7 @@ def new_token(shards: int = 1) -> Token:
     second."""
     if not 1 <= shards <= MAX_SHARDS:
         raise ValueError(f"shards must be between 1 and {MAX_SHARDS}, got {shards}")
-    return Token(f"{token_hex(16)}-{shards}")
+    return Token(f"{random_bytes(16).hex()}-{shards}")
 
 
 def next_token(token: Token, shards: int = 1) -> Token:

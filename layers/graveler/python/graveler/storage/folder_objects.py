@@ -80,6 +80,7 @@ class FolderObjects:
         confinement: Confinement | None = None,
     ) -> None:
         self._root = Path(root).absolute()
+        self._root_slash = str(self._root).rstrip("/") + "/"
         self._namespace = namespace.rstrip("/") or "file://" + str(self._root).rstrip("/")
         self._signer = signer
         self.foreign = foreign
@@ -139,6 +140,11 @@ class FolderObjects:
     def file_of(self, key: str) -> Path:
         """The file of an object, whether there is one or not: for programs that read and write by themselves. No request."""
         return self._path(key)
+
+    def name_of(self, key: str) -> str:
+        """As :meth:`file_of`, as text, which takes a tenth of the time. No request."""
+        self._check(key)
+        return f"{self._root_slash}{key}"
 
     def head(self, key: str) -> StoredObject:
         """Size, ETag and time."""
@@ -360,12 +366,15 @@ class FolderObjects:
     # How it is done
 
     def _path(self, key: str) -> Path:
+        self._check(key)
+        return self._root / key
+
+    def _check(self, key: str) -> None:
         check_object_key(key)
         if HIDDEN in key.split("/"):
             raise InvalidError(
                 f"object key {key!r}: the name {HIDDEN} is reserved for temporary files; choose another one"
             )
-        return self._root / key
 
     @contextmanager
     def _explained(self, doing: str, key: str) -> Iterator[None]:

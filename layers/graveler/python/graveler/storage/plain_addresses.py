@@ -15,6 +15,8 @@ def is_plain(address: str) -> bool:
     or ``..`` component, not even behind backslashes or one or several percent-encodings."""
     if not _ADDRESS.fullmatch(address):
         return False
+    if "/." not in address and "%" not in address and "\\" not in address:  # most: nothing to decode or to cut
+        return True
     rest = address.partition("://")[2]
     for _ in range(_DECODINGS):
         if not _DOTS.isdisjoint(_SLASHES.split(rest)) or "\0" in rest:

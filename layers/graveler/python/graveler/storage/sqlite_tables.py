@@ -36,7 +36,7 @@ from graveler.storage.limits import (
 )
 from graveler.storage.modes import PRIVATE, Modes
 from graveler.storage.rows import RowMemory, decode_row, decode_rows, encode_row, encode_rows
-from graveler.storage.sqlite_writer import DELETE, GET, PUT, GroupWriter, Job, Transaction
+from graveler.storage.sqlite_writer import DELETE, PUT, TOGETHER, GroupWriter, Job, Place, Transaction, read_rows
 from graveler.storage.tables import (
     Check,
     Condition,
@@ -72,9 +72,6 @@ _EXPIRING = (
     "ORDER BY partition, sort LIMIT ?"
 )
 """Items that may have an attribute ``expires``."""
-_TOGETHER: Final = 8
-_GET_SOME: Final = {count: f"SELECT {', '.join([f'({GET})'] * count)}" for count in range(1, _TOGETHER + 1)}
-"""By the number of keys: one row of their bodies. Each row that SQLite gives is one more fight for the interpreter's lock."""
 _SMALLEST = 512
 """Bytes: SQLite takes a shorter file for an empty one, and would begin it anew. No page is smaller."""
 _BATCH = 10_000
@@ -176,25 +173,21 @@ class SqliteTables:
         """The item, or None. Cost: one look-up in the file."""
         check_key(key)
         with _Borrowed(self) as connection:
-            row = connection.execute(GET, (key.partition, key.sort)).fetchone()
-        return None if row is None else self._memory.decode(key, row[0])
+            (row,) = read_rows(connection, [(key.partition, key.sort)])
+        return None if row is None else self._memory.decode(key, row)
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """The items, in the order of ``keys``, all from one moment. Cost: one look-up each."""
-        arguments: list[str | bytes] = []
         for key in keys:
             check_key(key)
-            arguments += (key.partition, key.sort)
-        rows: Sequence[object]
-        if 0 < len(keys) <= _TOGETHER:  # one statement sees one moment
-            with _Borrowed(self) as connection:
-                [rows] = connection.execute(_GET_SOME[len(keys)], arguments).fetchall()
-        else:
-            with _Borrowed(self) as connection:
+        places = [(key.partition, key.sort) for key in keys]
+        with _Borrowed(self) as connection:
+            if len(places) <= TOGETHER:  # one statement sees one moment
+                rows = read_rows(connection, places)
+            else:
                 connection.execute("BEGIN")
-                single = [connection.execute(GET, (key.partition, key.sort)).fetchone() for key in keys]
+                rows = read_rows(connection, places)
                 connection.execute("COMMIT")
-            rows = [None if row is None else row[0] for row in single]
         decode = self._memory.decode
         return [None if row is None else decode(key, row) for key, row in zip(keys, rows, strict=True)]
 
@@ -243,7 +236,7 @@ class SqliteTables:
             transaction.put(key, row)
             return there, others
 
-        return self._write(replace)
+        return self._write(replace, [(each.partition, each.sort) for each in (key, *keys)])
 
     def delete(self, key: Key, condition: Condition | None = None) -> None:
         """Remove one item, durably. Cost: one transaction, one sync of the disk."""
@@ -299,7 +292,7 @@ class SqliteTables:
                 else:
                     transaction.delete(key)
 
-        self._write(transact)
+        self._write(transact, [(w.key.partition, w.key.sort) for w in writes if w.condition is not None])
 
     def remove_expired(self, now: float) -> int:
         """Remove items whose ``expires`` lies before ``now``. Cost: reads the file once; a transaction for each 10,000."""
@@ -334,12 +327,13 @@ class SqliteTables:
                 f"the table {self._path} has an item under {partition!r}, which is no partition key; restore it from a copy"
             ) from None
 
-    def _write(self, job: Job[R]) -> R:
-        """What the job gives once it is durable: in a transaction of its own, or by the group's writer."""
+    def _write(self, job: Job[R], places: Sequence[Place] = ()) -> R:
+        """What the job gives once it is durable: in a transaction of its own, or by the group's writer. It reads ``places``."""
         writer = self._writer
         if writer is not None and writer.process == os.getpid():
-            return writer.run(job)
+            return writer.run(job, places)
         with self._writing() as transaction:
+            transaction.read(places)
             return job(transaction)
 
     @contextmanager
@@ -355,7 +349,9 @@ class SqliteTables:
                 self._check_in_place(connections)
                 if not connections.current:
                     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-                yield Transaction(connection, self._memory)
+                transaction = Transaction(connection, self._memory)
+                yield transaction
+                transaction.flush()
                 self._commit(connection)
                 connections.current = True
         finally:
@@ -568,6 +564,8 @@ class _Borrowed:
                 self._connection = tables._connect(connections)
                 if self._for_writing:
                     self._connection.execute("PRAGMA busy_timeout = 0")
+                    # What a statement of several rows would take back if it failed is kept in memory, not in a file.
+                    self._connection.execute("PRAGMA temp_store = MEMORY")
                     # A row that damage made a text has a wrong checksum then, of which its reader alone is told.
                     self._connection.text_factory = bytes
             except (sqlite3.Error, UnicodeDecodeError) as error:
