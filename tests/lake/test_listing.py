@@ -107,7 +107,7 @@ def stage(repository: OpenRepository, changes: dict[str, int | None], model: dic
 def layered(random: Random, layers: int, shards: int) -> tuple[World, dict[str, int], dict[str, int]]:
     """A branch with committed objects and ``layers`` tokens of staged changes; what is there, and what was committed."""
     world = World()
-    world.main._renderer = Renderer(NAMESPACE, MemoryNotes(), worth=1)
+    world.main._renderer = Renderer(NAMESPACE, MemoryNotes(), least=1)
     model: dict[str, int] = {}
     keys = [*NASTY, *(f"{p}{n}" for p in ("a/b", "data/f", "x/y/") for n in range(20))]
     stage(world.main, {key: 1 for key in keys if random.random() < 0.6}, model)

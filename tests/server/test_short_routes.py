@@ -253,7 +253,7 @@ def test_what_has_no_bound_is_answered_by_a_thread(
         in_loop(work())
 
 
-def test_pages_are_the_same_while_a_range_is_rendered_and_afterwards(folder: Path) -> None:
+def test_pages_are_the_same_while_they_are_rendered_and_afterwards(folder: Path) -> None:
     """In two workers, of which the second reads what the first has rendered."""
     written: list[str] = []
 
@@ -303,9 +303,9 @@ def test_pages_are_the_same_while_a_range_is_rendered_and_afterwards(folder: Pat
 
             in_loop(work(lake, asker(gateway, folder), again))
         rendered = [each.name for each in (folder / "cache").iterdir() if each.name.startswith("rendered-")]
-        assert len(rendered) == 1
-        assert rendered == written or not again
-        written = rendered
+        assert rendered
+        assert sorted(rendered) == written or not again
+        written = sorted(rendered)
 
 
 def test_clients_that_go_away_while_their_write_waits_leave_a_write_that_counts(folder: Path) -> None:

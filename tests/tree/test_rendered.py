@@ -13,7 +13,8 @@ from graveler.errors import CorruptError, DamagedFileError
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.tree.files import RANGES, TreeStore
 from graveler.tree.ids import MemoryNotes
-from graveler.tree.rendered import Renderer, Rendering
+from graveler.tree.rendered import STRETCH, Renderer, Rendering
+from graveler.tree.sstable import Lookups
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.support.campaigns import examples
@@ -87,9 +88,9 @@ def test_pages_are_the_records_one_by_one(
     contents: dict[bytes, int], split: SplitParameters, asked: list[tuple[bytes, bytes | None, int]]
 ) -> None:
     tree, notes = tree_of(contents, split), MemoryNotes()
-    renderer = Renderer(NAMESPACE, notes, worth=1)
+    renderer = Renderer(NAMESPACE, notes, least=1)
     for start, end, amount in asked * 2:
-        for each in (renderer, Renderer(NAMESPACE, notes, worth=1), Renderer(NAMESPACE)):
+        for each in (renderer, Renderer(NAMESPACE, notes, least=1), Renderer(NAMESPACE)):
             expect(each, tree, contents, start, end, amount)
 
 
@@ -99,11 +100,11 @@ def test_pages_begin_and_end_anywhere_in_ranges_of_many_blocks() -> None:
     assert len(tree) > 2
     assert min(len(tree.open(number)) for number in range(len(tree) - 1)) > 3
     random, notes = Random(5), MemoryNotes()
-    kept = Renderer(NAMESPACE, notes, worth=1)
+    kept = Renderer(NAMESPACE, notes)
     for _ in range(60):
         number = random.randrange(3700)
         start, end = b"%05d/" % number, random.choice([None, b"%05d/x" % (number + random.randrange(2000))])
-        for renderer in (kept, Renderer(NAMESPACE, notes, worth=1, max_bytes=0), Renderer(NAMESPACE)):
+        for renderer in (kept, Renderer(NAMESPACE, notes, max_bytes=0), Renderer(NAMESPACE)):
             expect(renderer, tree, contents, start, end, random.choice([1, 2, 16, 50, 300, 1000, 5000]))
 
 
@@ -119,32 +120,38 @@ def test_where_records_are_and_what_is_there() -> None:
     assert table.place(everywhere[-1][2] + b"\0") == (len(table), 0)
 
 
-def test_a_range_is_rendered_when_it_is_asked_for_again_and_once() -> None:
-    contents, notes = many(300), CountingNotes()
+def test_what_is_kept_is_a_good_part_of_a_stretch_or_was_asked_for_before() -> None:
+    contents, notes = many(700), CountingNotes()
     tree = tree_of(contents, SplitParameters())
-    renderer = Renderer(NAMESPACE, notes, worth=300)
+    table = tree.open(0)
+    assert STRETCH < len(table) <= 2 * STRETCH
+    renderer = Renderer(NAMESPACE, notes)
     expect(renderer, tree, contents, b"", None, 10)
-    assert notes.puts == 0
+    assert notes.puts == 0  # few of them, for the first time
     for _ in range(3):
         expect(renderer, tree, contents, b"", None, 10)
-    expect(Renderer(NAMESPACE, notes, worth=300), tree, contents, b"", None, 10)
-    assert notes.puts == 1
-    small = Renderer(NAMESPACE, notes, worth=301)
+        assert notes.puts == 1
     for _ in range(3):
-        expect(small, tree, contents, b"", None, 10)
-    assert notes.puts == 1
+        expect(renderer, tree, contents, table.read(STRETCH)[0][0], None, 150)
+        assert notes.puts == 2  # many of them
+    expect(Renderer(NAMESPACE, notes), tree, contents, b"", None, 700)
+    assert notes.puts == 2
+    small = tree_of(many(40), SplitParameters())
+    for _ in range(3):
+        expect(renderer, small, many(40), b"", None, 40)
+    assert notes.puts == 2
 
 
 def test_what_was_kept_of_another_repository_or_rendering_is_not_taken() -> None:
     contents, notes = many(300), CountingNotes()
     tree = tree_of(contents, SplitParameters())
-    renderer = Renderer(NAMESPACE, notes, worth=1)
+    renderer = Renderer(NAMESPACE, notes)
     names: Rendering[str] = Rendering(lambda path, *_: path, msgspec.json.encode)
     for _ in range(3):
         expect(renderer, tree, contents, b"", None, 10)
         page = renderer.page(names, tree, b"", None, 3)
         assert page.pieces == [b'"00000/x","00003/x","00006/x"']
-        elsewhere = Renderer("mem://other", notes, worth=1).page(JSON, tree, b"00003", None, 1)
+        elsewhere = Renderer("mem://other", notes).page(JSON, tree, b"00003", None, 1)
         assert msgspec.json.decode(elsewhere.pieces[0])["address"] == "mem://other/00003/x"
 
 
@@ -152,20 +159,18 @@ def test_what_was_kept_of_another_repository_or_rendering_is_not_taken() -> None
 def test_damaged_notes_are_made_anew(damage: str) -> None:
     contents, notes = many(300), CountingNotes()
     tree = tree_of(contents, SplitParameters())
-    renderer = Renderer(NAMESPACE, notes, worth=1)
-    for _ in range(2):
-        expect(renderer, tree, contents, b"", None, 10)
+    renderer = Renderer(NAMESPACE, notes)
+    expect(renderer, tree, contents, b"", None, 300)
     ((name, good),) = notes._kept.items()
     if damage == "another range's":
         other = CountingNotes()
-        other_tree, other_renderer = tree_of(many(250), SplitParameters()), Renderer(NAMESPACE, other, worth=1)
-        for _ in range(2):
-            other_renderer.page(JSON, other_tree, b"", None, 1)
+        other_tree, other_renderer = tree_of(many(250), SplitParameters()), Renderer(NAMESPACE, other)
+        other_renderer.page(JSON, other_tree, b"", None, 250)
         bad = other.data
     else:
         bad = {"empty": b"", "cut": good[:-1], "a byte": good[:100] + bytes([good[100] ^ 1]) + good[101:]}[damage]
     notes.put(name, bad)
-    again = Renderer(NAMESPACE, notes, worth=1)
+    again = Renderer(NAMESPACE, notes)
     for _ in range(2):
         expect(again, tree, contents, b"", None, 300)
     assert notes.get(name) == good
@@ -175,11 +180,11 @@ def test_what_is_kept_in_memory_is_bounded() -> None:
     contents, notes = many(1200), MemoryNotes()
     tree = tree_of(contents, SplitParameters(min_size=1200, max_size=2000, raggedness=4))
     assert len(tree) > 20
-    whole = Renderer(NAMESPACE, notes, worth=1)
+    whole = Renderer(NAMESPACE, notes, least=1)
     for _ in range(2):
         expect(whole, tree, contents, b"", None, 1200)
     assert 0 < whole.kept_bytes == sum(map(len, notes._kept.values()))
-    bounded = Renderer(NAMESPACE, notes, worth=1, max_bytes=whole.kept_bytes // 5)
+    bounded = Renderer(NAMESPACE, notes, least=1, max_bytes=whole.kept_bytes // 5)
     for start in [b"", b"02000", b""]:
         expect(bounded, tree, contents, start, None, 900)
         assert whole.kept_bytes // 10 < bounded.kept_bytes <= whole.kept_bytes // 5
@@ -194,6 +199,7 @@ def test_a_damaged_range_is_named_and_one_out_of_order_is_refused(monkeypatch: p
     with pytest.raises(DamagedFileError, match=name):
         Renderer(NAMESPACE).page(JSON, tree, b"", None, 1)
     whole = tree_of(contents, SplitParameters())
-    monkeypatch.setattr(Tree, "range_blocks", lambda *_: iter([([b"00003/x", b"00000/x"], [b"", b""])]))
-    with pytest.raises(CorruptError, match="out of order"):
-        Renderer(NAMESPACE).page(JSON, whole, b"", None, 1)
+    for keys in ([b"00003/x", b"00000/x"], [b"00003/x", b"99999"]):
+        monkeypatch.setattr(Lookups, "read", lambda *_, keys=keys: (keys, [b"", b""]))
+        with pytest.raises(CorruptError, match="out of order"):
+            Renderer(NAMESPACE).page(JSON, whole, b"", None, 1)

@@ -81,7 +81,11 @@ LISTED: Final = Rendering(ListedObject, encode_json)
 def rendered_page(page: RenderedObjects) -> bytes:
     """An :class:`ObjectStatsList`, as JSON, of objects that are JSON already."""
     head = _PageOf(Pagination(page.next_after is not None, page.next_after or "", page.count))
-    return b'%b,"results":[%b]}' % (encode_json(head)[:-1], b",".join(page.pieces))
+    texts: list[bytes | memoryview] = [encode_json(head)[:-1], b',"results":[']
+    for piece in page.pieces:
+        texts += (piece, b",")
+    texts[-1] = b"]}" if page.pieces else b',"results":[]}'
+    return b"".join(texts)
 
 
 def prefix_document(prefix: CommonPrefix) -> ObjectStats:

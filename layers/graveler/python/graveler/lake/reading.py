@@ -64,7 +64,7 @@ class RenderedObjects(Struct, frozen=True):
     """A page of ``count`` objects as text: each of ``pieces`` has some, with commas between, and wants one before the next. For
     the rest see :class:`~graveler.model.Page`."""
 
-    pieces: tuple[bytes, ...]
+    pieces: tuple[bytes | memoryview, ...]
     count: int
     next_after: str | None
     commit_id: CommitID

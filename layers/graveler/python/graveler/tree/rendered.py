@@ -1,17 +1,17 @@
-"""Pages of a listing as text, without an object for each record: whole ranges are rendered once, and pages are cut out of that.
+"""Pages of a listing as text, without an object for each record: records are rendered once, and pages are cut out of that.
 
-Of a range, the text of its records is kept by block, compressed, with where the text of each record ends. Where in the range a
-page begins and ends is looked up in the range's own file: two blocks of it, for a page that spans ten. A range is immutable, and
-so is what it is rendered as; it is kept among the notes (:class:`graveler.tree.ids.Notes`), may vanish at any time, and has a
-checksum. About as large as the range's file.
+Of each stretch of a range, some blocks that are about a page together, the text of its records is kept by block, compressed, with
+where the text of each record ends. Where in the range a page begins and ends is looked up in the range's own file: two blocks of
+it, for a page that spans ten. A range is immutable, and so is what it is rendered as; it is kept among the notes
+(:class:`graveler.tree.ids.Notes`), may vanish at any time, and has a checksum. It is half as large again as the range's file.
 
-A range is rendered when a page of it is asked for the second time. Whoever lists all of it once pays for compressing it, a tenth
-of the time; everybody after that takes a fifth.
+A stretch is kept when a page takes a good part of it, or when it is asked for again. Whoever lists everything once pays a quarter
+more for that; everybody after that a fifth of it.
 """
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import accumulate
 from struct import Struct as Layout
@@ -28,21 +28,25 @@ from graveler.tree.block import zstd
 from graveler.tree.ids import Notes
 from graveler.tree.listing import out_of_order
 from graveler.tree.record import Made, RecordCodec
-from graveler.tree.sstable import MalformedTableError, Records
+from graveler.tree.sstable import Lookups, MalformedTableError, Records
 from graveler.tree.tree import RangeInfo, Tree
 
 T = TypeVar("T")
 
-WORTH_RENDERING: Final = 500
-"""Records of a range: a smaller one is not worth a file."""
+STRETCH: Final = 8
+"""Blocks that are kept together: about a thousand records."""
+GOOD_PART: Final = 2
+"""Of which a page takes so many, or it has to be asked for again before it is kept."""
 _MAX_BYTES: Final = 4 << 20
-"""Of rendered ranges in memory: what was used last. The others are read where they are kept."""
+"""Of stretches in memory: what was used last. The others are read where they are kept."""
 _FEW_RANGES: Final = 8
 """A page that spans more of them may take long."""
-_SEEN: Final = 4096
-"""Ranges of which it is known that a page was asked for."""
+_SEEN: Final = 10_000
+"""Stretches of which it is known that a page was asked for."""
 _CHECKSUM_BYTES: Final = 16
-_END: Final = Layout("<I")
+_LAYOUT: Final = 1
+"""Counts up when what is kept is laid out otherwise."""
+_SUM: Final = Layout("<I")
 _SAMPLES: Final[tuple[tuple[str, str, int, str, int, str, dict[str, str]], ...]] = (
     ("a/b", "s3://c/d", 1, "00", 2, "e/f", {"g": "h"}),
     ("i", "j", 3, "k", 4, "l", {}),
@@ -69,56 +73,55 @@ class RenderedPage(msgspec.Struct):
     """``count`` records, as texts with commas between: ``pieces``, none of them empty, want commas between them, too. ``last`` is
     the key of the last one, if there are as many as were asked for. ``more`` says that something follows."""
 
-    pieces: list[bytes]
+    pieces: list[bytes | memoryview]
     count: int = 0
     last: bytes = b""
     more: bool = False
 
 
-class _Rendered(msgspec.Struct, frozen=True, array_like=True):
-    """A range, rendered. ``counts``: how many records each block has. ``blocks``: of each, compressed, where the text of each
-    record ends in this (4 bytes), and the texts, with commas between."""
+class _Stretch(msgspec.Struct, frozen=True, array_like=True):
+    """Some blocks of a range, rendered. ``counts``: how many records each has. ``blocks``: of each, compressed, how long the
+    texts up to and with each record's are together (4 bytes), and the texts, with commas between."""
 
     counts: list[int]
     blocks: list[memoryview]
 
-    def text(self, block: int, start: int, stop: int) -> bytes:
+    def text(self, block: int, start: int, stop: int) -> memoryview:
         """The texts of some records of a block, at least one, with commas between."""
         whole = zstd.decompress(self.blocks[block])
-        (end,) = _END.unpack_from(whole, _END.size * (stop - 1))
-        begin = (
-            _END.size * self.counts[block] if start == 0 else _END.unpack_from(whole, _END.size * (start - 1))[0] + 1
-        )
-        return whole[begin:end]
+        texts = _SUM.size * self.counts[block]
+        begin = _SUM.unpack_from(whole, _SUM.size * (start - 1))[0] + start if start else 0
+        end = _SUM.unpack_from(whole, _SUM.size * (stop - 1))[0] + stop - 1
+        return memoryview(whole)[texts + begin : texts + end]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Rendered).decode
+_decode = msgspec.msgpack.Decoder(_Stretch).decode
 
 
 class Renderer:
     """Renders pages of one repository's trees. ``namespace`` is the repository's, on which the addresses of its own objects
-    depend. Without ``notes`` nothing is kept, of what is kept ``max_bytes`` stay in memory too, and of ranges with less than
-    ``worth`` records nothing is kept. Safe to share between threads."""
+    depend. Without ``notes`` nothing is kept, nor of ranges with fewer than ``least`` blocks; of what is kept ``max_bytes`` stay
+    in memory, too. Safe to share between threads."""
 
     def __init__(
-        self, namespace: str, notes: Notes | None = None, *, max_bytes: int = _MAX_BYTES, worth: int = WORTH_RENDERING
+        self, namespace: str, notes: Notes | None = None, *, max_bytes: int = _MAX_BYTES, least: int = GOOD_PART
     ) -> None:
         self._codec = RecordCodec(namespace)
         self._notes = notes
-        self._prefix = f"rendered-{sha256(namespace.encode()).hexdigest()[:32]}"
+        self._prefix = f"rendered-{_LAYOUT}-{sha256(namespace.encode()).hexdigest()[:32]}"
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._max_bytes = max_bytes
-        self._worth = worth
-        self._kept: OrderedDict[str, tuple[_Rendered, int]] = OrderedDict()
+        self._least = least
+        self._kept: OrderedDict[str, tuple[_Stretch, int]] = OrderedDict()
         """With the bytes of each."""
         self.kept_bytes = 0
-        """Of rendered ranges in memory."""
+        """Of stretches in memory."""
         self._lock = new_lock()
 
     def page(self, rendering: Rendering[T], tree: Tree, start: bytes, end: bytes | None, amount: int) -> RenderedPage:
-        """The first ``amount`` records with ``start <= key < end``. Opens the ranges that they lie in. Of a range that is
-        rendered 0.4 µs a record, else 1.8."""
+        """The first ``amount`` records with ``start <= key < end``. Opens the ranges that they lie in. 0.4 µs a record of what is
+        kept, else 1.8. :class:`CorruptError` where the next page would not go on."""
         page = RenderedPage([])
         first = bisect_left(tree.lasts, start)
         for number in range(first, len(tree)):
@@ -131,63 +134,82 @@ class Renderer:
                 page.more = True
                 break
             try:
-                rendered = self._rendered(rendering, tree, number, info)
-                if rendered is None:
-                    self._render(rendering, tree, number, start, end, amount, page)
-                else:
-                    _cut(rendered, tree, number, info, start, end, amount, page)
+                self._add(rendering, tree.look_into(number), info, start, end, amount, page)
             except MalformedTableError as error:
                 raise tree.damaged(number, error) from None
             if page.more:
                 break
+        if page.more and page.last < start:
+            raise out_of_order(start, page.last, page.last)
         return page
 
-    def _render(
+    def _add(
         self,
         rendering: Rendering[T],
-        tree: Tree,
-        number: int,
+        table: Lookups,
+        info: RangeInfo,
         start: bytes,
         end: bytes | None,
         amount: int,
         page: RenderedPage,
     ) -> None:
         """Add the records of a range to a page, as far as it goes."""
-        for keys, packed in _in_order(tree, number, start):
-            within = len(keys) if end is None else bisect_left(keys, end)
-            stop = min(within, amount - page.count)
-            if stop:
-                made = self._codec.decode_many(rendering.make, zip(keys[:stop], packed, strict=False))
+        block, at = (0, 0) if start <= info.first else table.place(start)
+        stop = (len(table), 0) if end is None or info.last < end else table.place(end)
+        stretch: _Stretch | None = None
+        number = -1
+        while page.count < amount and (block, at) < stop:
+            if block // STRETCH != number:
+                number = block // STRETCH
+                wanted = min(
+                    (number + 1) * STRETCH - block, stop[0] - block, (amount - page.count) * len(table) // info.count
+                )
+                stretch = self._stretch(rendering, table, info, number, wanted)
+            left = amount - page.count
+            if stretch is None:
+                keys, packed = _read(table, block)
+                count = len(keys)
+                upto = min(count if block < stop[0] else stop[1], at + left)
+                made = self._codec.decode_many(rendering.make, zip(keys[at:upto], packed[at:upto], strict=True))
                 page.pieces.append(rendering.texts(made))
-                page.count += stop
-                page.last = keys[stop - 1]
-            page.more = stop < within
-            if stop < len(keys):
-                return
+            else:
+                count = stretch.counts[block % STRETCH]
+                upto = min(count if block < stop[0] else stop[1], at + left)
+                page.pieces.append(stretch.text(block % STRETCH, at, upto))
+            page.count += upto - at
+            last = block, upto - 1
+            block, at = (block, upto) if upto < count else (block + 1, 0)
+        page.more = (block, at) < stop
+        if page.count == amount:
+            page.last = table.key_at(*last)
 
-    def _rendered(self, rendering: Rendering[T], tree: Tree, number: int, info: RangeInfo) -> _Rendered | None:
-        """A range as it is rendered, if that is kept, or worth it by now."""
-        if self._notes is None or info.count < self._worth:
+    def _stretch(
+        self, rendering: Rendering[T], table: Lookups, info: RangeInfo, number: int, wanted: int
+    ) -> _Stretch | None:
+        """Some blocks of a range as they are rendered, if that is kept, or is from now on. ``wanted`` of them are asked for."""
+        if self._notes is None or len(table) < self._least:
             return None
-        name = f"{self._prefix}-{rendering.name}-{info.name}"
+        name = f"{self._prefix}-{rendering.name}-{info.name}-{number}"
         with self._lock:
             kept = self._kept.get(name)
             if kept is not None:
                 self._kept.move_to_end(name)
                 return kept[0]
         data = self._notes.get(name)
-        found = None if data is None else _read(data, len(tree.look_into(number)), info.count)
+        found = None if data is None else _read_note(name, data)
         if data is None or found is None:
-            if self._is_new(name):
+            if self._is_new(name) and wanted < GOOD_PART:
                 return None
             expect_at_hand()
-            found, data = self._made(rendering, tree, number)
+            found = self._rendered(rendering, table, number)
+            noted = _encode(found)
+            data = _checksum(name, noted) + noted
             self._notes.put(name, data)
         self._keep(name, found, len(data))
         return found
 
     def _is_new(self, name: str) -> bool:
-        """Is this the first time that a page of a range is asked for, as far as is known?"""
+        """Is this the first time that a stretch is asked for, as far as is known?"""
         with self._lock:
             if name in self._seen:
                 self._seen.move_to_end(name)
@@ -197,76 +219,50 @@ class Renderer:
                 self._seen.popitem(last=False)
             return True
 
-    def _made(self, rendering: Rendering[T], tree: Tree, number: int) -> tuple[_Rendered, bytes]:
-        """Render a range: what that is, and its bytes. 2.4 µs a record."""
+    def _rendered(self, rendering: Rendering[T], table: Lookups, number: int) -> _Stretch:
+        """Render some blocks. 2.2 µs a record."""
         counts, blocks = [], []
-        for keys, packed in _in_order(tree, number, tree.info(number).first):
+        for block in range(number * STRETCH, min((number + 1) * STRETCH, len(table))):
+            keys, packed = _read(table, block)
             made = self._codec.decode_many(rendering.make, zip(keys, packed, strict=True))
             counts.append(len(keys))
-            blocks.append(zstd.compress(_block([rendering.encode(each) for each in made])))
-        data = _encode((counts, blocks))
-        return _Rendered(counts, [memoryview(block) for block in blocks]), xxh3_128_digest(data) + data
+            blocks.append(memoryview(zstd.compress(_block([rendering.encode(each) for each in made]))))
+        return _Stretch(counts, blocks)
 
-    def _keep(self, name: str, rendered: _Rendered, size: int) -> None:
+    def _keep(self, name: str, stretch: _Stretch, size: int) -> None:
         with self._lock:
             if name not in self._kept:
-                self._kept[name] = rendered, size
+                self._kept[name] = stretch, size
                 self.kept_bytes += size
             while self.kept_bytes > self._max_bytes:
                 _, (_, dropped) = self._kept.popitem(last=False)
                 self.kept_bytes -= dropped
 
 
-def _in_order(tree: Tree, number: int, start: bytes) -> Iterator[Records]:
-    """The records of a range from ``start`` on, a block at a time. :class:`CorruptError` where they do not ascend: pages of them
-    might never end."""
-    for keys, packed in tree.range_blocks(number, start):
-        if keys[0] < start or keys[-1] < keys[0]:
-            raise out_of_order(start, keys[0], keys[-1])
-        start = keys[-1]
-        yield keys, packed
+def _read(table: Lookups, block: int) -> Records:
+    """The records of a block. :class:`CorruptError` where they do not ascend from the block before: pages might never end."""
+    keys, packed = table.read(block)
+    before = table.bounds[block - 1] if block else b""
+    if not before < keys[0] <= keys[-1] <= table.bounds[block]:
+        raise out_of_order(before, keys[0], keys[-1])
+    return keys, packed
 
 
 def _block(texts: Sequence[bytes]) -> bytes:
-    _, *ends = accumulate((len(text) + 1 for text in texts), initial=_END.size * len(texts) - 1)
-    return pack(f"<{len(ends)}I", *ends) + b",".join(texts)
+    return pack(f"<{len(texts)}I", *accumulate(map(len, texts))) + b",".join(texts)
 
 
-def _read(data: bytes, blocks: int, records: int) -> _Rendered | None:
-    """What was kept of a range of so many blocks and records; None if it is damaged."""
-    if xxh3_128_digest(memoryview(data)[_CHECKSUM_BYTES:]) != data[:_CHECKSUM_BYTES]:
+def _checksum(name: str, noted: bytes | memoryview) -> bytes:
+    """Of what is noted under this name, and no other."""
+    return xxh3_128_digest(xxh3_128_digest(noted) + name.encode())
+
+
+def _read_note(name: str, data: bytes) -> _Stretch | None:
+    """What was kept under a name; None if it is damaged."""
+    noted = memoryview(data)[_CHECKSUM_BYTES:]
+    if _checksum(name, noted) != data[:_CHECKSUM_BYTES]:
         return None
     try:
-        found = _decode(memoryview(data)[_CHECKSUM_BYTES:])
+        return _decode(noted)
     except UNREADABLE:
         return None
-    fits = len(found.counts) == len(found.blocks) == blocks and sum(found.counts) == records
-    return found if fits else None
-
-
-def _cut(
-    rendered: _Rendered,
-    tree: Tree,
-    number: int,
-    info: RangeInfo,
-    start: bytes,
-    end: bytes | None,
-    amount: int,
-    page: RenderedPage,
-) -> None:
-    """Add the records of a rendered range to a page, as far as it goes."""
-    table = tree.look_into(number)
-    block, at = (0, 0) if start <= info.first else table.place(start)
-    stop = (len(table), 0) if end is None or info.last < end else table.place(end)
-    while page.count < amount and (block, at) < stop:
-        upto = rendered.counts[block] if block < stop[0] else stop[1]
-        taken = min(amount - page.count, upto - at)
-        page.pieces.append(rendered.text(block, at, at + taken))
-        page.count += taken
-        at += taken
-        last = block, at - 1
-        if at == rendered.counts[block]:
-            block, at = block + 1, 0
-    page.more = (block, at) < stop
-    if page.count == amount:
-        page.last = table.key_at(*last)
