@@ -5,8 +5,8 @@ where the text of each record ends. Where in the range a page begins and ends is
 it, for a page that spans ten. A range is immutable, and so is what it is rendered as; it is kept among the notes
 (:class:`graveler.tree.ids.Notes`), may vanish at any time, and has a checksum. It is half as large again as the range's file.
 
-A stretch is kept when a page takes a good part of it, or when it is asked for again. Whoever lists everything once pays two thirds
-more for that; everybody after that a fifth of it.
+A stretch is kept when a page takes a good part of it, or when it is asked for again. Whoever lists everything once pays two
+thirds more for that; everybody after that a fifth of it.
 """
 
 from bisect import bisect_left
