@@ -34,9 +34,9 @@ class Role(Enum):
 
 
 _GRANTS: Final = {
-    Role.READER: frozenset((Permission.READ,)),
-    Role.WRITER: frozenset((Permission.READ, Permission.WRITE)),
-    Role.ADMIN: frozenset(Permission),
+    Role.READER: (Permission.READ,),
+    Role.WRITER: (Permission.READ, Permission.WRITE),
+    Role.ADMIN: tuple(Permission),
 }
 
 

@@ -159,7 +159,8 @@ class Application:
         identity = ANONYMOUS
         if route.permission is not None:
             authorization = headers.get("authorization")
-            identity = self._access.authenticate(authorization, cookies(event), source_ip(event))
+            cookie = "" if authorization else cookies(event)
+            identity = self._access.authenticate(authorization, cookie, source_ip(event))
             if not authorization and event.get("requestContext", {}).get("http", {}).get("method") not in _SAFE:
                 expect_own_page(headers, has_body=bool(event.get("body") or event.get("graveler.body_file")))
         call = Call(

@@ -29,7 +29,7 @@ from graveler.storage.tables import Absent, Check, Delete, Item, Key, Matches, P
 SHARDS: Final = 16
 _KEPT: Final = 256
 _KEYS: Final = 1024
-"""Names of which the keys are remembered: checking a name and hashing it takes 2 µs, and few names are asked for very often."""
+"""Names of which the keys are remembered: checking a name and hashing it takes 1 µs, and few names are asked for very often."""
 
 
 class Renaming(Struct, frozen=True):

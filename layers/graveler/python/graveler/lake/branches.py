@@ -57,6 +57,7 @@ class Branches:
         first_token: Callable[[], Token] = new_token,
     ) -> None:
         self._repository = repository
+        self._repository_key = repository_key(repository.name)
         self._tables = tables
         self._refs = refs
         self._reflog = reflog
@@ -98,7 +99,7 @@ class Branches:
 
     def keys(self, name: str) -> tuple[Key, Key]:
         """Where branch and repository are, for who reads them together with something else, for :meth:`judge`."""
-        return self._refs.branch_key(name), repository_key(self._repository.name)
+        return self._refs.branch_key(name), self._repository_key
 
     def judge(self, name: str, items: Sequence[Item | None], intent: Intent) -> BranchState:
         """As :meth:`state`, of what stood under :meth:`keys`."""

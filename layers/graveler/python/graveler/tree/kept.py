@@ -1,7 +1,7 @@
 """What point lookups keep: the records that they found, and of the blocks that they decompressed the stretches between restart
 points that held them.
 
-A record takes some 400 bytes and is found at once, however its range is stored. A block has some hundred records in seven
+A record takes some 340 bytes and is found at once, however its range is stored. A block has some hundred records in seven
 stretches, and who looks up keys from everywhere needs one of them: so the same memory serves several times as many keys as with
 whole blocks. Where several stretches of a block were asked for, all of it is kept.
 """
