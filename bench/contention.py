@@ -4,7 +4,9 @@ long each of their calls takes, from its beginning to its answer, and how many t
 Merges bring a branch of one commit each. Imports replace a prefix of their own by one object. Committers stage one object and
 commit; a commit that finds its object in another one has ended too. What is staged refuses a merge or an import, which is an
 answer and no wait: in ``mixed`` such calls are made again, each is a call of its own, and the table says how many were refused.
-The median is that of the calls that were done. Beside them stand the same calls, one after the other.
+The median is that of the calls that were done. Beside them stand the same calls, one after the other: of one process beside
+threads, and beside processes of as many processes, which take turns. Each worker makes one call to a branch of its own before,
+so that what a process does once (loading code, opening the table) is on neither side.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from shutil import rmtree
 from statistics import median
 from tempfile import mkdtemp
 from threading import Barrier, Lock, Thread
+from typing import Any, TypeAlias
 
 from bench.lines import Goal, Line, table
 from graveler.errors import BusyError, DirtyBranchError, NoChangesError
@@ -28,20 +31,18 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 
 NAME = "bench"
+Call: TypeAlias = Callable[..., None]
+"""Makes the call of this number of a worker to a repository, on a branch (main)."""
 KINDS = ("merge", "commit", "import")
 MIXES = (*KINDS, "mixed")
-ALONE = "one after the other"
 
 
 def main() -> None:
     """Measure, and print a table."""
     arguments = parser().parse_args()
     if arguments.work:
-        folder, kind, first, count = arguments.work
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        sys.stdin.readline()
-        print(json.dumps(work(Path(folder), kind, range(int(first), int(first) + int(count)), arguments.calls)))
+        folder, kind, number = arguments.work
+        serve(Path(folder), kind, int(number))
         return
     print(table(lines(arguments)))
 
@@ -54,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--as", dest="how", default="threads,processes", help="default %(default)s")
     made.add_argument("--calls", type=int, default=20, help="of each worker (default %(default)s)")
     made.add_argument("--objects", type=int, default=20_000, help="in the lake before (default %(default)s)")
-    made.add_argument("--work", nargs=4, metavar=("FOLDER", "KIND", "FIRST", "COUNT"), help=argparse.SUPPRESS)
+    made.add_argument("--work", nargs=3, metavar=("FOLDER", "KIND", "NUMBER"), help=argparse.SUPPRESS)
     return made
 
 
@@ -62,40 +63,23 @@ def lines(arguments: argparse.Namespace) -> list[Line]:
     """A line for each kind, number of workers and way to be many."""
     found = []
     for kind, workers in product(arguments.kinds.split(","), map(int, arguments.workers.split(","))):
-        alone = measure(ALONE, kind, workers, arguments)
         for how in arguments.how.split(","):
+            alone = measure(how, kind, workers, arguments, in_turn=True)
             found.append(line(how, kind, workers, measure(how, kind, workers, arguments), alone))
             print(f"{found[-1].what}: {found[-1].measured}", file=sys.stderr)
     return found
 
 
-def measure(how: str, kind: str, workers: int, arguments: argparse.Namespace) -> list[tuple[float, float, str]]:
+def measure(
+    how: str, kind: str, workers: int, arguments: argparse.Namespace, *, in_turn: bool = False
+) -> list[tuple[float, float, str]]:
     """Beginning, end and outcome of each call of all workers."""
     folder = Path(mkdtemp(prefix="graveler-bench-"))
     try:
         prepare(folder / "lake", kind, workers, arguments.calls, arguments.objects)
-        if how == ALONE:
-            return in_turn(folder / "lake", kind, range(workers), arguments.calls)
-        if how == "threads":
-            return work(folder / "lake", kind, range(workers), arguments.calls)
-        command = [sys.executable, "-m", "bench.contention", "--calls", str(arguments.calls), "--work"]
-        started = [
-            subprocess.Popen(
-                [*command, str(folder / "lake"), kind, str(number), "1"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for number in range(workers)
-        ]
-        for process in started:
-            assert process.stdout is not None
-            process.stdout.readline()
-        for process in started:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        return [tuple(call) for process in started for call in json.loads(process.communicate()[0])]
+        if how == "processes":
+            return by_processes(folder / "lake", kind, workers, arguments.calls, in_turn=in_turn)
+        return by_threads(folder / "lake", kind, workers, arguments.calls, in_turn=in_turn)
     finally:
         rmtree(folder)
 
@@ -115,12 +99,20 @@ def prepare(folder: Path, kind: str, workers: int, calls: int, objects: int) -> 
             repository.commit(f"side-{number}-{call}", "side")
 
 
-def work(folder: Path, kind: str, numbers: range, calls: int) -> list[tuple[float, float, str]]:
-    """What these workers, threads of this process, do."""
+def by_threads(
+    folder: Path, kind: str, workers: int, calls: int, *, in_turn: bool = False
+) -> list[tuple[float, float, str]]:
+    """What the workers do as threads of this process; ``in_turn``, in one of them."""
     repository = open_folder_lake(folder).repository(NAME)
-    barrier = Barrier(len(numbers))
-    lock = Lock()
+    for number in range(workers):
+        warm_up(repository, kind, number)
     found: list[tuple[float, float, str]] = []
+    if in_turn:
+        for call, number in product(range(calls), range(workers)):
+            found += until_done(CALLS[kind_of(kind, number)], repository, number, call)
+        return found
+    barrier = Barrier(workers)
+    lock = Lock()
 
     def run(number: int) -> None:
         barrier.wait()
@@ -129,7 +121,7 @@ def work(folder: Path, kind: str, numbers: range, calls: int) -> list[tuple[floa
             with lock:
                 found.extend(mine)
 
-    threads = [Thread(target=run, args=(number,)) for number in numbers]
+    threads = [Thread(target=run, args=(number,)) for number in range(workers)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -137,19 +129,64 @@ def work(folder: Path, kind: str, numbers: range, calls: int) -> list[tuple[floa
     return found
 
 
-def in_turn(folder: Path, kind: str, numbers: range, calls: int) -> list[tuple[float, float, str]]:
-    """The same calls, one after the other."""
-    repository = open_folder_lake(folder).repository(NAME)
-    return [
-        each
-        for call, number in product(range(calls), numbers)
-        for each in until_done(CALLS[kind_of(kind, number)], repository, number, call)
-    ]
-
-
-def until_done(
-    do: Callable[[OpenRepository, int, int], object], repository: OpenRepository, number: int, call: int
+def by_processes(
+    folder: Path, kind: str, workers: int, calls: int, *, in_turn: bool = False
 ) -> list[tuple[float, float, str]]:
+    """What the workers do as a process each; ``in_turn``, one call of one of them at a time."""
+    command = [sys.executable, "-m", "bench.contention", "--work", str(folder), kind]
+    started = [
+        subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for number in range(workers)
+    ]
+    try:
+        for process in started:
+            answer(process)
+        found: list[tuple[float, float, str]] = []
+        if in_turn:
+            for call, process in product(range(calls), started):
+                ask(process, [call])
+                found += map(tuple, answer(process))
+            return found
+        for process in started:
+            ask(process, [*range(calls)])
+        return [tuple(each) for process in started for each in answer(process)]
+    finally:
+        for process in started:
+            process.communicate()
+
+
+def ask(process: subprocess.Popen[str], calls: list[int]) -> None:
+    """Have a worker make these calls."""
+    assert process.stdin is not None
+    process.stdin.write(f"{json.dumps(calls)}\n")
+    process.stdin.flush()
+
+
+def answer(process: subprocess.Popen[str]) -> list[list[Any]]:
+    """What came of them; of nothing, once it is ready."""
+    assert process.stdout is not None
+    made: list[list[Any]] = json.loads(process.stdout.readline())
+    return made
+
+
+def serve(folder: Path, kind: str, number: int) -> None:
+    """A worker that is a process: makes the calls that each line of its input names."""
+    repository = open_folder_lake(folder).repository(NAME)
+    warm_up(repository, kind, number)
+    print("[]", flush=True)
+    for line in sys.stdin:
+        calls = json.loads(line)
+        made = [each for call in calls for each in until_done(CALLS[kind_of(kind, number)], repository, number, call)]
+        print(json.dumps(made), flush=True)
+
+
+def warm_up(repository: OpenRepository, kind: str, number: int) -> None:
+    """Make one of a worker's calls on a branch of its own."""
+    repository.create_branch(f"warm-{number}", "main")
+    CALLS[kind_of(kind, number)](repository, number, 0, f"warm-{number}")
+
+
+def until_done(do: Call, repository: OpenRepository, number: int, call: int) -> list[tuple[float, float, str]]:
     """Make a call until it is not refused; each time that it was made."""
     found: list[tuple[float, float, str]] = []
     while not found or found[-1][2] != "done":
@@ -159,7 +196,7 @@ def until_done(
     return found
 
 
-def tried(do: Callable[[OpenRepository, int, int], object], repository: OpenRepository, number: int, call: int) -> str:
+def tried(do: Call, repository: OpenRepository, number: int, call: int) -> str:
     """Make a call; what came of it."""
     try:
         do(repository, number, call)
@@ -182,26 +219,26 @@ def entry(path: str) -> ObjectEntry:
     return ObjectEntry(path, f"s3://elsewhere/{path}", 1000, f"{hash(path) & (1 << 128) - 1:032x}", 0)
 
 
-def merge(repository: OpenRepository, number: int, call: int) -> None:
+def merge(repository: OpenRepository, number: int, call: int, branch: str = "main") -> None:
     """One merge."""
-    repository.merge(f"side-{number}-{call}", "main")
+    repository.merge(f"side-{number}-{call}", branch)
 
 
-def commit(repository: OpenRepository, number: int, call: int) -> None:
+def commit(repository: OpenRepository, number: int, call: int, branch: str = "main") -> None:
     """One staged object, and its commit."""
-    repository.link("main", entry(f"committed/{number:03}/{call:06}"))
-    repository.commit("main", "committed")
+    repository.link(branch, entry(f"committed/{number:03}/{call:06}"))
+    repository.commit(branch, "committed")
 
 
-def take(repository: OpenRepository, number: int, call: int) -> None:
+def take(repository: OpenRepository, number: int, call: int, branch: str = "main") -> None:
     """One import."""
     path = f"imported/{number:03}/{call:06}"
     record = repository._codec.encode(entry(path))
     source = ImportSource(f"imported/{number:03}/".encode(), True, lambda: iter([(path.encode(), record)]))
-    repository.import_sources("main", [source], "imported")
+    repository.import_sources(branch, [source], "imported")
 
 
-CALLS = {"merge": merge, "commit": commit, "import": take}
+CALLS: dict[str, Call] = {"merge": merge, "commit": commit, "import": take}
 
 
 def line(

@@ -514,6 +514,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "operations/test_busy_branch.py::test_a_branch_on_which_everything_changes_every_five_seconds_takes_it_in_two_rounds",
     ),
     Mutation(
+        "C5",
+        "a process that stays first in the line of its machine is passed over",
+        "lake/turns.py",
+        "elif clock.monotonic() - since > TURN:",
+        "elif False:",
+        "lake/test_machine_line.py::test_one_that_works_for_long_is_passed_over_once_for_all",
+    ),
+    Mutation(
+        "C5",
+        "whoever leaves the line of its machine lets go of its place, though a forked child has the file open",
+        "storage/lines.py",
+        "self._lock(fcntl.F_UNLCK, self._first + self.number)",
+        "pass",
+        "storage/test_lines.py::test_a_forked_child_does_not_keep_the_place_that_its_parent_leaves",
+    ),
+    Mutation(
         "C6",
         "who goes away leaves those before it in line",
         "lake/turns.py",

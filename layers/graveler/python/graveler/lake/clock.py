@@ -87,11 +87,14 @@ class Polls:
     """Waits between looks at what others do, evenly: who waits for long must not look ever more rarely, or those that come later
     overtake it. ``patience`` seconds in all.
 
-    The first looks are 5 ms apart, or as many times that as others are before; where nothing changes, up to 100 ms.
+    The first looks are ``step`` seconds apart, or as many times that as others are before; where nothing changes, up to 100 ms:
+    every ``even`` looks it is a step more.
     """
 
-    def __init__(self, clock: Clock, *, patience: float = 30.0) -> None:
+    def __init__(self, clock: Clock, *, step: float = 0.005, even: int = 4, patience: float = 30.0) -> None:
         self._clock = clock
+        self._step = step
+        self._even = even
         self._looks = 0
         self._left = patience
 
@@ -103,7 +106,7 @@ class Polls:
         """Wait for the next look, when ``place`` have to go, this one included; False, at once, when the patience is used up."""
         if self._left <= 0:
             return False
-        pause = random.uniform(0.5, 1.5) * min(0.005 * (place + self._looks // 4), 0.1)
+        pause = random.uniform(0.5, 1.5) * min(self._step * (place + self._looks // self._even), 0.1)
         self._clock.sleep(pause)
         self._left -= pause
         self._looks += 1

@@ -5,6 +5,7 @@
     <folder>/graveler.json        format version
     <folder>/tables.sqlite        refs, commits, uncommitted changes
     <folder>/sealing.key          what seals the secrets in the table; made when it is first needed
+    <folder>/turns                who waits to change a branch, on this machine; may be removed at any time
     <folder>/cache/               what makes commits and pages cheaper; may be removed at any time
     <folder>/objects/<name>/      one namespace, ``local://<name>``, for each repository
 """
@@ -41,6 +42,8 @@ from graveler.storage.folders import make_folder, unavailable
 from graveler.storage.key_file import LakeKeyFile
 from graveler.storage.keyring import URL_SECRET, Keyring, SharedSecret
 from graveler.storage.limits import check_object_key
+from graveler.storage.lines import AVAILABLE as LINES
+from graveler.storage.lines import Lines
 from graveler.storage.modes import GROUP, PRIVATE, Modes
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectConditionError, Objects
@@ -283,6 +286,7 @@ def _lake(
         folder_permissions=FolderPermissions(folder, modes),
         keyring=keyring,
         serves_pages=served is not None,
+        lines=Lines(folder / "turns", modes) if LINES else None,
     )
 
 

@@ -41,6 +41,7 @@ from graveler.staging.tokens import new_token
 from graveler.storage.cache import Cache, CacheNotes
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.keyring import Keyring
+from graveler.storage.lines import Lines
 from graveler.storage.namespaces import locate
 from graveler.storage.objects import Objects
 from graveler.storage.tables import ConditionFailedError, DamagedItemError, Tables
@@ -80,7 +81,8 @@ class Lake:
     calls it. ``folder_permissions`` says whether the permissions of a lake in a folder are as they should be; ``keyring`` opens
     the secrets that the table holds. The uncommitted changes of a branch are spread over ``staging_shards`` partitions of the
     table (1 to 64) from its next token on: for tables whose partitions have limits of their own. A lake that
-    ``serves_pages`` keeps what listings are rendered as among its notes, for who asks for the same ones again."""
+    ``serves_pages`` keeps what listings are rendered as among its notes, for who asks for the same ones again. In ``lines``
+    the processes of this machine stand that want to change a branch."""
 
     def __init__(
         self,
@@ -106,6 +108,7 @@ class Lake:
         keyring: Keyring | None = None,
         staging_shards: int = 1,
         serves_pages: bool = False,
+        lines: Lines | None = None,
     ) -> None:
         self.tables = tables
         self.home = home
@@ -128,6 +131,7 @@ class Lake:
         self._memory = memory
         self._staging_shards = staging_shards
         self._serves_pages = serves_pages
+        self._lines = lines
         self._repositories = Repositories(tables)
         folder = None if folder_permissions is None else folder_permissions.folder
         self.neighbours = Neighbours(tables, folder, self.clock.monotonic)
@@ -415,6 +419,7 @@ class Lake:
             rendered=notes if self._serves_pages else None,
             copies=None if self._cache is None else files,
             folder_permissions=self.folder_permissions,
+            lines=self._lines,
         )
         with self._lock:
             self._opened[uid] = opened

@@ -103,14 +103,20 @@ class Lander:
             _, head, before, _ = self._head(turn, landing)
         return head, before
 
-    def land(self, landing: Landing, prepare: Callable[[], Build], deadline: Deadline | None = None) -> Commit:
+    def land(
+        self,
+        landing: Landing,
+        prepare: Callable[[], Build],
+        deadline: Deadline | None = None,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Commit:
         """The commit of a tree that is built on the branch's head.
 
         ``prepare`` is called once, before the branch is looked at; what it returns builds on a head, and is called again when
         the head moved. With a request id, a repeated request returns the first one's commit, and so does a repeated version of an
         application, after whatever time (promise C4).
-        ``deadline`` is that of work that began before. :class:`DirtyBranchError`, :class:`ForbiddenError`, :class:`BusyError`,
-        :class:`StoppedError`, and what those two raise: then nothing was changed.
+        ``deadline`` is that of work that began before; ``meanwhile`` is as of :meth:`Turns.at`. :class:`DirtyBranchError`,
+        :class:`ForbiddenError`, :class:`BusyError`, :class:`StoppedError`, and what those two raise: then nothing was changed.
         """
         until = deadline or self._deadlines.begin()
         operation = token_hex(16)
@@ -121,7 +127,7 @@ class Lander:
             if numbered.done is not None:
                 return numbered.done
             build = prepare()
-            with self._turns.at(landing.branch, landing.ticket) as turn:
+            with self._turns.at(landing.branch, landing.ticket, meanwhile=meanwhile) as turn:
                 while True:
                     state, head, before, staged = self._head(turn, landing)
                     if (done := numbered.in_history_of(head)) is not None:

@@ -14,14 +14,17 @@ steps know, and is renewed while they work. It is believed for :data:`KEPT` seco
 that died holds a branch up for that long at most. (A version before this one knows of no such ticket, and passes it over after
 :data:`TURN`: the operation stands in line again then.)
 
-Threads of one process line up in memory first, and wake at once; only the first of them reads the table's line.
+Threads of one process line up in memory first, and wake at once. The first of them stands in a line of this machine's processes,
+where the lake has such lines (:mod:`graveler.storage.lines`), and only the first one there reads the table's. So processes of one
+folder lake neither lose races with each other nor write tickets; one that dies is out of line at once, and one that stays first
+for longer than :data:`TURN` is passed over.
 
 No promise rests on a turn (docs/concurrency.md): going out of turn costs others time, and publishing depends on the branch alone.
 """
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from secrets import randbits, token_hex
 from threading import Event, Lock
@@ -35,6 +38,7 @@ from graveler.lake.clock import Clock, Polls
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.rules import Intent
 from graveler.model import RepositoryUID
+from graveler.storage.lines import Lines, Place
 from graveler.storage.tables import (
     Absent,
     Condition,
@@ -57,25 +61,43 @@ KEPT: Final = 20.0
 PATIENT: Final = 300.0
 """Seconds for which a step of an operation waits for others: another one may have kept its turn for a round."""
 
+_GLANCE: Final = 0.0005
+"""Seconds between two looks of the next one in the machine's line, which cost some microseconds each."""
+
+_FURTHER: Final = 10
+"""How many times that for each one more that is before."""
+
 _TICKET_TTL: Final = 86_400
 
 
 class Turns:
     """The lines before the branches of one repository. Safe to share between threads; one for each process is best."""
 
-    def __init__(self, uid: RepositoryUID, tables: Tables, branches: Branches, clock: Clock, watch: LeaseWatch) -> None:
+    def __init__(
+        self,
+        uid: RepositoryUID,
+        tables: Tables,
+        branches: Branches,
+        clock: Clock,
+        watch: LeaseWatch,
+        lines: Lines | None = None,
+    ) -> None:
         self.uid = uid
         self.tables = tables
         self.branches = branches
         self.clock = clock
         self.watch = watch
+        self.lines = lines
         self.threads = _Threads()
 
-    def at(self, branch: str, kept: str = "", *, keep: bool = False) -> "Turn":
+    def at(
+        self, branch: str, kept: str = "", *, keep: bool = False, meanwhile: Callable[[], None] | None = None
+    ) -> "Turn":
         """A turn of one verb at a branch, which begins when it first reads the branch. A context manager, which ends the turn if
         the verb has not. ``kept`` names a ticket that the steps of an operation share: it stays in line when one of them fails,
-        and with ``keep``, which takes it in any case, also when one succeeds."""
-        return Turn(self, branch, kept, keep=keep)
+        and with ``keep``, which takes it in any case, also when one succeeds. ``meanwhile`` is work that the verb has to do
+        anyway and that needs no turn: called at most once, when other processes of this machine have theirs before."""
+        return Turn(self, branch, kept, keep=keep, meanwhile=meanwhile)
 
     def let_go(self, branch: str, kept: str) -> None:
         """Give a turn back that an operation has kept. One table write."""
@@ -113,7 +135,9 @@ class Turns:
 class Turn:
     """One verb's turn at one branch. For one thread."""
 
-    def __init__(self, turns: Turns, branch: str, kept: str, *, keep: bool) -> None:
+    def __init__(
+        self, turns: Turns, branch: str, kept: str, *, keep: bool, meanwhile: Callable[[], None] | None
+    ) -> None:
         self._turns = turns
         self._branch = branch
         self._kept = kept
@@ -125,6 +149,8 @@ class Turn:
         self._polls = self._patience()
         self._was_first = False
         self._event: Event | None = None
+        self._place: Place | None = None
+        self._meanwhile = meanwhile
         self._must_join = keep
         self._ahead = 0
         self._has_come = False
@@ -149,7 +175,7 @@ class Turn:
                     self._turns.tables.delete(self._key(self._ticket))
                 self.left()
         finally:
-            self._turns.threads.leave(self._branch, self._event)
+            self._let_others()
 
     def state(self, intent: Intent | None = None) -> BranchState:
         """The branch as it is when this verb's turn has come. Errors as :meth:`Branches.state`, :class:`BusyError` when the
@@ -161,6 +187,7 @@ class Turn:
         self._has_come = False
         if not self._kept:  # else those before it in this process might wait for its own ticket
             self._event = self._turns.threads.wait(self._branch, self._event)
+            self._wait_on_machine()
         while True:
             state, waiting = self._look(intent)
             before = self._before(waiting)
@@ -210,8 +237,50 @@ class Turn:
             self._clear(self._line)  # all who were before it have gone
         self._ticket = ""
         self._must_join = False
-        self._turns.threads.leave(self._branch, self._event)
-        self._event = None
+        self._let_others()
+
+    def _let_others(self) -> None:
+        """Leave the lines of this machine and of this process."""
+        place, self._place = self._place, None
+        event, self._event = self._event, None
+        try:
+            if place is not None:
+                place.leave()
+        finally:
+            self._turns.threads.leave(self._branch, event)
+
+    def _wait_on_machine(self) -> None:
+        """Wait until those processes of this machine have gone that came before. No request. :class:`BusyError` when the patience
+        is used up."""
+        lines, clock = self._turns.lines, self._turns.clock
+        if lines is None:
+            return
+        self._stand(lines)
+        first, since = -1, 0.0
+        polls = Polls(clock, step=_GLANCE, even=32)
+        while self._place is not None and (ahead := self._place.ahead()) is not None:
+            if self._meanwhile is not None:
+                meanwhile, self._meanwhile = self._meanwhile, None
+                meanwhile()
+                self._stand(lines)
+                continue
+            if ahead != first:
+                first, since = ahead, clock.monotonic()
+                polls.progress()
+            elif clock.monotonic() - since > TURN:
+                if not self._place.pass_over(ahead):
+                    return  # out of turn, which costs others time alone
+                continue
+            if not polls.wait(1 + _FURTHER * (self._place.number - ahead - 1)):
+                raise busy(self._branch)
+
+    def _stand(self, lines: Lines) -> None:
+        """Stand in the machine's line; at its end, if others do not wait for this one any more."""
+        if self._place is not None and self._place.is_passed_over():
+            place, self._place = self._place, None
+            place.leave()
+        if self._place is None:
+            self._place = lines.enter(f"{self._turns.uid}/{self._branch}")
 
     def _patience(self) -> Polls:
         return Polls(self._turns.clock, patience=PATIENT) if self._kept else Polls(self._turns.clock)

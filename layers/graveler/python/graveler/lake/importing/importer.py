@@ -124,11 +124,14 @@ class Importer:
         comparison = Comparison()
         told: dict[CommitID, tuple[ImportChanges, Tree]] = {}
 
+        def build_trees() -> None:
+            if not trees:  # once, however often the head moves
+                trees.extend(build_all())
+                expect_objects(list(zip(sources, trees, strict=True)), allow_empty=terms.allow_empty)
+
         def prepare() -> Build:
             def make(head: Commit, before: Tree) -> Draft:
-                if not trees:  # once, however often the head moves
-                    trees.extend(build_all())
-                    expect_objects(list(zip(sources, trees, strict=True)), allow_empty=terms.allow_empty)
+                build_trees()
                 split = split_of(head, self._split)
                 imported = [(s, as_cut(tree, self._split, split)) for s, tree in zip(sources, trees, strict=True)]
                 draft = Draft(replaced(before, split, imported))
@@ -140,7 +143,7 @@ class Importer:
         if terms.dry_run:
             commit = self._lander.rehearse(landing, prepare)
             return Imported.by(commit, told[commit.parents[0]][0])
-        commit = self._lander.land(landing, prepare, until)
+        commit = self._lander.land(landing, prepare, until, build_trees)
         changes, tree = told.get(commit.parents[0], (None, None))
         if changes is None or tree is None or tree.name() != commit.metarange:
             changes = self._changes_by(commit, sources)  # an earlier request, or another try of it, made the commit

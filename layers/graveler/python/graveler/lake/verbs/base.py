@@ -17,6 +17,7 @@ from graveler.lake.repositories import KnownRepository
 from graveler.lake.stage import Stager
 from graveler.lake.turns import Turns
 from graveler.model import CommitID, ObjectEntry
+from graveler.storage.lines import Lines
 from graveler.storage.objects import Objects
 from graveler.storage.tables import Tables
 from graveler.tree.files import TreeFiles, TreeStore
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 class VerbsBase(RepositoryReader):
     """A repository that can be read, and all who change it. ``copies`` are the files of its trees as a cache has them;
-    ``leases`` is what this process has seen of the lake's leases."""
+    ``leases`` is what this process has seen of the lake's leases; in ``lines`` the processes of this machine stand."""
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class VerbsBase(RepositoryReader):
         rendered: Notes | None = None,
         copies: TreeFiles | None = None,
         folder_permissions: "FolderPermissions | None" = None,
+        lines: Lines | None = None,
     ) -> None:
         super().__init__(
             known,
@@ -92,7 +94,7 @@ class VerbsBase(RepositoryReader):
         self._known = known
         self._names = DataNames(known.repository.uid, known.secret, grace / 2)
         self._stager = Stager(self._branches, self._staged, clock, self._make_withdrawer)
-        self._turns = Turns(known.repository.uid, tables, self._branches, clock, self.leases)
+        self._turns = Turns(known.repository.uid, tables, self._branches, clock, self.leases, lines)
 
     # Who does what most readers never ask for: its modules are loaded when it is first needed.
 
