@@ -9,7 +9,6 @@ import pytest
 from graveler import errors
 from graveler.access.errors import AuthenticationError, NotPermittedError, SourceNotAllowedError, TooManyFailuresError
 from graveler.access.permissions import Role
-from graveler.api.documents import Error
 from graveler.api.errors import status_and_error
 from graveler.api.resources import GROUPS
 from graveler.api.resources.unimplemented import OPERATIONS
@@ -25,7 +24,7 @@ def test_no_and_wrong_credentials_are_the_same_401(call: Client) -> None:
         call("GET", "/repositories", authorization=given).body
         for given in (None, "Basic nonsense", "Bearer nonsense", "Digest x", "Basic " + "QUtJQTox")
     }
-    assert said == {b'{"message":"error authenticating request"}'}
+    assert said == {b'{"message":"error authenticating request","code":"authentication_failed"}'}
     assert call("GET", "/repositories", authorization=None).status == 401
 
 
@@ -102,8 +101,8 @@ def test_what_goes_wrong_inside_is_logged_under_an_id_and_not_told(
     [
         (errors.RepositoryNotFoundError("r"), 404, "repository not found"),
         (errors.RefNotFoundError("r"), 404, "commit not found"),
-        (errors.RefNotFoundError("r", "no branch has this name"), 404, "branch not found"),
-        (errors.RefNotFoundError("r", "no tag has this name"), 404, "tag not found"),
+        (errors.RefNotFoundError("r", kind="branch"), 404, "branch not found"),
+        (errors.RefNotFoundError("r", "it is gone", "tag"), 404, "tag not found"),
         (errors.ObjectNotFoundError("p", "r"), 404, "object not found"),
         (errors.NotFoundError("x"), 404, "not found"),
         (errors.ParentNotFoundError("r~9"), 400, "invalid ref"),
@@ -132,7 +131,8 @@ def test_what_goes_wrong_inside_is_logged_under_an_id_and_not_told(
 )
 def test_each_error_has_its_status_and_words(error: errors.GravelerError, status: int, words: str) -> None:
     """Clients compare the message as a whole; without words of theirs it is the error's own sentence."""
-    assert status_and_error(error) == (status, Error(words, str(error)) if words else Error(str(error)))
+    told, said = status_and_error(error)
+    assert (told, said.message, said.detail) == (status, words or str(error), str(error) if words else "")
 
 
 def test_each_change_leaves_a_line_in_the_audit_log(call: Client, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ KINDS = sorted(
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_error_comes_back_so_that_each_face_can_tell_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    error = of_kind(name, "what was wrong")
+    error = of_kind(name, "what was wrong", {})
     assert error is not None
     assert type(error) is getattr(errors, name)
     assert str(error) == "what was wrong"
@@ -30,7 +30,7 @@ def test_every_error_comes_back_so_that_each_face_can_tell_it(name: str, capsys:
 
 
 def test_what_is_no_error_of_ours_is_none() -> None:
-    assert [of_kind(name, "x") for name in ("", "ValueError", "UNREADABLE", "annotations")] == [None] * 4
+    assert [of_kind(name, "x", {}) for name in ("", "ValueError", "UNREADABLE", "annotations")] == [None] * 4
 
 
 def test_an_error_of_a_room_is_known_by_the_public_one_above_it() -> None:

@@ -108,7 +108,7 @@ def test_every_class_of_errors_meets_the_rule_that_is_meant_for_it(monkeypatch: 
         name = raised(kind, monkeypatch)
         meant = PASSING if may_pass(kind) else FOR_GOOD
         assert {task: times(state, name) for task, state in tasks()} == {task: meant for task, _ in tasks()}, kind
-        assert of_kind(name, "why") is not None, f"{name} is a class that who reads the operation knows"
+        assert of_kind(name, "why", {}) is not None, f"{name} is a class that who reads the operation knows"
 
 
 def test_what_may_pass_is_what_others_stand_in_the_way_of_and_what_a_resource_refuses() -> None:

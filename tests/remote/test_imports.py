@@ -13,7 +13,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.operations.work import CANCELLED, CancelledError
+from graveler.operations.work import CancelledError
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository
 from tests.remote.scripted import Reply, Scripted
@@ -27,7 +27,7 @@ def repository(connection: Connection) -> RemoteRepository:
 
 
 def test_a_server_that_knows_no_dry_run_imports_nothing(script: Scripted, repository: RemoteRepository) -> None:
-    script.will(Reply(404, b'{"message": "invalid API endpoint"}'))
+    script.will(Reply(404, b'{"message": "invalid API endpoint", "code": "unknown_route"}'))
     with pytest.raises(PreconditionError, match=r"knows no dry run of an import.*nothing was changed"):
         repository.import_addresses("main", ADDRESSES, dry_run=True)
     (asked,) = script.asked
@@ -35,27 +35,33 @@ def test_a_server_that_knows_no_dry_run_imports_nothing(script: Scripted, reposi
 
 
 def test_what_is_not_there_is_told_of_a_dry_run_too(script: Scripted, repository: RemoteRepository) -> None:
-    script.will(Reply(404, b'{"message": "branch not found", "detail": "ref \'main\' not found: no branch"}'))
+    script.will(Reply(404, b'{"message": "branch not found", "code": "ref_not_found", "fields": {"ref": "main"}}'))
     with pytest.raises(RefNotFoundError):
         repository.import_addresses("main", ADDRESSES, dry_run=True)
 
 
 @pytest.mark.parametrize(
-    ("kind", "message", "error", "said"),
+    ("code", "message", "error", "said"),
     [
-        ("EmptySourceError", "nothing to import", EmptySourceError, "nothing to import"),
-        ("NotFoundError", "object 's3://given/a' does not exist", NotFoundError, "does not exist"),
-        ("AnswerLostError", "it may be there", AnswerLostError, "it may be there"),
-        ("", CANCELLED, CancelledError, "the import was cancelled; nothing was changed"),
-        ("", "internal error; the log has it", UnavailableError, "the server could not import: internal error"),
-        ("OfAnotherVersionError", "who knows", UnavailableError, "the server could not import: who knows"),
+        ("import_source_empty", "nothing to import", EmptySourceError, "nothing to import"),
+        ("not_found", "object 's3://given/a' does not exist", NotFoundError, "does not exist"),
+        ("outcome_unknown", "it may be there", AnswerLostError, "it may be there"),
+        ("operation_cancelled", "operation 'i' was cancelled", CancelledError, "operation 'i' was cancelled"),
+        (
+            "unexpected",
+            "internal error; the log has it",
+            UnavailableError,
+            "the server could not import: internal error",
+        ),
+        ("of_a_later_version", "who knows", UnavailableError, "the server could not import: who knows"),
     ],
 )
 def test_an_import_that_failed_is_told_as_what_it_was(
-    script: Scripted, repository: RemoteRepository, kind: str, message: str, error: type[GravelerError], said: str
+    script: Scripted, repository: RemoteRepository, code: str, message: str, error: type[GravelerError], said: str
 ) -> None:
-    status = {"completed": False, "update_time": "", "ingested_objects": 0, "error": {"message": message}}
-    script.will(Reply(202, b'{"id": "i"}'), Reply(200, msgspec.json.encode({**status, "error_kind": kind})))
+    status = {"completed": False, "update_time": "", "ingested_objects": 0}
+    failure = {"message": message, "code": code}
+    script.will(Reply(202, b'{"id": "i"}'), Reply(200, msgspec.json.encode({**status, "error": failure})))
     with pytest.raises(error) as failed:
         repository.import_addresses("main", ADDRESSES)
     assert type(failed.value) is error

@@ -21,6 +21,7 @@ from graveler.remote import connection as connections
 from graveler.remote import transfers
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository
+from graveler.wire.errors import document as error_document
 from tests.remote.scripted import Reply, Scripted
 
 DATA = bytes(range(256)) * 8
@@ -195,7 +196,7 @@ def test_a_store_that_refuses_and_a_path_that_is_taken_are_told(
     with pytest.raises(UnavailableError, match="AccessDenied") as told:
         repository.upload("main", "a", DATA)
     assert "hidden" not in str(told.value)
-    taken = b'{"message": "path already exists (object \'a\' already exists; choose another name)"}'
+    taken = msgspec.json.encode(error_document(AlreadyExistsError("object", "a"), "path already exists"))
     script.will(place(script), Reply(200, b"", {"ETag": f'"{ENTRY.checksum}"'}), Reply(412, taken))
     with pytest.raises(AlreadyExistsError):
         repository.upload("main", "a", DATA, if_absent=True)

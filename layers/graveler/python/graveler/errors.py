@@ -15,7 +15,8 @@
     └── UnavailableError      a resource (disk, network, permission) failed; nothing was changed
         └── AnswerLostError   … or it was, and nobody knows: look, then try again
 
-Every message says what was wrong, with which value, and what to do. A face (command line, HTTP) maps the group to an exit
+Every message says what was wrong, with which value, and what to do, and is for people only: programs go by the class, its
+``code`` and its fields. A face (command line, HTTP) maps the group to an exit
 code or a status in one table, and shows the message as it is.
 """
 
@@ -33,8 +34,13 @@ that is no UTF-8. Nesting without end is a RecursionError."""
 
 class GravelerError(Exception):
     """Base of everything that graveler raises on purpose. ``kept`` is the hidden branch that holds the work of a transaction
-    which could not land."""
+    which could not land.
 
+    ``code`` names the class for programs in any language, also on the wire (:mod:`graveler.wire.errors`); once published, it
+    stays. A class without its own goes by that of its ancestor. Annotations without a value are the fields that travel with it.
+    """
+
+    code = "error"
     kept: str = ""
 
     def __str__(self) -> str:
@@ -50,29 +56,44 @@ class GravelerError(Exception):
 class NotFoundError(GravelerError):
     """What was named does not exist."""
 
+    code = "not_found"
+
 
 class GoneError(NotFoundError):
     """What was named did exist, and is not kept any more."""
+
+    code = "gone"
 
 
 class ConflictError(GravelerError):
     """Somebody else's state stands against the request."""
 
+    code = "conflict"
+
 
 class InvalidError(GravelerError):
     """The request can never succeed as it is."""
+
+    code = "invalid"
 
 
 class PreconditionError(GravelerError):
     """The request is fine, but the state is not ready for it."""
 
+    code = "precondition_failed"
+
 
 class ForbiddenError(GravelerError):
     """The request is understood and not allowed."""
 
+    code = "forbidden"
+
 
 class ReadOnlyRepositoryError(ForbiddenError):
     """The repository is read-only, and the change was not forced."""
+
+    code = "repository_read_only"
+    repository: str
 
     def __init__(self, repository: str) -> None:
         self.repository = repository
@@ -83,6 +104,10 @@ class ReadOnlyRepositoryError(ForbiddenError):
 
 class ProtectedBranchError(ForbiddenError):
     """The branch is protected: nothing is staged or committed there directly."""
+
+    code = "branch_protected"
+    branch: str
+    pattern: str
 
     def __init__(self, branch: str, pattern: str) -> None:
         self.branch, self.pattern = branch, pattern
@@ -95,23 +120,38 @@ class ProtectedBranchError(ForbiddenError):
 class BusyError(GravelerError):
     """Others were in the way; the same request may succeed later."""
 
+    code = "busy"
+
 
 class TooLateError(BusyError):
     """The work took too long to be published: nothing was changed, and to go on with it is of no use. The same request may
     succeed, begun anew."""
 
+    code = "too_late"
+
 
 class CorruptError(GravelerError):
     """Stored bytes are not what was written."""
+
+    code = "corrupt"
 
 
 class UnavailableError(GravelerError):
     """A resource failed: disk, network, permission."""
 
+    code = "unavailable"
+
 
 class DamagedObjectError(CorruptError):
     """The bytes of an object are not those that the lake noted. ``expected`` and ``found`` say how many there should be and are,
     and with which MD5, where that is known."""
+
+    code = "object_damaged"
+    path: str
+    ref: str
+    address: str
+    expected: str
+    found: str
 
     def __init__(self, path: str, ref: str, address: str, expected: str, found: str) -> None:
         self.path, self.ref, self.address, self.expected, self.found = path, ref, address, expected, found
@@ -125,6 +165,8 @@ class DamagedObjectError(CorruptError):
 class AnswerLostError(UnavailableError):
     """A request was sent and not answered: it may have happened or not."""
 
+    code = "outcome_unknown"
+
 
 def may_pass(kind: type[BaseException]) -> bool:
     """Whether the same step of the same work may succeed later if an error of this class ended it: what decides whether a step of
@@ -135,25 +177,41 @@ def may_pass(kind: type[BaseException]) -> bool:
 class RepositoryNotFoundError(NotFoundError):
     """No repository has this name."""
 
+    code = "repository_not_found"
+    name: str
+
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"repository {name!r} does not exist; list the ones there are, or create it")
 
 
 class RefNotFoundError(NotFoundError):
-    """Nothing is called like this: no branch, tag or commit."""
+    """Nothing is called like this. ``kind`` is ``branch`` or ``tag`` where only one of these was looked for."""
 
-    def __init__(self, ref: str, why: str = "no branch, tag or commit has this name") -> None:
-        self.ref = ref
-        super().__init__(f"ref {ref!r} not found: {why}")
+    code = "ref_not_found"
+    ref: str
+    kind: str
+
+    def __init__(self, ref: str, why: str = "", kind: str = "") -> None:
+        self.ref, self.kind = ref, kind
+        super().__init__(f"ref {ref!r} not found: {why or f'no {kind or _ANY_REF} has this name'}")
+
+
+_ANY_REF: Final = "branch, tag or commit"
 
 
 class ParentNotFoundError(RefNotFoundError):
     """A commit has fewer parents than a ref expression counts."""
 
+    code = "parent_not_found"
+
 
 class ObjectNotFoundError(NotFoundError):
     """No object has this path in the ref that was read."""
+
+    code = "object_not_found"
+    path: str
+    ref: str
 
     def __init__(self, path: str, ref: str) -> None:
         self.path, self.ref = path, ref
@@ -163,6 +221,8 @@ class ObjectNotFoundError(NotFoundError):
 class NotCommittedError(ObjectNotFoundError):
     """The object is staged on the branch, and in none of its commits yet."""
 
+    code = "object_not_committed"
+
     def __init__(self, path: str, branch: str) -> None:
         super().__init__(path, branch)
         self.args = (f"object {path!r} is an uncommitted change of {branch!r}; no commit has it until you commit",)
@@ -170,6 +230,9 @@ class NotCommittedError(ObjectNotFoundError):
 
 class ExpiredCommitError(GoneError):
     """The commit has expired: its objects are not kept any more, or are about to go."""
+
+    code = "commit_expired"
+    commit: str
 
     def __init__(self, commit: str) -> None:
         self.commit = commit
@@ -181,6 +244,10 @@ class ExpiredCommitError(GoneError):
 
 class TransactionGoneError(GoneError):
     """The hidden branch of a transaction went before the transaction ended."""
+
+    code = "transaction_gone"
+    hidden: str
+    branch: str
 
     def __init__(self, hidden: str, branch: str) -> None:
         self.hidden, self.branch = hidden, branch
@@ -194,6 +261,11 @@ class TransactionGoneError(GoneError):
 class BytesGoneError(GoneError):
     """The lake knows the object, and where its bytes were there are none: somebody removed them behind the lake's back."""
 
+    code = "object_bytes_gone"
+    path: str
+    ref: str
+    address: str
+
     def __init__(self, path: str, ref: str, address: str) -> None:
         self.path, self.ref, self.address = path, ref, address
         super().__init__(
@@ -205,6 +277,10 @@ class BytesGoneError(GoneError):
 class AlreadyExistsError(ConflictError):
     """The name is taken."""
 
+    code = "already_exists"
+    kind: str
+    name: str
+
     def __init__(self, kind: str, name: str, what_to_do: str = "choose another name") -> None:
         self.kind, self.name = kind, name
         super().__init__(f"{kind} {name!r} already exists; {what_to_do}")
@@ -213,11 +289,18 @@ class AlreadyExistsError(ConflictError):
 class MergeConflictError(ConflictError):
     """Both sides changed the same objects in different ways; nothing was changed.
 
-    ``conflicts`` holds all of them, in key order.
+    ``conflicts`` holds all of them, in key order; they do not travel, only their ``count`` does.
     """
+
+    code = "merge_conflict"
+    source: str
+    destination: str
+    count: int
+    conflicts: "tuple[Conflict, ...]" = ()
 
     def __init__(self, source: str, destination: str, conflicts: Sequence["Conflict"]) -> None:
         self.source, self.destination, self.conflicts = source, destination, tuple(conflicts)
+        self.count = len(self.conflicts)
         shown = ", ".join(repr(c.path) for c in self.conflicts[:3]) + (", …" if len(self.conflicts) > 3 else "")
         super().__init__(
             f"merging {source!r} into {destination!r}: {len(self.conflicts)} "
@@ -228,6 +311,11 @@ class MergeConflictError(ConflictError):
 
 class TouchedError(ConflictError):
     """Somebody changed what a merge relies on to be as it was; nothing was changed."""
+
+    code = "prefix_changed"
+    source: str
+    destination: str
+    prefix: str
 
     def __init__(self, source: str, destination: str, prefix: str) -> None:
         self.source, self.destination, self.prefix = source, destination, prefix
@@ -240,6 +328,11 @@ class TouchedError(ConflictError):
 class MovedError(ConflictError):
     """A branch has another head than the one that a commit was made for."""
 
+    code = "branch_moved"
+    branch: str
+    wanted: str
+    found: str
+
     def __init__(self, branch: str, wanted: str, found: str) -> None:
         self.branch, self.wanted, self.found = branch, wanted, found
         super().__init__(
@@ -251,10 +344,16 @@ class MovedError(ConflictError):
 class NoChangesError(PreconditionError):
     """There is nothing to commit or to merge."""
 
+    code = "no_changes"
+
 
 class DirtyBranchError(PreconditionError):
     """The branch has uncommitted changes, and the operation would mix with them. ``path`` is one of them that the operation
     changes, where that is why."""
+
+    code = "branch_dirty"
+    branch: str
+    path: str
 
     def __init__(self, branch: str, operation: str, path: str = "") -> None:
         self.branch, self.path = branch, path
@@ -267,6 +366,12 @@ class TooMuchWorkError(PreconditionError):
     """One call was allowed less work than this takes; nothing was changed. As an operation it can be done in parts.
     ``operation`` is who holds the changes that a commit has sealed, so that the operation can go on as that one; without a
     ``limit`` it is the time that was not enough, and ``begun`` is what was built in it."""
+
+    code = "too_much_work"
+    records: int
+    limit: int | None
+    operation: str
+    begun: "Begun | None" = None
 
     def __init__(
         self, what: str, records: int = 0, limit: int | None = None, operation: str = "", begun: "Begun | None" = None
@@ -283,6 +388,10 @@ class TooMuchWorkError(PreconditionError):
 class AmbiguousRefError(InvalidError):
     """A prefix that several commits share."""
 
+    code = "ref_ambiguous"
+    ref: str
+    candidates: tuple[str, ...]
+
     def __init__(self, ref: str, candidates: Sequence[str]) -> None:
         self.ref, self.candidates = ref, tuple(candidates)
         super().__init__(
@@ -295,6 +404,9 @@ class EmptySourceError(InvalidError):
 
     ``sources`` are pairs: what was to be imported, in words for a message, and its destination.
     """
+
+    code = "import_source_empty"
+    sources: tuple[tuple[str, str], ...]
 
     def __init__(self, sources: Sequence[tuple[str, str]]) -> None:
         self.sources = tuple(sources)
@@ -316,6 +428,13 @@ class DamagedFileError(CorruptError):
 
     ``name`` is the file's name; ``first`` and ``last`` bound the keys that it held, where they are known.
     """
+
+    code = "file_damaged"
+    kind: str
+    name: str
+    why: str
+    first: bytes | None
+    last: bytes | None
 
     def __init__(self, kind: str, name: str, why: str, first: bytes | None = None, last: bytes | None = None) -> None:
         self.kind, self.name, self.why, self.first, self.last = kind, name, why, first, last

@@ -6,6 +6,8 @@ from graveler.errors import BusyError, ForbiddenError, NotFoundError
 class AuthenticationError(ForbiddenError):
     """Nobody knows who asks. A wrong secret, an unknown key, a revoked key and an expired token are all the same to the asker."""
 
+    code = "authentication_failed"
+
     def __init__(self) -> None:
         super().__init__("error authenticating request")  # clients compare this text
 
@@ -13,6 +15,9 @@ class AuthenticationError(ForbiddenError):
 class IdentityRefusedError(ForbiddenError):
     """A login by AWS that is not believed, or of somebody whom no rule lets in. ``who`` is the ARN, or else AWS's access key ID,
     of whoever tried; empty if that is not known either."""
+
+    code = "identity_refused"
+    who: str = ""
 
     def __init__(self, why: str, who: str = "") -> None:
         self.who = who
@@ -22,12 +27,17 @@ class IdentityRefusedError(ForbiddenError):
 class NotPermittedError(ForbiddenError):
     """It is known who asks, and they may not do this."""
 
+    code = "not_permitted"
+
     def __init__(self, why: str) -> None:
         super().__init__(why)
 
 
 class TooManyFailuresError(BusyError):
     """Too many wrong secrets from one address. ``retry_after`` is in seconds."""
+
+    code = "too_many_failures"
+    retry_after: int
 
     def __init__(self, retry_after: int) -> None:
         self.retry_after = retry_after
@@ -36,6 +46,9 @@ class TooManyFailuresError(BusyError):
 
 class SourceNotAllowedError(ForbiddenError):
     """The address lies outside what may be imported or linked."""
+
+    code = "source_not_allowed"
+    address: str
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -48,6 +61,9 @@ class SourceNotAllowedError(ForbiddenError):
 class OthersNamespaceError(ForbiddenError):
     """What lies at the address belongs to a repository that is not for who asks, in whole or in part."""
 
+    code = "namespace_of_others"
+    address: str
+
     def __init__(self, address: str) -> None:
         self.address = address
         super().__init__(
@@ -59,6 +75,9 @@ class OthersNamespaceError(ForbiddenError):
 class PrincipalRuleNotFoundError(NotFoundError):
     """No rule about AWS principals has this ID."""
 
+    code = "principal_rule_not_found"
+    rule_id: str
+
     def __init__(self, rule_id: str) -> None:
         self.rule_id = rule_id
         super().__init__(
@@ -68,6 +87,9 @@ class PrincipalRuleNotFoundError(NotFoundError):
 
 class KeyNotFoundError(NotFoundError):
     """No live access key has this ID."""
+
+    code = "access_key_not_found"
+    key_id: str
 
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id

@@ -12,7 +12,6 @@ from typing import Any, Final
 from graveler.access.authentication import Access
 from graveler.access.errors import TooManyFailuresError
 from graveler.api.call import ANONYMOUS, Call, cookies, source_ip
-from graveler.api.documents import Error
 from graveler.api.errors import ApiError, status_and_error
 from graveler.api.origins import expect_own_page
 from graveler.api.pages import page_outside
@@ -26,6 +25,7 @@ from graveler.lake.lake import Lake
 from graveler.operations.operator import Operator
 from graveler.operations.runner import Runner
 from graveler.retention.operation import ALL_KINDS
+from graveler.wire.errors import UNEXPECTED_CODE, Error
 
 BASE: Final = "/api/v1"
 
@@ -203,10 +203,12 @@ def _path(raw: str, stage: str) -> str:
 def _refusal(error: Exception, what: str, request_id: str) -> Response:
     """The answer to a request that failed."""
     if isinstance(error, ApiError):
-        return error_response(error.status, Error(error.message, error.detail), error.headers)
+        return error_response(error.status, error.error, error.headers)
     if not isinstance(error, GravelerError):
         _log.error("request %s: %s failed unexpectedly", request_id, what, exc_info=error)
-        return error_response(500, Error(f"unexpected error; the log has the rest under request id {request_id}"))
+        return error_response(
+            500, Error(f"unexpected error; the log has the rest under request id {request_id}", code=UNEXPECTED_CODE)
+        )
     status, said = status_and_error(error)
     if status >= 500:
         _log.error("request %s: %s: %s", request_id, what, error)

@@ -15,13 +15,6 @@ MAX_PER_PAGE: Final = 1000
 COMMIT_VERSION: Final = 1
 
 
-class Error(Struct, frozen=True, omit_defaults=True):
-    """What went wrong: ``message`` in words that clients compare, ``detail`` in our own, and what to do."""
-
-    message: str
-    detail: str = ""
-
-
 class Pagination(Struct, frozen=True):
     """Where a listing stands. ``next_offset`` is empty on the last page; pass it as ``after``."""
 

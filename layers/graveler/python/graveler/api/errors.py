@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from graveler.access.errors import AuthenticationError, IdentityRefusedError, NotPermittedError
-from graveler.api.documents import Error
 from graveler.errors import (
     AlreadyExistsError,
     AnswerLostError,
@@ -32,15 +31,28 @@ from graveler.errors import (
     RepositoryNotFoundError,
     UnavailableError,
 )
+from graveler.wire.errors import NOT_IMPLEMENTED_CODE, UNEXPECTED_CODE, Error, document
 
 
 class ApiError(Exception):
-    """What only HTTP knows to be wrong: a status, a text, more of it, and headers. 4xx or 501."""
+    """A refusal that only HTTP knows, 4xx or 501, or that HTTP words in its own way: then ``cause`` is the lake's error, and the
+    client makes that again. ``code`` is that of the status's group unless it is given."""
 
     def __init__(
-        self, status: int, message: str, headers: Mapping[str, str] | None = None, *, detail: str = ""
+        self,
+        status: int,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        detail: str = "",
+        code: str = "",
+        cause: GravelerError | None = None,
     ) -> None:
-        self.status, self.message, self.detail, self.headers = status, message, detail, headers or {}
+        self.status, self.headers = status, headers or {}
+        if cause is not None:
+            self.error = document(cause, message)
+        else:
+            self.error = Error(message, detail, code or _GROUPS.get(status, UNEXPECTED_CODE))
         super().__init__(message)
 
 
@@ -48,6 +60,19 @@ def bad_request(message: str) -> ApiError:
     """400: the request can never succeed as it is."""
     return ApiError(400, message)
 
+
+_GROUPS: Final[Mapping[int, str]] = {
+    400: InvalidError.code,
+    401: ForbiddenError.code,
+    403: ForbiddenError.code,
+    404: NotFoundError.code,
+    405: InvalidError.code,
+    409: ConflictError.code,
+    412: PreconditionError.code,
+    429: BusyError.code,
+    501: NOT_IMPLEMENTED_CODE,
+}
+"""The code of what only HTTP knows, by status."""
 
 UNKNOWN_ROUTE: Final = "invalid API endpoint"
 NOT_IMPLEMENTED: Final = "not implemented"
@@ -68,7 +93,8 @@ def _taken(error: GravelerError) -> tuple[int, str]:
 
 
 def _kind_of_ref(error: GravelerError) -> str:
-    return next((kind for kind in ("branch", "tag") if f"no {kind} has" in str(error)), "commit")
+    kind = error.kind if isinstance(error, RefNotFoundError) else ""
+    return kind or "commit"
 
 
 def _says(status: int, words: str = "") -> Callable[[GravelerError], tuple[int, str]]:
@@ -108,5 +134,5 @@ def status_and_error(error: GravelerError) -> tuple[int, Error]:
     for kind, says in _TABLE:
         if isinstance(error, kind):
             status, words = says(error)
-            return status, Error(words, str(error)) if words else Error(str(error))
-    return 500, Error(str(error))
+            return status, document(error, words)
+    return 500, document(error)

@@ -15,9 +15,9 @@ import msgspec
 
 from graveler import __version__
 from graveler.api.call import IDEMPOTENCY_HEADER
-from graveler.api.documents import Error
 from graveler.api.resources import GROUPS
 from graveler.api.routing import NO_HEADERS, Route, Router
+from graveler.wire.errors import Error
 
 OPENAPI_VERSION: Final = "3.1.0"
 BASE: Final = "/api/v1"

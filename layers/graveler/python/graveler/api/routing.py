@@ -17,6 +17,7 @@ from graveler.api.errors import UNKNOWN_ROUTE, ApiError, bad_request
 from graveler.api.queries import Query, read_query
 from graveler.api.response import Response
 from graveler.errors import UNREADABLE
+from graveler.wire.errors import UNKNOWN_ROUTE_CODE
 
 __all__ = ["BodyKind", "Permission", "Route", "Router", "Routes"]
 
@@ -265,7 +266,7 @@ class Router:
         if found is None:
             others = _match(self._root, segments, 0, None)
             if others is None:
-                raise ApiError(404, UNKNOWN_ROUTE)
+                raise ApiError(404, UNKNOWN_ROUTE, code=UNKNOWN_ROUTE_CODE)
             allowed = ", ".join(sorted(others.routes))
             raise ApiError(405, f"{method} is not allowed here; {allowed} is", {"allow": allowed})
         route, names = found.routes[method]

@@ -83,7 +83,7 @@ def take(machine: Machine, step: Step) -> dict[str, Any]:
     except GravelerError as error:
         if getattr(errors, type(error).__name__, None) is type(error):
             raise
-        raise of_kind(kind_of(error), str(error)) or error from error
+        raise of_kind(kind_of(error), str(error), {}) or error from error
 
 
 def _taken(machine: Machine, step: Step) -> dict[str, Any]:

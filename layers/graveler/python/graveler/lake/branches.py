@@ -110,7 +110,7 @@ class Branches:
         if intent is not None and state is not None and state.renaming is not None:
             state = self._await_rename(state, intent)
         if state is None:
-            raise RefNotFoundError(name, "no branch has this name")
+            raise RefNotFoundError(name, kind="branch")
         return state
 
     def _judged(
@@ -285,7 +285,7 @@ class Branches:
         """Remove a tag. One table read, one transaction. :class:`RefNotFoundError`."""
         tag = self._refs.tag(name)
         if tag is None:
-            raise RefNotFoundError(name, "no tag has this name")
+            raise RefNotFoundError(name, kind="tag")
         event = self.event("delete tag", by)
         writes = self._refs.delete_tag_writes(tag, event)
         try:
@@ -295,7 +295,7 @@ class Branches:
                 return
             if 0 not in error.failures:
                 raise self.not_here(error.failures[len(writes)]) from None
-            raise RefNotFoundError(name, "no tag has this name any more") from None
+            raise RefNotFoundError(name, "no tag has this name any more", "tag") from None
 
     def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
         """Tags by name. About one table read for each of 16 shards."""

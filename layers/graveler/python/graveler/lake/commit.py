@@ -164,7 +164,7 @@ class Committer:
             if sealed.own is not None and (state is None or sealed.own not in state.sealed):
                 return self.taken_by_another(branch, sealed.own)
             if state is None:
-                raise RefNotFoundError(branch, "no branch has this name any more")
+                raise RefNotFoundError(branch, "no branch has this name any more", "branch")
             # The branch's oldest: none was sealed before these. (Oldest first: publishing a newer one before would let an
             # older one overwrite it later, promise C1.)
             tokens = tuple(token for token in state.sealed if token in sealed.tokens)

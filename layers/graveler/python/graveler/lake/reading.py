@@ -198,7 +198,7 @@ class RepositoryReader:
         """The tag. Cost: one table read. :class:`RefNotFoundError`."""
         tag = self._refs.tag(name)
         if tag is None:
-            raise RefNotFoundError(name, "no tag has this name")
+            raise RefNotFoundError(name, kind="tag")
         return tag
 
     def tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:

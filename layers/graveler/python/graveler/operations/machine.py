@@ -36,6 +36,7 @@ from graveler.operations.failures import kind_of
 from graveler.operations.parted import Steps, give_up
 from graveler.operations.store import Operation, Operations, OperationState, PartFailure
 from graveler.operations.work import CANCELLED, CancelledError, Report
+from graveler.wire.errors import fields_of
 
 LEASE: Final = 300.0
 """Seconds after a sign of life in which an operation counts as worked on: longer than the state machine's pause before it repeats
@@ -183,7 +184,7 @@ class Machine:
         if found is not None:
             repository, operation = found
             _log.error("operation %s (%s) was given up: %s", operation.id, operation.kind, why)
-            self._fail(repository, operation, why, UnavailableError.__name__)
+            self._fail(repository, operation, UnavailableError(why))
             self._let_go(repository, operation)
 
     def _open(self, task: Task) -> tuple[OpenRepository, Operation] | None:
@@ -249,7 +250,7 @@ class Machine:
         if may_pass(type(error)):
             raise error
         if not isinstance(error, CancelledError):
-            self._fail(repository, operation, str(error), kind_of(error))
+            self._fail(repository, operation, error)
         self._let_go(repository, operation)
 
     def _let_go(self, repository: OpenRepository, operation: Operation) -> None:
@@ -263,13 +264,20 @@ class Machine:
         changes = commit.changes if isinstance(commit, Imported) else None
         self._operations(repository).change(operation.id, lambda found: found.completed(commit.id, changes, now))
 
-    def _fail(self, repository: OpenRepository, operation: Operation, error: str, kind: str) -> None:
+    def _fail(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
         now = self._clock.now()
 
         def fail(found: Operation) -> Operation | None:
             if found.is_finished:
                 return None
-            return replace(found, state=OperationState.FAILED, error=error, error_kind=kind, updated=now)
+            return replace(
+                found,
+                state=OperationState.FAILED,
+                error=str(error),
+                error_kind=kind_of(error),
+                error_fields=fields_of(error),
+                updated=now,
+            )
 
         self._operations(repository).end(operation.id, fail)
 

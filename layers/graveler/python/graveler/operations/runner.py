@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from threading import Event, Lock, Thread
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from graveler.operations.operator import Operator
 from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, CancelledError, GivenUpError, Report, Work
 from graveler.storage.tables import Tables
+from graveler.wire.errors import fields_of
 
 LEASE: Final = 20.0
 """Seconds without a sign of life after which a worker counts as dead."""
@@ -134,19 +135,22 @@ class Runner(Operator):
 
     def _failed(self, operation: Operation, failure: Exception) -> Callable[[Operation], Operation]:
         """How the operation is after a failure, or after somebody has cancelled it."""
+        kind, fields = "", dict[str, Any]()
         if isinstance(failure, CancelledError):
-            state, error, kind = OperationState.CANCELLED, CANCELLED, ""
+            state, error = OperationState.CANCELLED, CANCELLED
         elif isinstance(failure, GravelerError):
-            state, error, kind = OperationState.FAILED, str(failure), kind_of(failure)
+            state, error, kind, fields = OperationState.FAILED, str(failure), kind_of(failure), fields_of(failure)
             if isinstance(failure, AnswerLostError) and operation.kind in COMMITTING:  # known once that is written
                 error, kind = f"{error}. It was looked up since: nothing was changed", UnavailableError.__name__
         else:
             _log.error("operation %s (%s) broke down", operation.id, operation.kind, exc_info=failure)
             error = f"internal error; the log has it under operation {operation.id}"
-            state, kind = OperationState.FAILED, ""
+            state = OperationState.FAILED
 
         def end(now: Operation) -> Operation:
-            return replace(now, state=state, error=error, error_kind=kind, updated=self._clock.now())
+            return replace(
+                now, state=state, error=error, error_kind=kind, error_fields=fields, updated=self._clock.now()
+            )
 
         return end
 

@@ -5,11 +5,11 @@ without a commit is written on condition that there is none (:meth:`Operations.e
 the other one fails.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -81,7 +81,7 @@ class Operation(msgspec.Struct, frozen=True):
     ``attempt`` numbers how often word was sent to begin; ``begun`` is how often somebody began, and ``unseen`` how many attempts
     there were since then. ``certain``: it has ended without a commit, and none can be published any more. ``objects`` counts
     progress; ``result`` is the ID of what was made (a commit, a dump), ``error`` a sentence for a user, and ``error_kind`` the
-    name of its class.
+    name of its class, with the ``error_fields`` of that.
 
     ``branch`` is what it changes, if anything. ``asked`` names what is asked for, and ``request_id`` is what the client knows its
     request by, if it does; ``told``: somebody who waited has got the answer. Of one that works in parts, ``round`` is the current
@@ -118,6 +118,7 @@ class Operation(msgspec.Struct, frozen=True):
     certain: bool = False
     changes: ImportChanges | None = None
     skipped: Progress = Progress()
+    error_fields: Mapping[str, Any] = {}
 
     @property
     def claim(self) -> float:
@@ -142,6 +143,7 @@ class Operation(msgspec.Struct, frozen=True):
             result=self.result or result,
             error="",
             error_kind="",
+            error_fields={},
             changes=changes,
             updated=now,
         )
@@ -344,7 +346,9 @@ class Operations:
             checks: list[Write] = [unchanged]
             ended = replace(ended, certain=ended.kind in COMMITTING and commit is None)
             if commit is not None:
-                ended = replace(ended, state=OperationState.COMPLETED, result=commit, error="", error_kind="")
+                ended = replace(
+                    ended, state=OperationState.COMPLETED, result=commit, error="", error_kind="", error_fields={}
+                )
                 checks = []
             ended = replace(ended, version=now.version + 1)
             write = Put(self._key(operation_id), _encode(ended), Matches({"version": now.version}))

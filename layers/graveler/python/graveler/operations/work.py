@@ -13,6 +13,8 @@ CANCELLED: Final = "Canceled by a user"
 class CancelledError(PreconditionError):
     """Somebody asked to cancel the operation."""
 
+    code = "operation_cancelled"
+
 
 class GivenUpError(Exception):
     """The process is going down; somebody else will take the operation over. For this room only."""

@@ -10,6 +10,7 @@ from graveler.history.reflog import Event, LogEntry
 from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.model import DEFAULT_CONTENT_TYPE, CommitID, MetarangeName, ObjectEntry, RepositoryUID, Totals
+from graveler.wire.errors import Error, ObjectError
 
 COMMIT_HEADER: Final = "x-graveler-commit"
 LEFT_COMMIT_HEADER: Final = "x-graveler-left-commit"
@@ -214,13 +215,6 @@ class DiffList(Struct, frozen=True):
     results: list[Diff]
 
 
-class ObjectError(Struct, frozen=True):
-    """Why one of many objects was left alone."""
-
-    status_code: int
-    message: str
-
-
 class ObjectErrors(Struct, frozen=True):
     """What went wrong, of many objects."""
 
@@ -231,14 +225,6 @@ class MergeResult(Struct, frozen=True):
     """The commit of a merge."""
 
     reference: str
-    message: str = ""
-
-
-class Said(Struct, frozen=True):
-    """Why something was refused: words that clients compare, and the lake's own sentence, which an old server has in them."""
-
-    message: str = ""
-    detail: str = ""
 
 
 class MergeBase(Struct, frozen=True):
@@ -394,21 +380,13 @@ class ImportStarted(Struct, frozen=True):
     id: str
 
 
-class ImportFailure(Struct, frozen=True):
-    """Why an import ended: as :class:`Said`."""
-
-    message: str
-    detail: str = ""
-
-
 class ImportStatus(Struct, frozen=True):
     """How far an import is."""
 
     completed: bool
     ingested_objects: int
     commit: Commit | None = None
-    error: ImportFailure | None = None
-    error_kind: str = ""
+    error: Error | None = None
     changes: ImportChanges | None = None
 
 

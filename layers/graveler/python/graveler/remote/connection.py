@@ -20,18 +20,18 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, Pro
 from urllib3.util import Timeout, make_headers
 
 from graveler import __version__
+from graveler.access.errors import AuthenticationError
 from graveler.errors import UNREADABLE, AnswerLostError, CorruptError, InvalidError, UnavailableError
 from graveler.places import Network
-from graveler.remote.answers import Said
 from graveler.remote.errors import refusal
 from graveler.remote.pools import Pools
 from graveler.storage.presigned import DAMAGED
+from graveler.wire.errors import Error
 
 _BASE: Final = "/api/v1"
 _REPEATED: Final = frozenset((429, 502, 503, 504))
 _GATEWAYS: Final = frozenset((502, 504))
 """Whoever says this does not know what the server behind it did."""
-_UNKNOWN: Final = "error authenticating request"
 _LONGEST_WAIT: Final = 60.0
 _PIECE: Final = 1 << 20
 
@@ -169,7 +169,7 @@ class Connection:
         if self._session is not None:
             sent["authorization"] = self._session.authorization()
         answer = self._send(method, url, body, sent, what, seconds)
-        if self._session is not None and answer.status == 401 and _said(answer).message == _UNKNOWN:
+        if self._session is not None and answer.status == 401 and _said(answer).code == AuthenticationError.code:
             # Nobody has done anything for it: the token has ended before its time.
             again = self._session.renewed(sent["authorization"])
             if again != sent["authorization"]:
@@ -180,7 +180,8 @@ class Connection:
             return answer  # gone, as it should be: by the try whose answer was lost, if not before
         if answer.lost and method != "POST" and answer.status in (409, 412):
             raise AnswerLostError(
-                f"{what}: an answer was lost, so it may have happened or not; look, then try again ({_said(answer).message})"
+                f"{what}: an answer was lost, so it may have happened or not; look, then try again "
+                f"({_said(answer).sentence})"
             )
         error = refusal(answer.status, _said(answer), what)
         unsure = method != "GET" and (answer.lost or answer.status in _GATEWAYS)
@@ -342,10 +343,12 @@ def _expect_bytes(response: urllib3.BaseHTTPResponse, url: str, *, whole: bool) 
         return
     said = response.read(600).decode("utf-8", "replace")
     if f"<Code>{DAMAGED}</Code>" in said:
-        raise CorruptError(said.partition("<Message>")[2].partition("</Message>")[0])
+        from xml.sax.saxutils import unescape  # few objects are damaged
+
+        raise CorruptError(unescape(said.partition("<Message>")[2].partition("</Message>")[0]))
     if response.status >= 500 or response.status == 429:
         raise _BusyStoreError(f"status {response.status}: {said}")
-    raise refusal(response.status, Said(said), f"reading {_shown(url)}")
+    raise refusal(response.status, Error(said), f"reading {_shown(url)}")
 
 
 def _encoded(query: Query | None) -> str:
@@ -362,11 +365,11 @@ def _encoded(query: Query | None) -> str:
     return f"?{urlencode(pairs, quote_via=quote)}" if pairs else ""
 
 
-def _said(answer: Answer) -> Said:
+def _said(answer: Answer) -> Error:
     try:
-        return msgspec.json.decode(answer.body, type=Said)
+        return msgspec.json.decode(answer.body, type=Error)
     except UNREADABLE:
-        return Said(answer.body[:300].decode("utf-8", "replace").strip())
+        return Error(answer.body[:300].decode("utf-8", "replace").strip())
 
 
 def _json(document: object, what: str) -> bytes:

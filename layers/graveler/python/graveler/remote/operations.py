@@ -7,13 +7,14 @@ from typing import Final
 from msgspec import UNSET, Struct
 
 from graveler.api.operation_documents import OperationDocument
-from graveler.errors import CorruptError, PreconditionError, UnavailableError
+from graveler.errors import CorruptError, UnavailableError
 from graveler.operations.failures import reason
 from graveler.operations.store import Operation, OperationState, Progress
-from graveler.remote.answers import Pagination, Said
+from graveler.remote.answers import Pagination
 from graveler.remote.connection import Connection
 from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
+from graveler.wire.errors import Error
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 """Seconds between two looks: the first pause, and the longest."""
@@ -71,8 +72,7 @@ class RemoteOperations:
         otherwise."""
         answer = self._connection.call("DELETE", (*self._base, operation_id), passing=(_CONFLICT,))
         if answer.status == _CONFLICT:
-            said = answer.read(Said)
-            raise PreconditionError(str(refusal(_CONFLICT, said, f"cancelling operation {operation_id!r}")))
+            raise refusal(_CONFLICT, answer.read(Error), f"cancelling operation {operation_id!r}")
         return self.get(operation_id)
 
     def wait(self, operation_id: str, look: Callable[[Operation], None] = _ignore) -> Operation:

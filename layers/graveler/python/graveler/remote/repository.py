@@ -31,13 +31,14 @@ from graveler.model import (
     Tag,
 )
 from graveler.remote import answers
-from graveler.remote.errors import UNKNOWN_ROUTE, refusal
+from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import RemoteSettings
 from graveler.storage.folders import temporary_files
 from graveler.temporary import own_folder
 from graveler.verbs import Progress, no_progress
+from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error, rebuild
 
 if TYPE_CHECKING:
     from graveler.lake.importing.changes import ImportChanges, Imported
@@ -144,7 +145,8 @@ class RemoteRepository(RemoteSettings):
                 "POST", (*self._base, "branches", branch, "objects", "delete"), {"force": force}, {"paths": some}
             )
             for error in answer.read(answers.ObjectErrors).errors:
-                raise refusal(error.status_code, answers.Said(error.message), f"deleting from {branch!r}")
+                said = Error(error.message, "", error.code, error.fields)
+                raise refusal(error.status_code, said, f"deleting from {branch!r}")
 
     def copy(
         self, branch: str, source_path: str, destination_path: str, *, source_ref: str = "", force: bool = False
@@ -271,12 +273,12 @@ class RemoteRepository(RemoteSettings):
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
         if answer.status != 409:
             return self.commit_of(answer.read(answers.MergeResult).reference)
-        said = answer.read(answers.Said)
-        if said.message.startswith("conflict found"):
+        refused = refusal(409, answer.read(Error), f"merging {source!r} into {destination!r}")
+        if isinstance(refused, MergeConflictError):
             conflicts = self.preview_merge(source, destination, strategies).conflicts
             if conflicts:
                 raise MergeConflictError(source, destination, conflicts)
-        raise refusal(409, said, f"merging {source!r} into {destination!r}")
+        raise refused
 
     def written_by(self, branch: str, application: Application) -> Commit | None:
         """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
@@ -310,13 +312,11 @@ class RemoteRepository(RemoteSettings):
         path = (*self._base, "branches", branch, "revert")
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
         if answer.status == 409:
-            said = answer.read(answers.Said)
-            if "conflict" not in said.message:
-                raise InvalidError(
-                    said.detail or said.message
-                )  # a merge without its parent: a conflict to other clients
+            refused = refusal(409, answer.read(Error), f"reverting {ref!r} on {branch!r}")
+            if not isinstance(refused, MergeConflictError):
+                raise refused
             commit, parent = self._replayed(ref, parent_number)
-            raise self._conflicts(ref, branch, commit, parent, refusal(409, said, f"reverting {ref!r} on {branch!r}"))
+            raise self._conflicts(ref, branch, commit, parent, refused)
         return self.commit_of(answer.headers.get(answers.COMMIT_HEADER) or f"{branch}@")
 
     def cherry_pick(
@@ -343,8 +343,10 @@ class RemoteRepository(RemoteSettings):
         path = (*self._base, "branches", branch, "cherry-pick")
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
         if answer.status == 409:
+            refused = refusal(409, answer.read(Error), f"picking {ref!r} onto {branch!r}")
+            if not isinstance(refused, MergeConflictError):
+                raise refused
             commit, parent = self._replayed(ref, parent_number)
-            refused = refusal(409, answer.read(answers.Said), f"picking {ref!r} onto {branch!r}")
             raise self._conflicts(ref, branch, parent, commit, refused)
         return answer.read(answers.Commit).value()
 
@@ -513,8 +515,8 @@ class RemoteRepository(RemoteSettings):
         answer = self._connection.call("POST", (*path, "dry-run"), None, document, key=request_id, passing=(404,))
         if answer.status != 404:
             return answer.read(answers.ImportStarted)
-        said = answer.read(answers.Said)
-        if said.message == UNKNOWN_ROUTE:
+        said = answer.read(Error)
+        if said.code == UNKNOWN_ROUTE_CODE:
             raise PreconditionError(
                 "the server knows no dry run of an import, since it is older than this client; nothing was changed. Update it"
             )
@@ -527,7 +529,7 @@ class RemoteRepository(RemoteSettings):
             progress(status.ingested_objects - done, 0)
             done = status.ingested_objects
             if status.error is not None:
-                raise _import_failure(status)
+                raise _import_failure(status.error)
             if status.completed:
                 return status
             time.sleep(pause)
@@ -565,15 +567,10 @@ def _overrides(message: str, metadata: Mapping[str, str] | None) -> dict[str, ob
     return {"message": message or None, "metadata": None if metadata is None else dict(metadata)}
 
 
-def _import_failure(status: answers.ImportStatus) -> GravelerError:
-    from graveler.operations.failures import of_kind  # few programs import, and fewer fail
-    from graveler.operations.work import CANCELLED, CancelledError
-
-    assert status.error is not None
-    message = status.error.detail or status.error.message
-    if message == CANCELLED:
-        return CancelledError("the import was cancelled; nothing was changed")
-    return of_kind(status.error_kind, message) or UnavailableError(f"the server could not import: {message}")
+def _import_failure(failure: Error) -> GravelerError:
+    return rebuild(failure.code, failure.fields, failure.sentence) or UnavailableError(
+        f"the server could not import: {failure.sentence}"
+    )
 
 
 def _expect_apart(same: bool, source: str, destination: str) -> None:

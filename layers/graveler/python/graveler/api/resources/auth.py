@@ -15,13 +15,14 @@ from graveler.access.authentication import COOKIE
 from graveler.access.keys import AccessKey
 from graveler.access.tokens import LIFETIME
 from graveler.api.call import Call
-from graveler.api.documents import Error, Pagination
+from graveler.api.documents import Pagination
 from graveler.api.errors import ApiError, status_and_error
 from graveler.api.origins import expect_no_other_page
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, cookie, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.errors import GravelerError
+from graveler.wire.errors import Error
 
 routes = Routes("auth")
 

@@ -12,7 +12,6 @@ from graveler.api.documents import (
     COMMIT_HEADER,
     SAYS_COMMIT,
     Commit,
-    Error,
     Ref,
     RefList,
     commit_document,
@@ -36,6 +35,7 @@ from graveler.model import CommitID, SplitParameters
 from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
 from graveler.tree.split import validate_split
 from graveler.tree.writer import Stop
+from graveler.wire.errors import Error
 
 routes = Routes("branches")
 
@@ -432,7 +432,7 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
         if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
             # Clients know it as a 409.
             words = "must specify 1-based parent number for reverting merge commit"
-            raise ApiError(409, words, detail=str(error)) from None
+            raise ApiError(409, words, cause=error) from None
         raise
 
 
@@ -445,7 +445,7 @@ def _is_admins(call: Call, opened: OpenRepository, branch: str) -> bool:
 
 
 def _in_conflict(error: MergeConflictError) -> ApiError:
-    return ApiError(409, "update branch: conflict found", detail=str(error))
+    return ApiError(409, "update branch: conflict found", cause=error)
 
 
 def _reverted(made: model.Commit) -> Response:

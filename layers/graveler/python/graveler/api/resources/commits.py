@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 
 from graveler import model
 from graveler.api.call import Call
-from graveler.api.documents import Commit, CommitList, Error, commit_document, pagination, results
+from graveler.api.documents import Commit, CommitList, commit_document, pagination, results
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.long import LongVerb, answer
@@ -22,6 +22,7 @@ from graveler.lake.in_parts.asks import CommitAsk
 from graveler.model import CommitID, MetarangeName
 from graveler.operations.parted import COMMIT
 from graveler.tree.writer import Stop
+from graveler.wire.errors import Error
 
 routes = Routes("commits")
 
@@ -122,7 +123,7 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
             return _made(at_once(None, None))
         return answer(call, opened, LongVerb(COMMIT, branch, at_once, ask, known_by), _made)
     except NoChangesError as error:
-        raise ApiError(400, "commit: no changes", detail=str(error)) from None
+        raise ApiError(400, "commit: no changes", cause=error) from None
 
 
 def _made(commit: model.Commit) -> Response:

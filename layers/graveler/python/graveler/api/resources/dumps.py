@@ -16,7 +16,6 @@ from msgspec import UNSET, Struct, UnsetType
 from graveler.access.permissions import Permission
 from graveler.api.bare import bare_namespace, forget_bare
 from graveler.api.call import Call
-from graveler.api.documents import Error
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.namespaces import check_namespace
@@ -28,6 +27,7 @@ from graveler.errors import NotFoundError
 from graveler.lake.dump.chunks import Manifest, get_manifest
 from graveler.operations.dumps import KIND
 from graveler.operations.store import Operation, OperationState
+from graveler.wire.errors import Error
 
 routes = Routes("dumps")
 

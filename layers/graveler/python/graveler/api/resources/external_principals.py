@@ -7,11 +7,12 @@ from graveler.access.aws_principals import principal_pattern
 from graveler.access.keys import AccessKey
 from graveler.access.principal_rules import PrincipalRule
 from graveler.api.call import Call
-from graveler.api.documents import Error, Pagination
+from graveler.api.documents import Pagination
 from graveler.api.errors import ApiError
 from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
+from graveler.wire.errors import Error
 
 routes = Routes("external")
 

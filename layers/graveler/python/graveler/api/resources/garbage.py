@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Commit, Error, Pagination, commit_document, pagination
+from graveler.api.documents import MAX_PER_PAGE, Commit, Pagination, commit_document, pagination
 from graveler.api.errors import ApiError
 from graveler.api.idempotency import request_id
 from graveler.api.queries import AfterQuery
@@ -17,12 +17,14 @@ from graveler.api.resources.repositories import GCRules
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.model import RetentionRules
+from graveler.operations.failures import document
 from graveler.operations.store import OperationState
 from graveler.retention.described import RunDescription
 from graveler.retention.garbage import Garbage
 from graveler.retention.holds import Hold
 from graveler.retention.operation import KIND, CollectRequest
 from graveler.retention.runs import Kind, Mode, Outcome, Runs, Tally
+from graveler.wire.errors import Error
 
 routes = Routes("garbage collection")
 
@@ -176,7 +178,7 @@ def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as
     if operation.kind != KIND:
         raise ApiError(404, f"not found: no garbage collection has the ID {id!r}")
     if operation.state is not OperationState.COMPLETED:
-        error = Error(operation.error) if operation.is_finished else UNSET
+        error = document(operation) if operation.is_finished else UNSET
         return json_response(GarbageCollectionRun(operation.is_finished, error=error))
     runs = Runs(found.namespace)
     summary = runs.summary(operation.result)

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from graveler.api.call import Call
-from graveler.api.documents import Commit, Error, commit_document
+from graveler.api.documents import Commit, commit_document
 from graveler.api.errors import UNKNOWN_OUTCOME, ApiError, bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.queries import Query, RequiredText
@@ -22,11 +22,13 @@ from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.prefix_listing import AddressType, ImportAddress, expect_files
 from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
+from graveler.operations.failures import document
 from graveler.operations.listings import KIND as IMPORT_LISTING
 from graveler.operations.listings import ImportListingRequest
 from graveler.operations.operator import MAX_REQUEST_BYTES
 from graveler.operations.parted import IMPORT
 from graveler.operations.store import Operation, OperationState
+from graveler.wire.errors import Error
 
 routes = Routes("import")
 
@@ -229,7 +231,7 @@ def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) 
     try:
         call.runner.cancel(found, query.id)
     except PreconditionError as error:
-        raise ApiError(409, f"conflict: {error}") from None
+        raise ApiError(409, f"conflict: {error}", cause=error) from None
     return no_content()
 
 
@@ -256,5 +258,5 @@ def _status(repository: OpenRepository, operation: Operation) -> ImportStatus:
 
 def _failure(operation: Operation) -> Error:
     if operation.error_kind == AnswerLostError.__name__:
-        return Error(UNKNOWN_OUTCOME, operation.error)
-    return Error(operation.error)
+        return document(operation, UNKNOWN_OUTCOME)
+    return document(operation)

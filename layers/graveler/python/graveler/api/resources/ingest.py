@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Commit, Error, Pagination, commit_document
+from graveler.api.documents import MAX_PER_PAGE, Commit, Pagination, commit_document
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.ingest_commits import OperationCommits
@@ -28,7 +28,9 @@ from graveler.ingest.status import IngestStatus
 from graveler.ingest.status import status as ingest_status
 from graveler.lake.reports import read_report
 from graveler.lake.repository import OpenRepository
+from graveler.operations.failures import document
 from graveler.operations.store import OperationState
+from graveler.wire.errors import Error
 
 routes = Routes("ingest")
 
@@ -247,7 +249,7 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
         raise ApiError(404, f"not found: operation {id!r} reconciles no rule")
     asked = msgspec.json.decode(operation.request, type=ReconcileRequest)
     if operation.state is not OperationState.COMPLETED:
-        error = Error(operation.error) if operation.is_finished else UNSET
+        error = document(operation) if operation.is_finished else UNSET
         return json_response(Reconciliation(operation.is_finished, asked.rule, asked.dry_run, error=error))
     made = read_report(opened, operation.id, Reconciled)
     return json_response(

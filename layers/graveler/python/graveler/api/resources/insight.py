@@ -8,13 +8,14 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from graveler.api.call import Call
-from graveler.api.documents import SAYS_COMMIT, Commit, Error, Pagination, commit_document, commit_headers, pagination
+from graveler.api.documents import SAYS_COMMIT, Commit, Pagination, commit_document, commit_headers, pagination
 from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.resources.refs import StrategyName, merge_strategies
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
 from graveler.lake.summary import Summary
 from graveler.model import CommonPrefix, Conflict, ObjectEntry, Totals
+from graveler.wire.errors import Error
 
 routes = Routes("insight")
 

@@ -5,10 +5,11 @@ from msgspec import Struct
 from graveler.access.keys import AccessKey
 from graveler.access.permissions import Role
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
+from graveler.wire.errors import Error
 
 routes = Routes("keys")
 

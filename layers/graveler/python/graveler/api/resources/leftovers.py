@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.errors import bad_request
 from graveler.api.queries import PageQuery
 from graveler.api.resources.garbage import GarbageCollectionTally
@@ -15,6 +15,7 @@ from graveler.api.routing import Permission, Routes
 from graveler.errors import BusyError
 from graveler.lake.repositories import DeletedRepository
 from graveler.retention.leftovers import Leftovers
+from graveler.wire.errors import Error
 
 routes = Routes("deleted repositories")
 

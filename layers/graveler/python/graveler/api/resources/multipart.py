@@ -8,7 +8,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from graveler.api.call import Call
 from graveler.api.conditions import if_absent
-from graveler.api.documents import Error
 from graveler.api.errors import bad_request
 from graveler.api.object_documents import ObjectStats, object_document
 from graveler.api.queries import Query, RequiredText
@@ -17,6 +16,7 @@ from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.lake.uploads import PartedUpload
 from graveler.model import DEFAULT_CONTENT_TYPE
+from graveler.wire.errors import Error
 
 routes = Routes("multipart uploads")
 

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from graveler.api.call import Call
 from graveler.api.conditions import expect_no_condition, if_absent
-from graveler.api.documents import COMMIT_HEADER, SAYS_COMMIT, Error, commit_headers, pagination
+from graveler.api.documents import COMMIT_HEADER, SAYS_COMMIT, commit_headers, pagination
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
 from graveler.api.object_documents import (
@@ -28,10 +28,11 @@ from graveler.api.ranges import requested
 from graveler.api.response import Response, json_response, no_content, rendered_response
 from graveler.api.routing import Permission, Routes
 from graveler.api.staging import entry_to_stage, link_one
-from graveler.errors import InvalidError, ObjectNotFoundError
+from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
 from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
 from graveler.pauses import expect_at_hand
 from graveler.tree.record import encode_key
+from graveler.wire.errors import Error, ObjectError, code_of, fields_of
 
 routes = Routes("objects")
 
@@ -85,14 +86,6 @@ class PathList(Struct, frozen=True):
     """Paths of objects."""
 
     paths: list[str]
-
-
-class ObjectError(Struct, frozen=True):
-    """Why one of many objects was left alone."""
-
-    status_code: int
-    message: str
-    path: str = ""
 
 
 class ObjectErrorList(Struct, frozen=True):
@@ -257,7 +250,7 @@ def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, bod
         StatsOfMany(
             [document(entry) for entry in entries if entry is not None],
             [
-                ObjectError(404, f"not found: {ObjectNotFoundError(path, ref)}", path)
+                _object_error(404, ObjectNotFoundError(path, ref), path, "not found: ")
                 for path, entry in zip(body.paths, entries, strict=True)
                 if entry is None
             ],
@@ -353,7 +346,7 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
             encode_key(path)
             good.append(path)
         except InvalidError as error:
-            errors.append(ObjectError(400, str(error), path))
+            errors.append(_object_error(400, error, path))
     force = call.force(query.force)
     call.lake.looking(repository, lambda found: found.delete(branch, good, force=force))
     return json_response(ObjectErrorList(errors))
@@ -396,3 +389,7 @@ def _matches(call: Call, entry: ObjectEntry) -> bool:
 def _bounded(paths: list[str]) -> None:
     if len(paths) > MAX_PATHS:
         raise bad_request(f"{len(paths)} paths in one request; at most {MAX_PATHS} are allowed")
+
+
+def _object_error(status: int, error: GravelerError, path: str, words: str = "") -> ObjectError:
+    return ObjectError(status, f"{words}{error}", path, code_of(error), fields_of(error))

@@ -3,13 +3,14 @@
 from msgspec import Struct
 
 from graveler.api.call import Call
-from graveler.api.documents import Error, Pagination
+from graveler.api.documents import Pagination
 from graveler.api.errors import ApiError
 from graveler.api.operation_documents import OperationDocument, operation_document, operations_of
 from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.errors import NotFoundError, PreconditionError
+from graveler.wire.errors import Error
 
 routes = Routes("operations")
 
@@ -67,5 +68,5 @@ def cancel_operation(call: Call, repository: str, operation: str) -> Response:
     try:
         call.runner.cancel(opened, operation)
     except PreconditionError as error:
-        raise ApiError(409, f"conflict: {error}") from None
+        raise ApiError(409, f"conflict: {error}", cause=error) from None
     return no_content()

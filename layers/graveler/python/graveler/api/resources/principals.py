@@ -9,13 +9,14 @@ from graveler.access.errors import IdentityRefusedError
 from graveler.access.permissions import Role
 from graveler.access.principal_rules import PrincipalRule
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.errors import NOT_IMPLEMENTED, ApiError, bad_request, status_and_error
 from graveler.api.queries import PageQuery
 from graveler.api.resources.auth import AuthenticationToken
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
 from graveler.errors import GravelerError
+from graveler.wire.errors import Error
 
 routes = Routes("principals")
 

@@ -1,12 +1,13 @@
 """Two refs and what is between them: merge, merge base, differences."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import Struct, field
 
 from graveler.api.call import Call
 from graveler.api.differences import Diff, DiffList, against, committed_diff, diff_list, outlined_diff, uncommitted_diff
-from graveler.api.documents import SAYS_COMMITS, Error, commit_headers
+from graveler.api.documents import SAYS_COMMITS, commit_headers
 from graveler.api.errors import bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.long import LongVerb, answer
@@ -14,11 +15,12 @@ from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Permission, Routes
-from graveler.errors import MergeConflictError, TouchedError
+from graveler.errors import GravelerError, MergeConflictError, TouchedError
 from graveler.lake.in_parts.asks import MergeAsk
 from graveler.model import Application, Change, Commit, MergeStrategies, MergeStrategy
 from graveler.operations.parted import MERGE
 from graveler.tree.writer import Stop
+from graveler.wire.errors import Error, document
 
 routes = Routes("refs")
 
@@ -58,10 +60,19 @@ class Merge(Struct, frozen=True):
 
 
 class MergeResult(Struct, frozen=True):
-    """The commit of a merge; empty where conflicts prevented it, and then ``message`` says which."""
+    """The commit of a merge."""
 
     reference: str
-    message: str | UnsetType = UNSET
+
+
+class MergeRefusal(Struct, frozen=True):
+    """Why a merge was refused: an error, with an empty ``reference`` before it."""
+
+    reference: str
+    message: str
+    detail: str
+    code: str
+    fields: Mapping[str, Any]
 
 
 class MergeBase(Struct, frozen=True):
@@ -98,7 +109,7 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
         400: Error,
         403: Error,
         404: Error,
-        409: MergeResult,
+        409: MergeRefusal,
         412: Error,
     },
 )
@@ -151,9 +162,15 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
     try:
         return answer(call, opened, LongVerb(MERGE, destination, at_once, ask, known_by), render)
     except MergeConflictError as error:
-        return json_response(MergeResult("", f"conflict found: {error}"), 409)
+        return _refused(error, "conflict found")
     except TouchedError as error:
-        return json_response(MergeResult("", f"conflict: {error}"), 409)
+        return _refused(error, "conflict")
+
+
+def _refused(error: GravelerError, words: str) -> Response:
+    """A merge that was refused has a document of its own, which published clients expect."""
+    said = document(error, words)
+    return json_response(MergeRefusal("", f"{words}: {error}", said.detail, said.code, said.fields), 409)
 
 
 @routes.get(

@@ -9,14 +9,7 @@ from msgspec import Meta, Struct
 from graveler.access.sources import ImportSources as AllowedSources
 from graveler.api.bare import note_bare
 from graveler.api.call import Call
-from graveler.api.documents import (
-    MAX_PER_PAGE,
-    Error,
-    Pagination,
-    Repository,
-    RepositoryList,
-    repository_document,
-)
+from graveler.api.documents import MAX_PER_PAGE, Pagination, Repository, RepositoryList, repository_document
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
 from graveler.api.namespaces import check_namespace
@@ -28,6 +21,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import etag
 from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
+from graveler.wire.errors import Error
 
 routes = Routes("repositories")
 

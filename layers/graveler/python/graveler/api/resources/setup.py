@@ -5,12 +5,12 @@ from msgspec import Struct, field
 
 from graveler.access.authentication import COOKIE
 from graveler.api.call import Call
-from graveler.api.documents import Error
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.origins import expect_no_other_page
 from graveler.api.resources.auth import CredentialsWithSecret
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
+from graveler.wire.errors import Error
 
 routes = Routes("setup")
 

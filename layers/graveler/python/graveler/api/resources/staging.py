@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from graveler.api.call import Call
 from graveler.api.conditions import expect_no_condition, if_absent
-from graveler.api.documents import Error
 from graveler.api.errors import bad_request
 from graveler.api.object_documents import ObjectStats, Presigner, object_document
 from graveler.api.queries import Query, RequiredText
@@ -16,6 +15,7 @@ from graveler.api.routing import Permission, Routes
 from graveler.api.staging import entry_to_stage, expect_sources, link_one
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.wire.errors import Error
 
 routes = Routes("staging")
 

@@ -3,11 +3,12 @@
 from msgspec import Struct
 
 from graveler.api.call import Call
-from graveler.api.documents import Error, Ref, RefList, pagination, ref_document, results
+from graveler.api.documents import Ref, RefList, pagination, ref_document, results
 from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Permission, Routes
+from graveler.wire.errors import Error
 
 routes = Routes("tags")
 

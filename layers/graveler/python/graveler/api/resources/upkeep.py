@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Error, Pagination
+from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.queries import AfterQuery
@@ -19,9 +19,11 @@ from graveler.lake.fsck.findings import Report
 from graveler.lake.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations import checks
+from graveler.operations.failures import document
 from graveler.operations.store import Operation, OperationState
 from graveler.retention import measuring
 from graveler.retention.space import Space
+from graveler.wire.errors import Error
 
 routes = Routes("upkeep")
 
@@ -138,4 +140,4 @@ def _of_kind(kind: str, operation: Operation) -> Operation:
 
 
 def _error(operation: Operation) -> Error | UnsetType:
-    return Error(operation.error) if operation.is_finished else UNSET
+    return document(operation) if operation.is_finished else UNSET

@@ -21,6 +21,13 @@ class ListingError(InvalidError):
     ``row`` counts from 1, the header of a CSV included; None where the whole file is meant. ``column`` is named as in the file.
     """
 
+    code = "listing_invalid"
+    file: Path = Path()
+    why: str
+    row: int | None
+    column: str
+    value: object = None
+
     def __init__(self, file: Path, why: str, row: int | None = None, column: str = "", value: object = None) -> None:
         self.file, self.why, self.row, self.column, self.value = file, why, row, column, value
         where = "" if row is None else f", row {row:,}"
