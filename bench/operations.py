@@ -23,12 +23,12 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 from tests.support.instruments import CountingObjects, CountingTables
+from tests.support.pinned import pinned_merge
 
 from bench.keys import entry, hive, read
 from bench.keys import parts as cut_file
 from bench.rows import records
 from graveler.lake.folder import create_folder_lake, folder_store
-from graveler.lake.in_parts.asks import MergeAsk
 from graveler.lake.in_parts.files import PartFiles
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
@@ -260,7 +260,7 @@ def prepare(folder: Path, keys: Path, count: int, changes: int) -> None:
 def write_down(lake: Lake, repository: OpenRepository) -> None:
     """An operation that waits to be worked on."""
     source = repository.commit_of("dev").id
-    request = msgspec.json.encode(MergeAsk(source="dev", source_id=source, destination="main"))
+    request = msgspec.json.encode(pinned_merge(source="dev", source_id=source, destination="main"))
     now = time.time()
     operation = Operation(TASK.operation, MERGE, request, OperationState.RUNNING, now, now, attempt=1, branch="main")
     Operations(lake.tables, repository.repository.uid).add(replace(operation, lease=now + LEASE))

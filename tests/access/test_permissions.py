@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.access.errors import NotPermittedError
-from graveler.access.permissions import Identity, Permission, Role
+from graveler.access.permissions import Identity, Role
+from graveler.requests.base import Permission
 
 READ, WRITE, ADMIN = Permission.READ, Permission.WRITE, Permission.ADMIN
 MATRIX = {Role.READER: {READ}, Role.WRITER: {READ, WRITE}, Role.ADMIN: {READ, WRITE, ADMIN}}

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from graveler.access.authentication import Access
-from graveler.access.permissions import Permission, Role
+from graveler.access.permissions import Role
 from graveler.api.resources import GROUPS
 from graveler.api.routing import Route, Router
+from graveler.requests.base import Permission
 from tests.api.support import EventClient, World, basic, make_world
 
 PUBLIC = frozenset(

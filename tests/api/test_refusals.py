@@ -12,8 +12,9 @@ from graveler.access.permissions import Role
 from graveler.api.errors import status_and_error
 from graveler.api.resources import GROUPS
 from graveler.api.resources.unimplemented import OPERATIONS
-from graveler.api.routing import Permission, Router
+from graveler.api.routing import Router
 from graveler.lake.lake import Lake
+from graveler.requests.base import Permission
 from tests.api.support import Client, basic
 
 REPO = "/repositories/repo"

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from graveler.api.application import BASE
 from graveler.api.errors import ApiError
 from graveler.api.response import Response, no_content
-from graveler.api.routing import Permission, Router, Routes
+from graveler.api.routing import Router, Routes
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 from tests.api.support import Client, as_answer, make_event, segment
 from tests.support.campaigns import examples

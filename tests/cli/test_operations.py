@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from graveler.lake.folder import open_folder_lake
-from graveler.lake.importing.changes import ImportChanges
-from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.work import Sizes
 from graveler.operations.parted import COMMIT, IMPORT, Steps
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.requests.importing import ImportChanges
 from tests.cli.support import done, put, run
+from tests.support.pinned import pinned_commit
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def waiting(lake: Path) -> str:
     with open_folder_lake(lake) as opened:
         repository = opened.repository("lake")
         operations = Operations(opened.tables, repository.repository.uid)
-        request = msgspec.json.encode(CommitAsk(branch="main", message="m"))
+        request = msgspec.json.encode(pinned_commit(branch="main", message="m"))
         now = repository.clock.now()
         operation = Operation(
             "abc", COMMIT, request, OperationState.RUNNING, now, now, seconds=3600.0, branch="main", attempt=1

@@ -19,7 +19,6 @@ from typing import Any, Final
 import msgspec
 
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
-from graveler.lake.in_parts.asks import MergeAsk
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, Repository, SplitParameters
 from graveler.operations.dispatch import Dispatcher
@@ -34,6 +33,7 @@ from tests.functions.served import NAME, Served, serving
 from tests.lake.support import NAMESPACE, World
 from tests.storage.adapters import make_bucket
 from tests.support.capacity import Units, units_of
+from tests.support.pinned import pinned_merge
 from tests.support.servers import REGION, s3proxy
 
 OBJECTS: Final = 50_000
@@ -117,7 +117,7 @@ def counting(folder: Path, objects: int) -> Iterator[tuple[Served, Meter, OpenRe
 
 
 def costs(folder: Path) -> Costs:
-    """Ask functions, and count."""
+    """Asked functions, and count."""
     with counting(folder, OBJECTS) as (served, meter, repository):
         found = {
             **of_requests(served, meter, repository),
@@ -241,7 +241,7 @@ def _of_a_long_merge(served: Served, meter: Meter, repository: OpenRepository) -
 
 def _merged_in_parts(served: Served, meter: Meter, function: Started, repository: OpenRepository) -> tuple[int, Used]:
     source = repository.branch("left").commit_id
-    ask = MergeAsk(source="left", source_id=source, destination="right", message="merged")
+    ask = pinned_merge(source="left", source_id=source, destination="right", message="merged")
     starter = Dispatcher(served.lake.tables, {MERGE: _Nobody()})
     operation = starter.start(repository, MERGE, msgspec.json.encode(ask))
     named: Repository = repository.repository

@@ -17,7 +17,6 @@ from graveler.functions.maintenance import maintain_handler
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.operating import Caught, operate_handler, why
 from graveler.functions.traffic import Traffic
-from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import Machine
@@ -28,6 +27,7 @@ from infra.state_machine import definition
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.functions.test_maintenance import Context
+from tests.support.pinned import pinned_commit
 from tests.support.waiting import skip_waits
 
 
@@ -67,7 +67,7 @@ def staged(lake: Lake, name: str) -> OpenRepository:
 def test_an_attempt_is_one_execution_however_often_somebody_asks(machine: str, lake: Lake) -> None:
     repository = staged(lake, "once")
     operator = dispatcher(lake.tables, read_configuration(os.environ))
-    asked = msgspec.json.encode(CommitAsk(branch="main", message="all"))
+    asked = msgspec.json.encode(pinned_commit(branch="main", message="all"))
     operation = operator.start(repository, COMMIT, asked)
     assert operator.start(repository, COMMIT, asked, operation.id).id == operation.id
     name = f"{operation.id}-1"
@@ -90,7 +90,7 @@ def test_nobody_to_begin_is_said_and_the_clock_begins_it(
     operator = dispatcher(lake.tables, read_configuration(os.environ))
     starter = ExecutionStarter(machine + "-gone")
     operator._starters = {COMMIT: starter}
-    asked = msgspec.json.encode(CommitAsk(branch="main", message="all"))
+    asked = msgspec.json.encode(pinned_commit(branch="main", message="all"))
     with pytest.raises(UnavailableError, match="begins later by itself"):
         operator.start(repository, COMMIT, asked, "f" * 32)
     assert begun(machine) == []
@@ -107,7 +107,7 @@ def test_a_function_that_is_told_of_nobody_starts_nothing_and_looks_at_what_othe
 ) -> None:
     repository = staged(lake, "looked-at")
     operation = dispatcher(lake.tables, read_configuration(os.environ)).start(
-        repository, COMMIT, msgspec.json.encode(CommitAsk(branch="main", message="all"))
+        repository, COMMIT, msgspec.json.encode(pinned_commit(branch="main", message="all"))
     )
     monkeypatch.delenv("GRAVELER_OPERATIONS_MACHINE")
     from graveler.functions.entry import api_handler
@@ -121,7 +121,7 @@ def test_a_function_that_is_told_of_nobody_starts_nothing_and_looks_at_what_othe
 def test_the_steps_one_after_the_other(machine: str, lake: Lake) -> None:
     repository = staged(lake, "steps")
     operation = dispatcher(lake.tables, read_configuration(os.environ)).start(
-        repository, COMMIT, msgspec.json.encode(CommitAsk(branch="main", message="all"))
+        repository, COMMIT, msgspec.json.encode(pinned_commit(branch="main", message="all"))
     )
     handler = operate_handler()
     ids = {"repository": "steps", "operation": operation.id, "attempt": 1, "round": 0}
@@ -154,7 +154,7 @@ def test_an_event_that_is_no_step_is_named(machine: str) -> None:
 def test_giving_up_is_told_to_who_asked(machine: str, lake: Lake) -> None:
     repository = staged(lake, "given-up")
     operator = dispatcher(lake.tables, read_configuration(os.environ))
-    operation = operator.start(repository, COMMIT, msgspec.json.encode(CommitAsk(branch="main", message="all")))
+    operation = operator.start(repository, COMMIT, msgspec.json.encode(pinned_commit(branch="main", message="all")))
     caught = {"Error": "Sandbox.Timedout", "Cause": json.dumps({"errorMessage": "Task timed out after 900.00 seconds"})}
     ids = {"repository": "given-up", "operation": operation.id, "attempt": 1, "round": 0}
     operate_handler()({"step": "fail", "error": caught, **ids}, Context())

@@ -17,7 +17,6 @@ from graveler.functions.configuration import read_configuration
 from graveler.functions.opening import open_deployed_lake
 from graveler.functions.operating import operate_handler
 from graveler.functions.traffic import Traffic
-from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.lake import Lake
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.parted import COMMIT
@@ -25,6 +24,7 @@ from graveler.operations.store import Operation, Operations, OperationState, Par
 from graveler.storage import dynamodb_tables
 from infra.state_machine import definition
 from tests.functions.test_maintenance import Context
+from tests.support.pinned import pinned_commit
 from tests.support.state_machine import TOO_LARGE, Execution, Refused
 
 NAME: Final = "retried"
@@ -99,7 +99,7 @@ def begun(lake: Lake) -> tuple[Dispatcher, Operation]:
     for path in ("a", "b"):
         repository.upload("main", path, b"1")
     operator = Dispatcher(lake.tables, {COMMIT: Nobody()})
-    request = msgspec.json.encode(CommitAsk(branch="main", message="all"))
+    request = msgspec.json.encode(pinned_commit(branch="main", message="all"))
     return operator, operator.start(repository, COMMIT, request, branch="main")
 
 

@@ -26,7 +26,6 @@ from graveler.errors import MergeConflictError
 from graveler.functions.executions import ExecutionStarter
 from graveler.lake.aws import open_lake
 from graveler.lake.clock import Clock
-from graveler.lake.in_parts.asks import MergeAsk
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
@@ -39,6 +38,7 @@ from graveler.storage.memory_tables import MemoryTables
 from infra.state_machine import INLINE, definition
 from tests.infra.conftest import Deployed
 from tests.lake.support import FakeClock
+from tests.support.pinned import pinned_merge
 
 pytestmark = pytest.mark.ci
 
@@ -56,6 +56,7 @@ from pathlib import Path
 from graveler.errors import BusyError
 from graveler.functions.operating import operate_handler
 from sabotage_folder import FOLDER
+from tests.support.pinned import pinned_merge
 
 take = operate_handler()
 
@@ -112,7 +113,7 @@ class Scene:
     def ask(self) -> bytes:
         source = self.repository.branch("dev").commit_id
         return msgspec.json.encode(
-            MergeAsk(source="dev", source_id=source, destination="main", message="together", created=3)
+            pinned_merge(source="dev", source_id=source, destination="main", message="together", created=3)
         )
 
     def expect_merged(self) -> None:

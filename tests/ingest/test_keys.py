@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from graveler.ingest.results import Outcome
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.requests.importing import AddressType, ImportAddress
 from tests.ingest.support import BUCKET, RULE, SOURCE, Shore
 from tests.ingest.test_reconcile import reconcile
 from tests.ingest.test_watching import Place, failures

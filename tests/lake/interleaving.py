@@ -37,7 +37,6 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.importing.importer import ImportSource
-from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk
 from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
@@ -52,6 +51,7 @@ from graveler.storage.tables import ConditionFailedError
 from tests.lake.support import NAME, NAMESPACE, Died, OwnClock, World
 from tests.support.instruments import Fault
 from tests.support.patience import PATIENCE
+from tests.support.pinned import Asked, pinned_commit, pinned_merge
 
 KEYS = ("a", "b", "i/c")
 """Few, so that clients meet. Imports replace what is under ``i/``."""
@@ -360,7 +360,7 @@ class Client:
         """The steps of a commit, some of them twice."""
         began = self.scheduler.tick()
         self.unclear.add(message)
-        made = self._in_parts(CommitAsk(branch="main", message=message), message)
+        made = self._in_parts(pinned_commit(branch="main", message=message), message)
         self.unclear.discard(message)
         self.commits.append((message, made))
         self._judge(self.scheduler.world.repository(), made.id, began)
@@ -374,7 +374,7 @@ class Client:
         source = self.repository.commit("side", f"{message} aside")
         self.unclear |= {message, f"{message} aside"}
         write.start = self.scheduler.tick()
-        ask = MergeAsk(
+        ask = pinned_merge(
             source="side",
             source_id=source.id,
             destination="main",
@@ -384,7 +384,7 @@ class Client:
         self.commits.append((message, self._in_parts(ask, message)))
         write.end = self.scheduler.tick()
 
-    def _in_parts(self, ask: Ask, message: str) -> Commit:
+    def _in_parts(self, ask: Asked, message: str) -> Commit:
         twice = self.scheduler.random.choice((1, 2))
         for number in range(20):
             began = self.repository.clock.now()

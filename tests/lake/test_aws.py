@@ -15,10 +15,10 @@ import pytest
 
 from graveler.errors import ForbiddenError, InvalidError, MergeConflictError
 from graveler.lake.aws import STAGING_SHARDS, open_lake
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.objects import Objects
 from graveler.storage.s3_objects import S3Settings
 from graveler.storage.tables import Tables

@@ -28,10 +28,10 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.folder import create_folder_lake, open_folder_lake
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import MetarangeName, ObjectEntry, RetentionRules, SplitParameters
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.cache import FileCache
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.memory_objects import MemoryObjects

@@ -9,16 +9,20 @@ import pytest
 from msgspec import structs
 
 from graveler.errors import MergeConflictError, TooMuchWorkError
-from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, MergeAsk, RevertAsk
+from graveler.lake.context import Context
 from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Begun, Commit, SplitParameters
+from graveler.requests import committing as requests
+from graveler.requests.base import CommitInfo
+from graveler.requests.merging import CherryPick, Merge, Revert
 from graveler.storage.objects import Objects
 from tests.lake.support import NAME, Died, World, died, put, texts
 from tests.support.campaigns import share
 from tests.support.instruments import CountingObjects, Fault
+from tests.support.pinned import Asked, pinned_cherry_pick, pinned_commit, pinned_merge, pinned_revert
 
 SMALL = Sizes(records=30, parts=5)
 COARSE = SplitParameters(min_size=300, max_size=2_000, raggedness=5)
@@ -85,15 +89,22 @@ def staged(world: World, kind: str) -> None:
         put(world.main, {"00001": "new"})
 
 
+MINE = requests.Commit(branch="main", info=CommitInfo("m"))
+
+
+def until(stop: After | None) -> Context:
+    return Context() if stop is None else Context(10**9, stop)
+
+
 def commit(repository: OpenRepository, stop: After | None) -> Commit:
-    return repository.commit("main", "m", request_id="r", limit=None if stop is None else 10**9, stop=stop)
+    return repository.run(requests.Commit(branch="main", info=CommitInfo("m", request_id="r")), until(stop))
 
 
-def commit_ask(error: TooMuchWorkError) -> CommitAsk:
-    return CommitAsk(branch="main", message="m", owner=error.operation, begun=error.begun)
+def commit_ask(error: TooMuchWorkError) -> Asked:
+    return pinned_commit(branch="main", message="m", owner=error.operation, begun=error.begun)
 
 
-def opened(world: World, ask: Ask, objects: Objects | None = None, sizes: Sizes = SMALL) -> PartedOperation:
+def opened(world: World, ask: Asked, objects: Objects | None = None, sizes: Sizes = SMALL) -> PartedOperation:
     repository = (
         world.repository()
         if objects is None
@@ -102,7 +113,7 @@ def opened(world: World, ask: Ask, objects: Objects | None = None, sizes: Sizes 
     return repository.in_parts("op", ask, request_id="r", began=world.clock.now(), sizes=sizes)
 
 
-def operate(world: World, ask: Ask, objects: Objects | None = None, sizes: Sizes = SMALL) -> Commit:
+def operate(world: World, ask: Asked, objects: Objects | None = None, sizes: Sizes = SMALL) -> Commit:
     for number in range(20):
         planned = opened(world, ask, objects, sizes).plan(number)
         for part in range(planned.parts):
@@ -213,7 +224,7 @@ def test_two_workers_and_a_death_at_any_request_make_one_commit() -> None:
     assert number > 20
 
 
-def _steps(repository: OpenRepository, ask: Ask) -> None:
+def _steps(repository: OpenRepository, ask: Asked) -> None:
     operation = repository.in_parts("op", ask, request_id="r", began=repository.clock.now(), sizes=SMALL)
     planned = operation.plan()
     for part in range(planned.parts):
@@ -229,7 +240,7 @@ def test_a_request_that_dies_when_it_hands_over_leaves_all_to_the_next_commit() 
         raise Died
 
     with pytest.raises(Died):
-        world.repository().commit("main", "m", limit=10**9, stop=kill)
+        world.repository().run(MINE, Context(10**9, kill))
     world.clock.sleep(100)
     assert world.main.commit("main", "later").message == "later"
     assert texts(world.repository())["00003"] == "new"
@@ -259,30 +270,30 @@ def diverged(world: World) -> None:
 
 
 def merge(repository: OpenRepository, stop: After | None) -> Commit:
-    return repository.merge("dev", "main", request_id="r", limit=None if stop is None else 10**9, stop=stop)
+    return repository.run(Merge(source="dev", destination="main", info=CommitInfo(request_id="r")), until(stop))
 
 
-def merge_ask(repository: OpenRepository, begun: Begun | None) -> Ask:
-    return MergeAsk(source="dev", source_id=repository.commit_of("dev").id, destination="main", begun=begun)
+def merge_ask(repository: OpenRepository, begun: Begun | None) -> Asked:
+    return pinned_merge(source="dev", source_id=repository.commit_of("dev").id, destination="main", begun=begun)
 
 
 def pick(repository: OpenRepository, stop: After | None) -> Commit:
-    return repository.cherry_pick("main", "dev", request_id="r", limit=None if stop is None else 10**9, stop=stop)
+    return repository.run(CherryPick(branch="main", ref="dev", info=CommitInfo(request_id="r")), until(stop))
 
 
-def pick_ask(repository: OpenRepository, begun: Begun | None) -> Ask:
-    return CherryPickAsk(branch="main", ref="dev", ref_id=repository.commit_of("dev").id, begun=begun)
+def pick_ask(repository: OpenRepository, begun: Begun | None) -> Asked:
+    return pinned_cherry_pick(branch="main", ref="dev", ref_id=repository.commit_of("dev").id, begun=begun)
 
 
 def revert(repository: OpenRepository, stop: After | None) -> Commit:
-    return repository.revert("main", "main~1", request_id="r", limit=None if stop is None else 10**9, stop=stop)
+    return repository.run(Revert(branch="main", ref="main~1", info=CommitInfo(request_id="r")), until(stop))
 
 
-def revert_ask(repository: OpenRepository, begun: Begun | None) -> Ask:
-    return RevertAsk(branch="main", ref="main~1", ref_id=repository.commit_of("main~1").id, begun=begun)
+def revert_ask(repository: OpenRepository, begun: Begun | None) -> Asked:
+    return pinned_revert(branch="main", ref="main~1", ref_id=repository.commit_of("main~1").id, begun=begun)
 
 
-VERBS: Mapping[str, tuple[Make, Callable[[OpenRepository, Begun | None], Ask]]] = {
+VERBS: Mapping[str, tuple[Make, Callable[[OpenRepository, Begun | None], Asked]]] = {
     "merge": (merge, merge_ask),
     "cherry-pick": (pick, pick_ask),
     "revert": (revert, revert_ask),
@@ -334,5 +345,5 @@ def test_the_hint_counts_before_anything_is_read_only() -> None:
     world = World(COARSE)
     staged(world, "all over")
     with pytest.raises(TooMuchWorkError, match="one call was allowed 10") as seen:
-        world.repository().commit("main", "m", limit=10, stop=After(10**9))
+        world.repository().run(MINE, Context(10, After(10**9)))
     assert seen.value.begun is None

@@ -19,8 +19,9 @@ from graveler.errors import (
 from graveler.lake.importing import folder_listing
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.importer import ImportSource
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress, source_at
+from graveler.lake.importing.prefix_listing import source_at
 from graveler.model import ObjectEntry
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.objects import Objects
 from graveler.tree.record import RecordCodec

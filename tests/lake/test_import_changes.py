@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import DirtyBranchError, EmptySourceError, InvalidError, NotFoundError, UnavailableError
-from graveler.lake.importing.changes import ImportChanges, Imported, compare_here
+from graveler.lake.importing.changes import compare_here
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.importing.object_listing import ListingOptions
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, SplitParameters
+from graveler.requests.importing import AddressType, ImportAddress, ImportChanges, Imported
 from graveler.tree.tree import Tree
 from tests.lake.support import TINY, Before, World, commit, paths, texts, write_files
 from tests.lake.test_in_parts import rounds
 from tests.support.campaigns import examples
+from tests.support.pinned import pinned_import
 
 OPERATIONS = count()
 Files = Mapping[str, str]
@@ -52,7 +52,7 @@ def by_operation(world: World, place: Path, files: Files, to: str) -> Callable[.
     address = address_of(place, files, to)
 
     def run(*, allow_empty: bool = False, dry_run: bool = False) -> Imported:
-        ask = ImportAsk("main", (address,), allow_empty=allow_empty, dry_run=dry_run)
+        ask = pinned_import("main", (address,), allow_empty=allow_empty, dry_run=dry_run)
         made = rounds(world, ask, f"op-{next(OPERATIONS)}")
         assert isinstance(made, Imported)
         return made
@@ -170,7 +170,7 @@ def test_of_several_sources_each_that_lists_nothing_is_named(tmp_path: Path, *, 
         address_of(tmp_path / "b", {}, "b"),
         address_of(tmp_path / "c", {}, "c"),
     )
-    ask = ImportAsk("main", addresses)
+    ask = pinned_import("main", addresses)
     with pytest.raises(EmptySourceError) as told:
         _ = rounds(world, ask) if in_parts else world.main.import_addresses("main", addresses)
     assert told.value.sources == tuple((f"'file://{tmp_path}/{name}/'", f"{name}/") for name in "bc")

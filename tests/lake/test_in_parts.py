@@ -21,8 +21,7 @@ from graveler.errors import (
     TooMuchWorkError,
     TouchedError,
 )
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk
+from graveler.lake.context import Context
 from graveler.lake.in_parts.commits import HANDOVER, sample
 from graveler.lake.in_parts.files import OPERATIONS
 from graveler.lake.in_parts.parted import PartedOperation
@@ -30,26 +29,31 @@ from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Application, Commit, MergeStrategies, MergeStrategy
+from graveler.requests import committing
+from graveler.requests.base import CommitInfo
+from graveler.requests.importing import AddressType, ImportAddress
+from graveler.requests.merging import CherryPick, Merge, Revert
 from graveler.staging.tokens import new_token
 from graveler.storage.memory_objects import MemoryObjects
 from graveler.storage.objects import Objects
 from graveler.tree.parts import Load, apply_points, total_load
 from tests.lake.support import NAME, DieAt, World, changes, died, messages, paths, put, texts
+from tests.support.pinned import Asked, pinned_cherry_pick, pinned_commit, pinned_import, pinned_merge, pinned_revert
 
 SMALL = Sizes(records=10, parts=8)
 """So that a hundred small records make several parts."""
 
 
-def ask_merge(repository: OpenRepository, source: str = "dev", **changes: object) -> MergeAsk:
-    return MergeAsk(source=source, source_id=repository.commit_of(source).id, destination="main", **changes)  # type: ignore[arg-type]
+def ask_merge(repository: OpenRepository, source: str = "dev", **changes: object) -> Asked:
+    return pinned_merge(source=source, source_id=repository.commit_of(source).id, destination="main", **changes)  # type: ignore[arg-type]
 
 
-def opened(world: World, ask: Ask, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> PartedOperation:
+def opened(world: World, ask: Asked, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> PartedOperation:
     """As another process would: with empty caches."""
     return world.repository().in_parts(operation, ask, request_id=request, began=world.clock.now(), sizes=sizes)
 
 
-def rounds(world: World, ask: Ask, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> Commit:
+def rounds(world: World, ask: Asked, operation: str = "op", sizes: Sizes = SMALL, request: str = "") -> Commit:
     """All steps, each in a process of its own."""
     for number in range(20):
         planned = opened(world, ask, operation, sizes, request).plan(number)
@@ -91,7 +95,7 @@ def test_a_merge_in_parts_is_the_merge_of_one_call() -> None:
     commit = rounds(world, ask)
     assert commit.metarange_id == alone
     assert (commit.message, commit.committer, commit.metadata) == ("together", "me", {"k": "v"})
-    assert commit.parents == (head, ask.source_id)
+    assert commit.parents == (head, ask.refs["source"])
     assert world.main.branch("main").commit_id == commit.id
 
 
@@ -116,12 +120,12 @@ def test_a_revert_and_a_cherry_pick_in_parts_are_those_of_one_call() -> None:
     diverged(world)
     picked = world.main.branch("dev").commit_id
     alone = as_one_call(world, lambda repository, branch: repository.cherry_pick(branch, "dev"))
-    commit = rounds(world, CherryPickAsk(branch="main", ref="dev", ref_id=picked), "pick")
+    commit = rounds(world, pinned_cherry_pick(branch="main", ref="dev", ref_id=picked), "pick")
     assert (commit.metarange_id, commit.message, commit.metadata["cherry-pick-origin"]) == (alone, "dev", picked)
 
     world.main.create_branch("undone", "main")
     one_call = world.main.revert("undone", "main").metarange_id
-    assert rounds(world, RevertAsk(branch="main", ref="main", ref_id=commit.id), "back").metarange_id == one_call
+    assert rounds(world, pinned_revert(branch="main", ref="main", ref_id=commit.id), "back").metarange_id == one_call
 
 
 @pytest.mark.parametrize("sizes", [SMALL, Sizes(records=1, parts=1000), Sizes()])
@@ -133,7 +137,7 @@ def test_a_commit_in_parts_is_the_commit_of_one_call(sizes: Sizes) -> None:
     world.main.create_branch("alone", "main")
     put(world.main, edits, "alone")
     put(world.main, edits)
-    commit = rounds(world, CommitAsk(branch="main", message="many", committer="me"), sizes=sizes)
+    commit = rounds(world, pinned_commit(branch="main", message="many", committer="me"), sizes=sizes)
     assert commit.metarange_id == world.main.commit("alone", "many").metarange_id
     assert not world.main.uncommitted("main").results
     assert world.main.branch("main").commit_id == commit.id
@@ -149,7 +153,7 @@ def test_a_commit_into_an_empty_branch_and_of_many_shards() -> None:
     assert found == sorted(found)
     assert 2000 <= sum(weight for _, weight in found) <= 4000
     put(world.main, {f"{number:03}": "new" for number in range(60)})
-    commit = rounds(world, CommitAsk(branch="main", message="first"))
+    commit = rounds(world, pinned_commit(branch="main", message="first"))
     assert len(paths(world.main)) == 60
     assert commit.message == "first"
 
@@ -179,11 +183,11 @@ def test_an_import_in_parts_is_the_import_of_one_call(tmp_path: Path) -> None:
     )
     world.main.create_branch("alone", "main")
     alone = world.main.import_addresses("alone", sources)
-    ask = ImportAsk("main", sources, "take over", "me", {"k": "v"})
+    ask = pinned_import("main", sources, "take over", "me", {"k": "v"})
     assert opened(world, ask).plan().parts == 2
     commit = rounds(world, ask)
     assert (commit.metarange_id, commit.message) == (alone.metarange_id, "take over")
-    nothing = rounds(world, ImportAsk("main", (), "nothing"), "other")
+    nothing = rounds(world, pinned_import("main", (), "nothing"), "other")
     assert nothing.metarange_id == commit.metarange_id
 
 
@@ -205,7 +209,7 @@ def test_a_part_of_an_import_opens_its_own_source_only() -> None:
         else ImportAddress(AddressType.COMMON_PREFIX, f"s3://landing/{name}/", f"{name}0")
         for name in reversed(names)
     )
-    steps = lake.repository(NAME).in_parts("op", ImportAsk("main", sources), began=world.clock.now())
+    steps = lake.repository(NAME).in_parts("op", pinned_import("main", sources), began=world.clock.now())
     assert steps.plan().parts == len(sources)
     for number, name in enumerate(names):
         opened_at.clear()
@@ -271,10 +275,10 @@ def files(world: World) -> list[str]:
 def test_a_head_that_moves_costs_only_the_parts_in_which_it_moved(kind: str) -> None:
     world = World()
     diverged(world)
-    ask: Ask = ask_merge(world.main)
+    ask: Asked = ask_merge(world.main)
     if kind == "commit":
         put(world.main, {f"{number:04}": "new" for number in range(0, 150, 3)})
-        ask = CommitAsk(branch="main", message="mine")
+        ask = pinned_commit(branch="main", message="mine")
     sizes = structs.replace(SMALL, in_place=0)
     planned = opened(world, ask).plan()
     for part in range(planned.parts):
@@ -336,16 +340,16 @@ def test_refusals_are_those_of_one_call() -> None:
     with pytest.raises(NoChangesError, match="already has all commits"):
         opened(world, ask).plan()
     with pytest.raises(NoChangesError, match="nothing to commit"):
-        opened(world, CommitAsk(branch="main", message="m"), "commit").plan()
+        opened(world, pinned_commit(branch="main", message="m"), "commit").plan()
     world.main.protect(["main"])
     with pytest.raises(ForbiddenError):
-        opened(world, CommitAsk(branch="main", message="m"), "commit").plan()
+        opened(world, pinned_commit(branch="main", message="m"), "commit").plan()
     with pytest.raises(NotFoundError, match="no branch"):
-        opened(world, CommitAsk(branch="none", message="m"), "commit").plan()
+        opened(world, pinned_commit(branch="none", message="m"), "commit").plan()
     with pytest.raises(InvalidError):
-        opened(world, CommitAsk(branch="main", message="m", committer="x" * 500_000), "commit").plan()
+        opened(world, pinned_commit(branch="main", message="m", committer="x" * 500_000), "commit").plan()
     head = world.main.branch("main").commit_id
-    back = RevertAsk(branch="main", ref="main", ref_id=head, parent_number=1)
+    back = pinned_revert(branch="main", ref="main", ref_id=head, parent_number=1)
     rounds(world, back, "back")
     with pytest.raises(NoChangesError, match="nothing to revert"):
         rounds(world, back, "back again")
@@ -353,7 +357,7 @@ def test_refusals_are_those_of_one_call() -> None:
 
 def test_an_empty_commit_if_it_is_allowed() -> None:
     world = World()
-    ask = CommitAsk(branch="main", message="nothing", allow_empty=True)
+    ask = pinned_commit(branch="main", message="nothing", allow_empty=True)
     assert rounds(world, ask).message == "nothing"
 
 
@@ -399,7 +403,7 @@ def test_changes_stay_claimed_between_the_steps_of_a_commit() -> None:
     world = World()
     diverged(world)
     put(world.main, {"0001": "mine"})
-    ask = CommitAsk(branch="main", message="mine")
+    ask = pinned_commit(branch="main", message="mine")
     opened(world, ask).plan()
     sealed = world.main._branches.state("main").sealed
     for _ in range(3):  # much longer than one lease altogether
@@ -419,7 +423,7 @@ def test_another_commit_adopts_what_a_dead_operation_sealed_and_the_operation_re
     world = World()
     diverged(world)
     put(world.main, {"0001": "mine"})
-    ask = CommitAsk(branch="main", message="mine")
+    ask = pinned_commit(branch="main", message="mine")
     opened(world, ask).plan()
     world.clock.time += HANDOVER + 1
     other = world.repository().commit("main", "other")
@@ -432,7 +436,7 @@ def test_another_commit_adopts_what_a_dead_operation_sealed_and_the_operation_re
 def test_who_gives_up_lets_others_take_the_changes_at_once() -> None:
     world = World()
     put(world.main, {"0001": "mine"})
-    ask = CommitAsk(branch="main", message="mine")
+    ask = pinned_commit(branch="main", message="mine")
     opened(world, ask).plan()
     opened(world, ask).give_up()
     slept = world.clock.slept
@@ -441,30 +445,34 @@ def test_who_gives_up_lets_others_take_the_changes_at_once() -> None:
     opened(world, ask_merge(world.main, "main")).give_up()
 
 
+LITTLE = Context(limit=50)
+
+
 def test_one_call_that_may_read_only_so_much_hands_its_changes_over() -> None:
     world = World()
     diverged(world)
     with pytest.raises(TooMuchWorkError) as merge:
-        world.main.merge("dev", "main", limit=50)
+        world.main.run(Merge(source="dev", destination="main"), LITTLE)
     assert merge.value.records > 50
     head = world.main.branch("main").commit_id
     with pytest.raises(TooMuchWorkError):
-        world.main.cherry_pick("main", "dev", limit=50)
+        world.main.run(CherryPick(branch="main", ref="dev"), LITTLE)
     world.main.create_branch("undo", "main")
     put(world.main, {f"{number:04}": "undo" for number in range(150)}, "undo")
     world.main.commit("undo", "undo")
     with pytest.raises(TooMuchWorkError):
-        world.main.revert("undo", "main", limit=50)
+        world.main.run(Revert(branch="undo", ref="main"), LITTLE)
     put(world.main, {f"{number:04}": "new" for number in range(0, 150, 3)})
     with pytest.raises(TooMuchWorkError) as commit:
-        world.main.commit("main", "mine", limit=50)
+        world.main.run(committing.Commit(branch="main", info=CommitInfo("mine")), LITTLE)
     assert world.main.branch("main").commit_id == head
     assert commit.value.operation
     put(world.repository(), {"0001": "later"})
-    ask = CommitAsk(branch="main", message="mine", owner=commit.value.operation)
+    ask = pinned_commit(branch="main", message="mine", owner=commit.value.operation)
     rounds(world, ask)
     assert changes(world.main) == {"0001": "changed"}, "what was staged later is not in it"
-    assert world.main.commit("main", "later", limit=50).message == "later"
+    later = committing.Commit(branch="main", info=CommitInfo("later"))
+    assert world.main.run(later, LITTLE).message == "later"
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -479,10 +487,10 @@ def test_more_sealed_changes_than_one_transaction_takes_are_one_commit(
     world.wait_for_leases()
     # Who knows the token from before puts under it first, so that the dead one's changes hold this one too.
     put(world.main if late else world.repository(), {"0002": "mine"})
-    commit = rounds(world, CommitAsk(branch="main", message="mine"), request="id")
+    commit = rounds(world, pinned_commit(branch="main", message="mine"), request="id")
     assert texts(world.main, "main@") == {"0001": "of the dead", "0002": "mine"}
     assert messages(world.main) == ["mine", "Repository created"]
-    assert rounds(world, CommitAsk(branch="main", message="mine"), request="id") == commit
+    assert rounds(world, pinned_commit(branch="main", message="mine"), request="id") == commit
 
 
 def test_steps_cost_what_they_say() -> None:

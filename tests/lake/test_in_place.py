@@ -3,6 +3,7 @@ that the branch has then, at the cost of what was changed, and in no other round
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,12 +11,12 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from graveler.errors import MergeConflictError, NoChangesError
-from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, MergeAsk, RevertAsk, RewriteAsk
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
 from tests.lake.support import Before, World, put, texts
 from tests.support.campaigns import examples
+from tests.support.pinned import Asked, pinned_cherry_pick, pinned_commit, pinned_merge, pinned_revert, pinned_rewrite
 
 SMALL = Sizes(records=10, parts=8)
 NONE = Sizes(records=10, parts=8, in_place=0)
@@ -38,7 +39,7 @@ def diverged() -> World:
 class Kind:
     """A verb: what is asked for, and the same in one call on another branch, whose head has what main's has."""
 
-    def __init__(self, ask: Callable[[OpenRepository], Ask], alone: Callable[[OpenRepository, str], Commit]) -> None:
+    def __init__(self, ask: Callable[[OpenRepository], Asked], alone: Callable[[OpenRepository, str], Commit]) -> None:
         self.ask, self.alone = ask, alone
 
 
@@ -46,22 +47,22 @@ def _id(repository: OpenRepository, ref: str) -> CommitID:
     return repository.commit_of(ref).id
 
 
-def _merge_ask(repository: OpenRepository) -> MergeAsk:
-    return MergeAsk(source="dev", source_id=_id(repository, "dev"), destination="main", message="together")
+def _merge_ask(repository: OpenRepository, **more: Any) -> Asked:
+    return pinned_merge(source="dev", source_id=_id(repository, "dev"), destination="main", message="together", **more)
 
 
 KINDS: Mapping[str, Kind] = {
     "merge": Kind(_merge_ask, lambda repository, branch: repository.merge("dev", branch)),
     "cherry-pick": Kind(
-        lambda repository: CherryPickAsk(branch="main", ref="dev", ref_id=_id(repository, "dev")),
+        lambda repository: pinned_cherry_pick(branch="main", ref="dev", ref_id=_id(repository, "dev")),
         lambda repository, branch: repository.cherry_pick(branch, "dev"),
     ),
     "revert": Kind(
-        lambda repository: RevertAsk(branch="main", ref="main", ref_id=_id(repository, "main")),
+        lambda repository: pinned_revert(branch="main", ref="main", ref_id=_id(repository, "main")),
         lambda repository, branch: repository.revert(branch, "main-then"),
     ),
     "rewrite": Kind(
-        lambda _: RewriteAsk(branch="main", split=COARSE),
+        lambda _: pinned_rewrite(branch="main", split=COARSE),
         lambda repository, branch: repository.rewrite(branch, COARSE),
     ),
 }
@@ -78,7 +79,7 @@ def by_others(world: World, files: Mapping[str, str | None]) -> None:
 
 
 def worked_on(
-    world: World, ask: Ask, sizes: Sizes = SMALL, *, between: Callable[[int], object] = lambda _: None
+    world: World, ask: Asked, sizes: Sizes = SMALL, *, between: Callable[[int], object] = lambda _: None
 ) -> int:
     """Plan and parts, each by another process; ``between`` is called after each. How many parts there are."""
 
@@ -93,7 +94,7 @@ def worked_on(
     return parts
 
 
-def published(world: World, ask: Ask, sizes: Sizes = SMALL, schedule: Before | None = None) -> Commit | None:
+def published(world: World, ask: Asked, sizes: Sizes = SMALL, schedule: Before | None = None) -> Commit | None:
     operation = world.repository(schedule).in_parts("op", ask, began=world.clock.now(), sizes=sizes)
     return operation.publish()
 
@@ -258,12 +259,12 @@ def test_any_change_meanwhile_gives_the_tree_of_one_call(
     world.main.commit("dev", "edits", allow_empty=True)
     put(world.main, {f"{number:02}": text for number, text in here.items()})
     strategies = MergeStrategies(MergeStrategy.SOURCE_WINS, (("0", MergeStrategy.DEST_WINS),))
-    ask: Ask
+    ask: Asked
     if kind == "merge":
         world.main.commit("main", "edits", allow_empty=True)
-        ask = structs.replace(_merge_ask(world.main), strategies=strategies)
+        ask = _merge_ask(world.main, strategies=strategies)
     else:
-        ask = CommitAsk(branch="main", message="together", allow_empty=True)
+        ask = pinned_commit(branch="main", message="together", allow_empty=True)
     sizes = Sizes(records, 50)
     worked_on(world, ask, sizes)
     for edits in meanwhile:

@@ -25,8 +25,9 @@ from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.importing.listing_rows import encode_external_batch
 from graveler.lake.importing.object_listing import ListingOptions, ObjectListing
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress, source_at
+from graveler.lake.importing.prefix_listing import source_at
 from graveler.model import ObjectEntry, SplitParameters
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.folder_objects import FolderObjects
 from graveler.tree.files import TreeStore

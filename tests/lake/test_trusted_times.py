@@ -12,9 +12,9 @@ from graveler.lake.exporting.export_folder import same_bytes
 from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.importing import folder_listing
 from graveler.lake.importing.folder_listing import FolderListing
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.noted_times import noted_time, time_checksum
 from graveler.model import ObjectEntry
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.beneath import Beneath, Confinement
 from graveler.tree.record import RecordCodec
 from tests.lake.support import NAMESPACE, World, paths, without_rights, write_files

@@ -4,13 +4,14 @@ from threading import Event
 
 import msgspec
 
-from graveler.lake.in_parts.asks import Ask, CommitAsk, ImportAsk, MergeAsk
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
-from graveler.operations.parted import COMMIT, IMPORT, MERGE
+from graveler.operations.parted import KINDS
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.requests.merging import Merge
 from tests.lake.support import World, put
 from tests.support.patience import PATIENCE
+from tests.support.pinned import Asked, pinned_commit, pinned_merge
 
 SMALL = Sizes(records=20, parts=6)
 
@@ -25,27 +26,27 @@ def diverged(repository: OpenRepository, count: int = 120) -> None:
         repository.commit(branch, branch)
 
 
-def merge_ask(repository: OpenRepository) -> MergeAsk:
-    return MergeAsk(source="dev", source_id=repository.commit_of("dev").id, destination="main", message="together")
+def merge_ask(repository: OpenRepository) -> Asked:
+    return pinned_merge(source="dev", source_id=repository.commit_of("dev").id, destination="main", message="together")
 
 
-def commit_ask(repository: OpenRepository) -> CommitAsk:
+def commit_ask(repository: OpenRepository) -> Asked:
     put(repository, {f"{number:03}": "new" for number in range(0, 120, 4)})
-    return CommitAsk(branch="main", message="together")
+    return pinned_commit(branch="main", message="together")
 
 
-def alone(repository: OpenRepository, ask: Ask) -> str:
+def alone(repository: OpenRepository, ask: Asked) -> str:
     """The tree that one call makes, on another branch."""
     repository.create_branch("alone", "main")
-    if isinstance(ask, MergeAsk):
+    if isinstance(ask.request, Merge):
         return repository.merge("dev", "alone").metarange_id
     put(repository, {f"{number:03}": "new" for number in range(0, 120, 4)}, "alone")
     return repository.commit("alone", "together").metarange_id
 
 
-def write_down(world: World, ask: Ask, operation_id: str = "op", *, attempt: int = 1) -> Operation:
+def write_down(world: World, ask: Asked, operation_id: str = "op", *, attempt: int = 1) -> Operation:
     """An operation that nobody works on yet."""
-    kind = MERGE if isinstance(ask, MergeAsk) else IMPORT if isinstance(ask, ImportAsk) else COMMIT
+    kind = KINDS[type(ask.request)]
     now = world.clock.now()
     operation = Operation(
         operation_id, kind, msgspec.json.encode(ask), OperationState.RUNNING, now, now, attempt=attempt, branch="main"

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, DirtyBranchError
 from graveler.lake.clock import Clock
-from graveler.lake.in_parts.asks import MergeAsk
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.turns import KEPT, PATIENT, Turn
 from graveler.model import ObjectEntry
@@ -22,6 +21,7 @@ from tests.operations.support import operations, write_down
 from tests.support.campaigns import WHOLE
 from tests.support.instruments import Fault
 from tests.support.patience import PATIENCE
+from tests.support.pinned import pinned_merge
 
 PARTS: Final = 1_000 if WHOLE else 120
 """Into about how many parts a merge is cut here; as many as there can be in ``make soak``."""
@@ -60,7 +60,7 @@ class Busy:
         self.world.main.create_branch("dev", "main")
         self._link("dev", range(0, self.count, 4), "dev")
         self._link("main", range(2, self.count, 4), "main")
-        ask = MergeAsk(
+        ask = pinned_merge(
             source="dev", source_id=self.world.main.commit_of("dev").id, destination="main", message="together"
         )
         write_down(self.world, ask)
@@ -187,7 +187,8 @@ def kept(*, in_place: int = 0) -> tuple[World, Machine, Task, tuple[int, ...]]:
     put(world.main, {f"{number:03}": "main" for number in range(2, 60, 4)})
     world.main.commit("main", "main")
     write_down(
-        world, MergeAsk(source="dev", source_id=world.main.commit_of("dev").id, destination="main", message="together")
+        world,
+        pinned_merge(source="dev", source_id=world.main.commit_of("dev").id, destination="main", message="together"),
     )
     machine = Machine(world.lake(), clock=world.clock, sizes=Sizes(records=10, parts=4, in_place=0))
     task = Task(NAME, "op", 1)

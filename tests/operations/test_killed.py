@@ -10,18 +10,18 @@ import msgspec
 import pytest
 
 from graveler.lake.folder import create_folder_lake
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import Ask, ImportAsk, MergeAsk
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import Machine, Next, Task
-from graveler.operations.parted import COMMIT, IMPORT, MERGE, do_in_parts
+from graveler.operations.parted import IMPORT, KINDS, do_in_parts
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.requests.importing import AddressType, ImportAddress
 from tests.lake.support import TINY
 from tests.operations.step_worker import POINTS as STEP_POINTS
 from tests.operations.support import SMALL, alone, commit_ask, diverged, merge_ask
 from tests.operations.worker import POINTS
 from tests.support.patience import PATIENCE
+from tests.support.pinned import Asked, pinned_import
 
 ROOT = Path(__file__).parents[2]
 LEASE = 0.5
@@ -38,7 +38,7 @@ def test_another_process_ends_what_a_killed_one_began(tmp_path: Path, point: str
     opened.upload("main", "in/old", b"1")
     opened.commit("main", "before")
     address = ImportAddress(AddressType.COMMON_PREFIX, f"file://{source}/", "in")
-    request = msgspec.json.encode(ImportAsk("main", (address,), "take over", "me")).decode()
+    request = msgspec.json.encode(pinned_import("main", (address,), "take over", "me")).decode()
     command = [sys.executable, "-m", "tests.operations.worker", str(tmp_path / "lake"), "repo", "id", request]
     with subprocess.Popen([*command, point, str(LEASE)], stdout=subprocess.PIPE, cwd=ROOT) as worker:
         assert worker.stdout is not None
@@ -65,7 +65,7 @@ def test_another_process_ends_what_a_killed_one_began(tmp_path: Path, point: str
 @pytest.mark.parametrize("point", STEP_POINTS)
 @pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
 def test_another_execution_ends_what_a_killed_step_began(
-    tmp_path: Path, point: str, make_ask: Callable[[OpenRepository], Ask]
+    tmp_path: Path, point: str, make_ask: Callable[[OpenRepository], Asked]
 ) -> None:
     with create_folder_lake(tmp_path / "lake") as lake:
         opened = lake.create_repository("repo", "local://repo", split=TINY)
@@ -73,7 +73,7 @@ def test_another_execution_ends_what_a_killed_step_began(
         ask = make_ask(opened)
         tree = alone(opened, ask)
         operations = Operations(lake.tables, opened.repository.uid)
-        kind = MERGE if isinstance(ask, MergeAsk) else COMMIT
+        kind = KINDS[type(ask.request)]
         now = opened.clock.now()
         operations.add(Operation("op", kind, msgspec.json.encode(ask), OperationState.RUNNING, now, now, attempt=1))
         command = [sys.executable, "-m", "tests.operations.step_worker", str(tmp_path / "lake"), "repo", "op", point]

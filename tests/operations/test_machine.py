@@ -11,9 +11,6 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
 from graveler.lake.clock import GRACE
-from graveler.lake.importing.changes import ImportChanges
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import Ask, ImportAsk
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
@@ -23,11 +20,13 @@ from graveler.operations.operator import SILENT
 from graveler.operations.parted import MERGE, Steps
 from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import CANCELLED
+from graveler.requests.importing import AddressType, ImportAddress, ImportChanges
 from tests.lake.support import NAME, OwnClock, World, put
 from tests.operations.support import SMALL, alone, commit_ask, diverged, merge_ask, operations, write_down
 from tests.support.instruments import CountingObjects
+from tests.support.pinned import Asked, pinned_import
 
-MakeAsk = Callable[[OpenRepository], Ask]
+MakeAsk = Callable[[OpenRepository], Asked]
 BOTH = pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
 TASK = Task(NAME, "op", 1)
 
@@ -365,14 +364,14 @@ def test_an_import_notes_what_it_changed_and_a_dry_run_what_it_would(tmp_path: P
     source = ImportAddress(AddressType.COMMON_PREFIX, f"{tmp_path.as_uri()}/", "in/")
     head = world.main.branch("main").commit_id
     for name, dry_run in (("dry", True), ("real", False)):
-        write_down(world, ImportAsk("main", (source,), dry_run=dry_run), name)
+        write_down(world, pinned_import("main", (source,), dry_run=dry_run), name)
         list(execute(world, Task(NAME, name, 1)))
         done = operations(world).get(name)
         assert (done.state, done.changes) == (OperationState.COMPLETED, ImportChanges(added=1, added_bytes=2))
         assert bool(done.result) is not dry_run
         assert (world.main.branch("main").commit_id == head) is dry_run
     (tmp_path / "a").unlink()
-    write_down(world, ImportAsk("main", (source,)), "empty")
+    write_down(world, pinned_import("main", (source,)), "empty")
     list(execute(world, Task(NAME, "empty", 1)))
     failed = operations(world).get("empty")
     assert (failed.state, failed.error_kind) == (OperationState.FAILED, "EmptySourceError")

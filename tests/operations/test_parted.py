@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, CorruptError, InvalidError, TooLateError, UnavailableError
 from graveler.lake.in_parts import joined
-from graveler.lake.in_parts.asks import Ask
 from graveler.lake.in_parts.parted import PartDone
 from graveler.lake.repository import OpenRepository
 from graveler.operations import parted
@@ -37,8 +36,9 @@ from tests.operations.support import (
     write_down,
 )
 from tests.support.patience import PATIENCE
+from tests.support.pinned import Asked
 
-MakeAsk = Callable[[OpenRepository], Ask]
+MakeAsk = Callable[[OpenRepository], Asked]
 
 BOTH = pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
 

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from graveler.functions.operating import Step, take
-from graveler.lake.in_parts.asks import Ask
 from graveler.lake.in_parts.parted import PartDone
 from graveler.lake.repository import OpenRepository
 from graveler.operations import parted
@@ -21,9 +20,10 @@ from infra import state_machine
 from tests.lake.support import NAME, Died, World, put, texts
 from tests.operations.support import SMALL, alone, commit_ask, diverged, merge_ask, operations, write_down
 from tests.support.campaigns import share
+from tests.support.pinned import Asked
 from tests.support.state_machine import Execution, Refused
 
-MakeAsk = Callable[[OpenRepository], Ask]
+MakeAsk = Callable[[OpenRepository], Asked]
 BOTH = pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
 KILLED: Final = "Runtime.ExitError"
 TRIES: Final = 5

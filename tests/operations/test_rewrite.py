@@ -8,15 +8,17 @@ from msgspec import to_builtins
 
 from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError, NoChangesError, TooMuchWorkError
 from graveler.history.cuts import KEY
-from graveler.lake.in_parts.asks import Ask, CommitAsk, MergeAsk, RewriteAsk
+from graveler.lake.context import Context
 from graveler.lake.in_parts.parted import PartedOperation
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, MergeStrategy, SplitParameters
+from graveler.requests.committing import Rewrite
 from graveler.tree.files import TreeStore
 from graveler.tree.writer import build
 from tests.api.support import EventClient, make_world
 from tests.lake.support import NAME, TINY, World, put
 from tests.operations.support import SMALL, diverged
+from tests.support.pinned import Asked, pinned_commit, pinned_merge, pinned_rewrite
 from tests.support.trees import MemoryFiles
 
 WIDE = SplitParameters(min_size=600, max_size=3_000, raggedness=5)
@@ -73,7 +75,7 @@ def test_what_cannot_be_rewritten_is_refused() -> None:
     with pytest.raises(InvalidError, match="raggedness"):
         world.main.rewrite("main", SplitParameters(1, 2, 0))
     with pytest.raises(TooMuchWorkError, match="30 records"):
-        world.main.rewrite("main", WIDE, limit=29)
+        world.main.run(Rewrite(branch="main", split=WIDE), Context(limit=29))
     world.main.protect(["main"])
     assert world.main.rewrite("main", WIDE, request_id="r") == world.main.rewrite("main", WIDE, request_id="r")
 
@@ -114,7 +116,7 @@ def test_whatever_comes_afterwards_is_cut_as_the_branch_is(seed: int) -> None:
     expect_sound(world)
 
 
-def in_parts(world: World, ask: Ask, number: str, between: Callable[[], object] = lambda: None) -> Commit:
+def in_parts(world: World, ask: Asked, number: str, between: Callable[[], object] = lambda: None) -> Commit:
     """An operation, each step by somebody who has just begun."""
 
     def steps() -> PartedOperation:
@@ -145,7 +147,7 @@ def test_in_parts_it_is_the_tree_of_one_call_also_when_the_branch_moves(moves: b
             put(world.main, {"0705": "new", "150": "new"}, branch)
             world.main.commit(branch, "meanwhile")
 
-    commit = in_parts(world, RewriteAsk(branch="main", split=WIDE), "op", move if moves else lambda: None)
+    commit = in_parts(world, pinned_rewrite(branch="main", split=WIDE), "op", move if moves else lambda: None)
     assert commit.metarange_id == world.main.rewrite("alone", WIDE).metarange_id == fresh(world.main, commit, WIDE)
     assert in_parts_again(world) == commit
     expect_sound(world)
@@ -154,7 +156,7 @@ def test_in_parts_it_is_the_tree_of_one_call_also_when_the_branch_moves(moves: b
 def in_parts_again(world: World) -> Commit:
     """Somebody who has not heard that it is done."""
     steps = world.repository().in_parts(
-        "op", RewriteAsk(branch="main", split=WIDE), began=world.clock.now(), sizes=SMALL
+        "op", pinned_rewrite(branch="main", split=WIDE), began=world.clock.now(), sizes=SMALL
     )
     assert steps.plan(0).parts > 0
     found = steps.publish(0)
@@ -168,12 +170,12 @@ def test_other_verbs_in_parts_go_on_as_the_branch_is_cut() -> None:
     diverged(repository)
     repository.rewrite("main", WIDE)
     repository.create_branch("alone", "main")
-    merge = MergeAsk(source="dev", source_id=repository.commit_of("dev").id, destination="main", message="together")
+    merge = pinned_merge(source="dev", source_id=repository.commit_of("dev").id, destination="main", message="together")
     merged = in_parts(world, merge, "merge")
     assert merged.metarange_id == repository.merge("dev", "alone").metarange_id == fresh(repository, merged, WIDE)
     for branch in ("main", "alone"):
         put(repository, {f"{number:03}": "new" for number in range(0, 120, 4)}, branch)
-    commit = in_parts(world, CommitAsk(branch="main", message="all"), "commit")
+    commit = in_parts(world, pinned_commit(branch="main", message="all"), "commit")
     assert commit.metarange_id == repository.commit("alone", "all").metarange_id == fresh(repository, commit, WIDE)
     expect_sound(world)
 

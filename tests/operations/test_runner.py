@@ -10,15 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, PreconditionError
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import ImportAsk
 from graveler.lake.repository import OpenRepository
 from graveler.operations.parted import IMPORT, do_in_parts
 from graveler.operations.runner import LEASE, Runner
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, Report, Work
+from graveler.requests.importing import AddressType, ImportAddress
 from tests.lake.support import World, paths, put
 from tests.support.patience import PATIENCE
+from tests.support.pinned import pinned_import
 
 
 class Step:
@@ -180,7 +180,7 @@ def test_an_import_survives_its_worker_and_is_one_commit(tmp_path: Path) -> None
     put(world.main, {"in/old": "1", "else": "1"})
     world.main.commit("main", "before")
     source = ImportAddress(AddressType.COMMON_PREFIX, f"file://{tmp_path}/", "in")
-    request = msgspec.json.encode(ImportAsk("main", (source,), "take over", "me", {"k": "v"}))
+    request = msgspec.json.encode(pinned_import("main", (source,), "take over", "me", {"k": "v"}))
     # A first worker published, and died before it could say so.
     operations(world).add(Operation("id", IMPORT, request, OperationState.RUNNING, world.clock.now(), 0, owner="gone"))
     commit = do_in_parts(world.main, "id", request, Report())

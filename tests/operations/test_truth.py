@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from graveler.operations.dumps import KIND as DUMP
 from graveler.operations.listings import KIND as IMPORT_LISTING
-from graveler.operations.parted import ASKS, COMMIT, IMPORT
+from graveler.operations.parted import COMMIT, IMPORT, REQUESTS
 from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.storage.tables import Check, Matches
 from tests.lake.faults.scenes import MemoryScene, client
@@ -244,4 +244,4 @@ def reports(trial: Trial) -> set[str]:
 
 
 def test_every_kind_that_comes_to_one_commit_is_tried() -> None:
-    assert COMMITTING == {*ASKS, IMPORT_LISTING} == set(CASES)
+    assert COMMITTING == {*REQUESTS, IMPORT_LISTING} == set(CASES)

@@ -22,8 +22,6 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, GravelerError, PreconditionError, UnavailableError
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk, RewriteAsk
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
@@ -41,11 +39,20 @@ from graveler.operations.parted import CHERRY_PICK, COMMIT, IMPORT, MERGE, REVER
 from graveler.operations.runner import Runner
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED
+from graveler.requests.importing import AddressType, ImportAddress
 from tests.lake.faults.scenes import MemoryScene, client
 from tests.lake.support import NAME, NAMESPACE, TINY, put
 from tests.operations.support import SMALL
 from tests.support.instruments import Boundaries, Fault
 from tests.support.patience import PATIENCE
+from tests.support.pinned import (
+    pinned_cherry_pick,
+    pinned_commit,
+    pinned_import,
+    pinned_merge,
+    pinned_revert,
+    pinned_rewrite,
+)
 
 OP: Final = "op"
 TRIES: Final = 3
@@ -59,29 +66,29 @@ Ask: TypeAlias = Callable[[OpenRepository, Path], msgspec.Struct]
 
 
 def _merge(repository: OpenRepository, folder: Path) -> msgspec.Struct:
-    return MergeAsk(source="dev", source_id=repository.commit_of("dev").id, destination="main")
+    return pinned_merge(source="dev", source_id=repository.commit_of("dev").id, destination="main")
 
 
 def _revert(repository: OpenRepository, folder: Path) -> msgspec.Struct:
-    return RevertAsk(branch="main", ref="main", ref_id=repository.commit_of("main").id)
+    return pinned_revert(branch="main", ref="main", ref_id=repository.commit_of("main").id)
 
 
 def _cherry_pick(repository: OpenRepository, folder: Path) -> msgspec.Struct:
-    return CherryPickAsk(branch="main", ref="dev", ref_id=repository.commit_of("dev").id)
+    return pinned_cherry_pick(branch="main", ref="dev", ref_id=repository.commit_of("dev").id)
 
 
 def _commit(repository: OpenRepository, folder: Path) -> msgspec.Struct:
     put(repository, {f"{number:03}": "new" for number in range(0, 40, 4)})
-    return CommitAsk(branch="main", message="all")
+    return pinned_commit(branch="main", message="all")
 
 
 def _import(repository: OpenRepository, folder: Path) -> msgspec.Struct:
     (folder / "a").write_text("1")
-    return ImportAsk("main", (ImportAddress(AddressType.COMMON_PREFIX, f"{folder.as_uri()}/", "in/"),))
+    return pinned_import("main", (ImportAddress(AddressType.COMMON_PREFIX, f"{folder.as_uri()}/", "in/"),))
 
 
 def _rewrite(repository: OpenRepository, folder: Path) -> msgspec.Struct:
-    return RewriteAsk(branch="main", split=SplitParameters(min_size=600, max_size=3_000, raggedness=5))
+    return pinned_rewrite(branch="main", split=SplitParameters(min_size=600, max_size=3_000, raggedness=5))
 
 
 def _dump(repository: OpenRepository, folder: Path) -> msgspec.Struct:
@@ -240,7 +247,7 @@ class Trial:
         self.operations.change(OP, cancelled)
 
     def cancel(self, schedule: Callable[[str, int], Fault] = lambda *_: None) -> None:
-        """Ask to cancel, and note what is said. ``schedule`` sees the requests for that."""
+        """Asked to cancel, and note what is said. ``schedule`` sees the requests for that."""
         lake = client(self.scene, schedule, self.asking)
         canceller = Dispatcher(lake.tables, dict.fromkeys(KINDS, self), clock=self.scene.clock)
         try:

@@ -12,10 +12,10 @@ from graveler.errors import (
     RefNotFoundError,
     UnavailableError,
 )
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.operations.work import CancelledError
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository
+from graveler.requests.importing import AddressType, ImportAddress
 from tests.remote.scripted import Reply, Scripted
 
 ADDRESSES = [ImportAddress(AddressType.COMMON_PREFIX, "s3://given/", "in/")]

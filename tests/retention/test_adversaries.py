@@ -11,14 +11,13 @@ from graveler.errors import ForbiddenError, InvalidError, NotFoundError, Precond
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.folder import create_folder_lake
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import MergeAsk
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import MARKER
 from graveler.lake.repository import OpenRepository
 from graveler.lake.verbs.staging import Beside
 from graveler.model import ObjectEntry, RetentionRules
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.keeping import DAY
@@ -29,6 +28,7 @@ from graveler.storage.memory_tables import MemoryTables
 from tests.lake.support import NAME, NAMESPACE, Died, World
 from tests.retention.support import AGE, check_live, collect, contents, keys, write
 from tests.support.instruments import Boundaries, Fault, FaultyObjects
+from tests.support.pinned import pinned_merge
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_an_operation_is_to_merge_is_not_marked_behind_its_back(world: Worl
     world.main.delete_branch("side")
     world.clock.time += AGE
     now = world.clock.now()
-    ask = msgspec.json.encode(MergeAsk(source=source, source_id=source, destination="main"))
+    ask = msgspec.json.encode(pinned_merge(source=source, source_id=source, destination="main"))
     operations = Operations(world.tables, world.main.repository.uid)
     operations.add(Operation("op", "merge", ask, OperationState.RUNNING, now, now))
     assert collect(world).plan.expired == 0
@@ -105,7 +105,7 @@ def test_an_operation_that_nobody_ends_does_not_keep_its_commits_for_ever(world:
     source = write(world.main, "side", a="1")
     world.main.delete_branch("side")
     now = world.clock.now()
-    ask = msgspec.json.encode(MergeAsk(source=source, source_id=source, destination="main"))
+    ask = msgspec.json.encode(pinned_merge(source=source, source_id=source, destination="main"))
     operations = Operations(world.tables, world.main.repository.uid)
     operations.add(Operation("op", "merge", ask, OperationState.RUNNING, now, now))
     for _ in range(2):

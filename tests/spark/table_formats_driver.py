@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 import graveler.spark
 from graveler.errors import GravelerError
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
 from graveler.lake.place import AwsLake, open_at
 from graveler.lake.repository import OpenRepository
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.spark.session import local_session
 from graveler.storage.s3_objects import S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket

@@ -19,9 +19,9 @@ from graveler.errors import (
     NotFoundError,
     UnavailableError,
 )
-from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.importing.object_listing import ListingOptions
 from graveler.lake.repository import OpenRepository
+from graveler.requests.importing import ImportChanges
 from graveler.spark import comparing, joining
 from graveler.spark.importing import BadRowsError, import_listing, partitions_of
 from graveler.spark.listing_sources import read_inventory, read_tables

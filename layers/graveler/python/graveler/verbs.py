@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
     from graveler.lake.checked import OpenedObject
     from graveler.lake.exporting.export import ExportReport
-    from graveler.lake.importing.changes import Imported
     from graveler.lake.importing.object_listing import ListingOptions
-    from graveler.lake.importing.prefix_listing import ImportAddress
     from graveler.lake.summary import Summary, Usage
+    from graveler.requests.importing import ImportAddress, Imported
 
 Progress = Callable[[int, int], None]
 """Told how many objects, and how many bytes, were done since it was told last."""

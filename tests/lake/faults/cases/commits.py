@@ -5,11 +5,10 @@ from typing import Final
 
 from graveler.errors import NoChangesError
 from graveler.lake.importing.object_listing import ListingOptions
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
-from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.commits import HANDOVER
 from graveler.lake.lake import Lake
 from graveler.lake.sealing import MAX_SEALED
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.lake.faults.case import Case
 from tests.lake.faults.cases.in_parts import in_parts
@@ -17,6 +16,7 @@ from tests.lake.faults.model import Model
 from tests.lake.faults.scenes import Scene, client
 from tests.lake.faults.story import die_committing, fail_committing, main_of, stage
 from tests.lake.support import NAME
+from tests.support.pinned import pinned_commit
 
 
 def clean_up_is_due(lake: Lake, scene: Scene, model: Model) -> None:
@@ -88,7 +88,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     Case(
         "commit in parts",
-        lambda lake, _: in_parts(lake, lambda _: CommitAsk(branch="main", message="mine")),
+        lambda lake, _: in_parts(lake, lambda _: pinned_commit(branch="main", message="mine")),
         lambda model: main_of(model).commit("mine"),
         stage,
         lease=HANDOVER,

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from graveler.lake.in_parts.asks import Ask
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from tests.lake.support import NAME
+from tests.support.pinned import Asked
 
 
-def in_parts(lake: Lake, ask: Callable[[OpenRepository], Ask]) -> None:
+def in_parts(lake: Lake, ask: Callable[[OpenRepository], Asked]) -> None:
     """All the steps of an operation, each of which finds what the ones before have left in the store."""
     for number in range(10):
         repository = lake.repository(NAME)

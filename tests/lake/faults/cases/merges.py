@@ -3,12 +3,12 @@
 from typing import Final
 
 from graveler.errors import NoChangesError
-from graveler.lake.in_parts.asks import MergeAsk
 from graveler.model import MergeStrategy
 from tests.lake.faults.case import Case
 from tests.lake.faults.cases.in_parts import in_parts
 from tests.lake.faults.story import main_of, merged, nothings
 from tests.lake.support import NAME
+from tests.support.pinned import pinned_merge
 
 CASES: Final[tuple[Case, ...]] = (
     Case(
@@ -32,7 +32,7 @@ CASES: Final[tuple[Case, ...]] = (
         "merge in parts",
         lambda lake, _: in_parts(
             lake,
-            lambda repository: MergeAsk(
+            lambda repository: pinned_merge(
                 source="side", source_id=repository.commit_of("side").id, destination="main", message="merge"
             ),
         ),

@@ -12,17 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.access.errors import NotPermittedError
-
-
-class Permission(Enum):
-    """What a request needs."""
-
-    READ = "read"
-    """Look at anything, and get presigned URLs to read."""
-    WRITE = "write"
-    """Change objects, branches, tags and commits."""
-    ADMIN = "admin"
-    """Create, configure and delete repositories; create and revoke keys."""
+from graveler.requests.base import Permission
 
 
 class Role(Enum):

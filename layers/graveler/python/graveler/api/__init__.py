@@ -7,7 +7,8 @@ both call it. A module in ``resources`` holds the routes of one group. To add a 
     from graveler.api.documents import Error, Ref            # JSON bodies: msgspec Structs; add yours there or in the module
     from graveler.api.queries import Query                   # query parameters: subclass it, msgspec types, all with defaults
     from graveler.api.response import Response, json_response, no_content
-    from graveler.api.routing import Permission, Routes
+    from graveler.api.routing import Routes
+    from graveler.requests.base import Permission
 
     routes = Routes("branches")                              # one for each module; list the module in resources/__init__.py
 

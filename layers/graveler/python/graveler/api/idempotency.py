@@ -11,7 +11,7 @@ the other's answer. They expire as the lake's own results of requests do.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
@@ -21,6 +21,7 @@ from graveler.api.errors import ApiError, bad_request
 from graveler.api.response import Response
 from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
 from graveler.lake.requests import REQUEST_TTL
+from graveler.requests.base import CommitInfo
 from graveler.storage.tables import Absent, ConditionFailedError, Item, Key
 
 PARTITION: Final = "requests"
@@ -96,3 +97,10 @@ def _kept(item: Item) -> Response | None:
     if isinstance(status, int) and isinstance(kind, str) and isinstance(body, str):
         return Response(status, {"content-type": kind}, body)
     return None
+
+
+def commit_info(
+    call: Call, message: str | None, metadata: Mapping[str, str] | None, created: int | None = None
+) -> CommitInfo:
+    """What a commit says that a client asks for, by its name and its request's ID."""
+    return CommitInfo(message or "", call.committer, metadata or {}, created, request_id(call))

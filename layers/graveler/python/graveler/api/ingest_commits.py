@@ -8,12 +8,13 @@ import msgspec
 from graveler.api.long import failure
 from graveler.errors import GravelerError, NotFoundError, UnavailableError
 from graveler.ingest.handover import Look
-from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
 from graveler.operations.operator import Operator
 from graveler.operations.parted import COMMIT
 from graveler.operations.store import OperationState
+from graveler.requests.committing import Commit
 from graveler.tree.writer import Stop
 
 
@@ -40,15 +41,16 @@ class OperationCommits:
         half = left() / 2
         return lambda: left() <= half
 
-    def begin(self, repository: OpenRepository, ask: CommitAsk, request_id: str) -> str:
+    def begin(self, repository: OpenRepository, what: Pinned[Commit]) -> str:
         """See :class:`graveler.ingest.handover.LongCommits`. Cost and errors as :meth:`Operator.ask`."""
+        request_id = what.request.info.request_id
         operation = self._operator.ask(
             repository,
             COMMIT,
-            msgspec.json.encode(ask),
+            msgspec.json.encode(what),
             sha256(f"ingest {request_id}".encode()).hexdigest()[:32],
             joins=lambda found: not found.is_finished,
-            branch=ask.branch,
+            branch=what.request.branch,
             request_id=request_id,
         )
         return operation.id

@@ -1,4 +1,4 @@
-"""Verbs that may take longer than a request: answered in it if they are little work, else worked on as operations.
+"""Requests that may take longer than a request: answered in it if they are little work, else worked on as operations.
 
 What is seen to be too much before anything is read is handed over at once; else the request works for half of the time that it
 has, and leaves the rest to an operation at the end of a range, which goes on from there (:mod:`graveler.lake.begun`).
@@ -12,7 +12,7 @@ and its ``Idempotency-Key`` if it has one.
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -21,12 +21,14 @@ from graveler.api.errors import ApiError
 from graveler.api.operation_documents import accepted, operations_of
 from graveler.api.response import Response
 from graveler.errors import TooMuchWorkError
-from graveler.lake.in_parts.asks import Ask, CommitAsk, ImportAsk, MergeAsk, ReplayAsk, RewriteAsk
+from graveler.lake.context import Context
+from graveler.lake.in_parts.pinned import LongRequest, Pinned, decode_pinned
 from graveler.lake.repository import OpenRepository
 from graveler.model import Begun, Commit, CommitID
 from graveler.operations.failures import reason
+from graveler.operations.parted import KINDS
 from graveler.operations.store import Operation, OperationState
-from graveler.tree.writer import Stop
+from graveler.requests import committing as requests
 
 RETRY_AFTER: Final = 5
 """Seconds after which a client is to ask again."""
@@ -37,31 +39,20 @@ REMEMBERED: Final = 600.0
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 
-T = TypeVar("T", bound=Ask)
 
+def answer(
+    call: Call, repository: OpenRepository, request: LongRequest, render: Callable[[Commit], Response]
+) -> Response:
+    """The answer to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the request.
 
-class LongVerb(msgspec.Struct, frozen=True):
-    """One request. ``at_once`` makes the commit in the request, by the limit and the sign to stop that verbs take; ``ask`` says
-    what the operation is asked for, of the operation that has sealed its changes already (or of none)."""
-
-    kind: str
-    branch: str
-    at_once: Callable[[int | None, Stop | None], Commit]
-    ask: Callable[[str], Ask]
-    request_id: str = ""
-
-
-def answer(call: Call, repository: OpenRepository, verb: LongVerb, render: Callable[[Commit], Response]) -> Response:
-    """The answer to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the verb.
-
-    Cost: a table read, and the verb; of an operation a transaction, and table reads while it is waited for."""
+    Cost: a table read, and the request; of an operation a transaction, and table reads while it is waited for."""
     half = call.seconds_left() / 2
-    asked = _asked(call, verb)
+    asked = _asked(call, request)
     seen = call.runner.of_request(repository, asked)
-    waiting = seen is not None and _joins(repository, verb, seen)
+    waiting = seen is not None and _joins(repository, request, seen)
     if _wants_no_wait(call):
-        repository.branch(verb.branch)  # refused at once if it is not there
-        operation = _start(call, repository, verb, asked, "")
+        repository.branch(_branch(request))  # refused at once if it is not there
+        operation = _start(call, repository, asked, pinned(repository, request))
         response = accepted(operations_of(call, repository), repository.repository.name, operation)
         if operation.is_finished:
             _tell(call, repository, operation)
@@ -69,13 +60,35 @@ def answer(call: Call, repository: OpenRepository, verb: LongVerb, render: Calla
     owner, begun = "", None
     if not waiting:
         try:
-            if not call.settings.hands_over:
-                return render(verb.at_once(None, None))
-            return render(verb.at_once(call.settings.operation_records, lambda: call.seconds_left() <= half))
+            return render(repository.run(request, _context(call, half)))
         except TooMuchWorkError as error:
+            if not call.settings.hands_over:
+                raise
             owner, begun = error.operation, error.begun
-    operation = _start(call, repository, verb, asked, owner, begun)
+    operation = _start(call, repository, asked, pinned(repository, request, owner, begun))
     return render(_wait(call, repository, operation))
+
+
+def _context(call: Call, half: float) -> Context:
+    """Half of the request's time, and as many records as may be read in it; without operations, without end."""
+    if not call.settings.hands_over:
+        return Context()
+    return Context(call.settings.operation_records, lambda: call.seconds_left() <= half)
+
+
+def pinned(
+    repository: OpenRepository, request: LongRequest, owner: str = "", begun: Begun | None = None
+) -> Pinned[LongRequest]:
+    """The request with what its refs are now. Cost: resolving each."""
+    refs = {name: repository.commit_of(getattr(request, name)).id for name in request.refs}
+    return Pinned(request=request, refs=refs, owner=owner, begun=begun)
+
+
+def _branch(request: LongRequest) -> str:
+    """The branch that a long request changes."""
+    (field,) = request.changes
+    branch: str = getattr(request, field)
+    return branch
 
 
 def _wants_no_wait(call: Call) -> bool:
@@ -83,45 +96,38 @@ def _wants_no_wait(call: Call) -> bool:
     return "respond-async" in preferences
 
 
-def _asked(call: Call, verb: LongVerb) -> str:
+def _asked(call: Call, request: LongRequest) -> str:
     """Names what the request asks for."""
-    said = (verb.kind, call.identity.key_id, verb.request_id or call.fingerprint())
+    said = (KINDS[type(request)], call.identity.key_id, request.info.request_id or call.fingerprint())
     return sha256(msgspec.json.encode(said)).hexdigest()[:32]
 
 
-def _start(
-    call: Call, repository: OpenRepository, verb: LongVerb, asked: str, owner: str, begun: Begun | None = None
-) -> Operation:
-    ask = verb.ask(owner)
-    if begun is not None and not isinstance(ask, ImportAsk | RewriteAsk):
-        ask = msgspec.structs.replace(ask, begun=begun)
+def _start(call: Call, repository: OpenRepository, asked: str, what: Pinned[LongRequest]) -> Operation:
+    request = what.request
     return call.runner.ask(
         repository,
-        verb.kind,
-        msgspec.json.encode(ask),
+        KINDS[type(request)],
+        msgspec.json.encode(what),
         asked,
-        joins=lambda found: _joins(repository, verb, found),
-        branch=verb.branch,
-        request_id=verb.request_id,
+        joins=lambda found: _joins(repository, request, found),
+        branch=_branch(request),
+        request_id=request.info.request_id,
     )
 
 
-def _joins(repository: OpenRepository, verb: LongVerb, found: Operation) -> bool:
+def _joins(repository: OpenRepository, request: LongRequest, found: Operation) -> bool:
     """Is an operation that was asked for in the same words the one that is asked for now?
 
     While it is worked on, and afterwards until somebody has got its answer. Not if the ref that it brings has moved since, or if
     more has been staged than it commits; with a request id that does not matter."""
-    if verb.request_id:
+    if request.info.request_id:
         return not found.is_finished or not found.told
     if found.is_finished and (found.told or found.updated < repository.clock.now() - REMEMBERED):
         return False
-    ask = verb.ask("")
-    if isinstance(ask, CommitAsk):
-        return not repository.has_staged(verb.branch)
-    if isinstance(ask, MergeAsk):
-        return msgspec.json.decode(found.request, type=MergeAsk).source_id == ask.source_id
-    if isinstance(ask, ReplayAsk):
-        return msgspec.json.decode(found.request, type=type(ask)).ref_id == ask.ref_id
+    if isinstance(request, requests.Commit):
+        return not repository.has_staged(request.branch)
+    if request.refs:
+        return decode_pinned(found.request, type(request)).refs == pinned(repository, request).refs
     return True
 
 

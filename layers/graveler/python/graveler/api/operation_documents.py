@@ -7,9 +7,9 @@ from msgspec import UNSET, Struct, UnsetType
 
 from graveler.api.call import Call
 from graveler.api.response import Response, json_response
-from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.repository import OpenRepository
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.requests.importing import ImportChanges
 
 SAYS_WHERE: Final[Mapping[str, str]] = {"location": "of an answer 202: where to ask after the operation"}
 

@@ -11,15 +11,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from graveler.access.permissions import Permission
 from graveler.api.call import Call
 from graveler.api.errors import UNKNOWN_ROUTE, ApiError, bad_request
 from graveler.api.queries import Query, read_query
 from graveler.api.response import Response
 from graveler.errors import UNREADABLE
+from graveler.requests.base import Permission
 from graveler.wire.errors import UNKNOWN_ROUTE_CODE
-
-__all__ = ["BodyKind", "Permission", "Route", "Router", "Routes"]
 
 Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)

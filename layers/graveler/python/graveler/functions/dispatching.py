@@ -4,7 +4,7 @@ from graveler.functions.configuration import Configuration
 from graveler.functions.executions import ExecutionStarter
 from graveler.functions.queue import QueueStarter
 from graveler.operations.dispatch import Dispatcher, Starter
-from graveler.operations.parted import ASKS
+from graveler.operations.parted import REQUESTS
 from graveler.retention.operation import ALL_KINDS
 from graveler.storage.tables import Tables
 
@@ -16,5 +16,5 @@ def dispatcher(tables: Tables, configuration: Configuration) -> Dispatcher:
     if configuration.operations_queue is not None:
         starters.update(dict.fromkeys(ALL_KINDS, QueueStarter(configuration.operations_queue)))
     if configuration.operations_machine is not None:
-        starters.update(dict.fromkeys(ASKS, ExecutionStarter(configuration.operations_machine)))
+        starters.update(dict.fromkeys(REQUESTS, ExecutionStarter(configuration.operations_machine)))
     return Dispatcher(tables, starters)

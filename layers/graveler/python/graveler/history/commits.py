@@ -32,6 +32,7 @@ from msgspec import Struct
 from graveler.errors import UNREADABLE, CorruptError, InvalidError, RefNotFoundError
 from graveler.history.cuts import inherited
 from graveler.model import Commit, CommitID, MetarangeID, MetarangeName, RepositoryUID
+from graveler.requests.base import CommitInfo
 from graveler.storage.limits import text_key
 from graveler.storage.tables import MAX_ITEM_BYTES, Absent, Check, Item, Key, Matches, Put, Tables
 
@@ -180,6 +181,25 @@ def check_date(created: int | None, now: float) -> None:
         raise InvalidError(
             f"the commit's date {created} is out of range; it is Unix time in seconds, from 1970 to a day from now"
         )
+
+
+def check_info(info: CommitInfo, now: float) -> None:
+    """:class:`InvalidError` for what no commit can say, so that it is refused before the work. ``now`` in Unix seconds."""
+    check_date(info.created, now)
+    commit_saying(info, [], MetarangeName(""), 0, "")
+
+
+def commit_saying(
+    info: CommitInfo,
+    parents: Sequence[Commit],
+    metarange: MetarangeName,
+    now: float,
+    operation: str,
+    cuts: str | None = None,
+) -> Commit:
+    """A commit that says this, at the time ``now`` (Unix seconds) unless the info has another."""
+    when = int(now) if info.created is None else info.created
+    return new_commit(parents, metarange, info.author, info.message, when, info.metadata, operation, cuts)
 
 
 def published_at(created: int, item: Item) -> int:

@@ -20,9 +20,12 @@ from graveler.ingest.pending import NO_WINDOW, Amount, Pending, Taken, decode_pe
 from graveler.ingest.rules import Rule
 from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.context import Context
+from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
+from graveler.requests import committing as requests
+from graveler.requests.base import CommitInfo
 from graveler.storage.tables import ConditionFailedError, Tables
 
 COMMITTER: Final = "ingest"
@@ -85,28 +88,15 @@ class AutoCommitter:
         """The commit; None if it is so much that it was handed over."""
         message = _filled(rule.message, rule, taken)
         metadata = {name: _filled(value, rule, taken) for name, value in rule.metadata.items()}
-        request_id = taken.request_id(rule.id)
+        info = CommitInfo(message, COMMITTER, metadata, request_id=taken.request_id(rule.id))
+        request = requests.Commit(branch=rule.branch, info=info)
+        context = Context() if self._long is None else Context(self._long.limit, self._long.stop())
         try:
-            return repository.commit(
-                rule.branch,
-                message,
-                committer=COMMITTER,
-                metadata=metadata,
-                request_id=request_id,
-                limit=None if self._long is None else self._long.limit,
-                stop=None if self._long is None else self._long.stop(),
-            )
+            return repository.run(request, context)
         except TooMuchWorkError as error:
             assert self._long is not None
-            ask = CommitAsk(
-                branch=rule.branch,
-                message=message,
-                committer=COMMITTER,
-                metadata=metadata,
-                owner=error.operation,
-                begun=error.begun,
-            )
-            operation = self._long.begin(repository, ask, request_id)
+            pinned = Pinned(request=request, owner=error.operation, begun=error.begun)
+            operation = self._long.begin(repository, pinned)
         self._note(repository, rule, taken, msgspec.structs.replace(taken, operation=operation))
         return None
 

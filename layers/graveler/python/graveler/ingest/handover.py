@@ -5,9 +5,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from graveler.errors import GravelerError
-from graveler.lake.in_parts.asks import CommitAsk
+from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
+from graveler.requests.committing import Commit
 from graveler.tree.writer import Stop
 
 
@@ -32,9 +33,9 @@ class LongCommits(Protocol):
         counts in any case."""
         ...
 
-    def begin(self, repository: OpenRepository, ask: CommitAsk, request_id: str) -> str:
-        """Hand a commit over; returns the operation's ID. Asked again for the same ``request_id`` while it is worked on, that one
-        is the answer. The commit is known by ``request_id`` (promise C4)."""
+    def begin(self, repository: OpenRepository, what: Pinned[Commit]) -> str:
+        """Hand a commit over; returns the operation's ID. Asked again for the same request ID while it is worked on, that one
+        is the answer. The commit is known by that ID (promise C4)."""
         ...
 
     def look(self, repository: OpenRepository, operation_id: str) -> Look:

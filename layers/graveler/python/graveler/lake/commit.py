@@ -1,7 +1,7 @@
 """Commit: seal, apply, publish. The protocol of ``docs/concurrency.md``, in the shape in which it was searched exhaustively."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from secrets import token_hex
 from typing import Final
@@ -9,23 +9,25 @@ from typing import Final
 import msgspec
 
 from graveler.errors import NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
-from graveler.history.commits import CommitStore, check_date, new_commit
+from graveler.history.commits import CommitStore, check_info, commit_saying
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.begun import commit_terms, keep
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Clock, Polls
+from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline, Deadlines
 from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
 from graveler.lake.sealing import Sealed, Sealer
-from graveler.model import Commit, MetarangeName, SplitParameters, Token
+from graveler.model import Commit, SplitParameters, Token
+from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.tables import Check
 from graveler.tree.apply import Change, Interval, apply, reapply
 from graveler.tree.tree import Tree, Trees
-from graveler.tree.writer import Stop, StoppedError
+from graveler.tree.writer import StoppedError
 
 _AHEAD: Final = 50_000
 """Changes that are looked at before they are used."""
@@ -63,34 +65,22 @@ class Committer:
         self._clock = clock
         self._deadlines = deadlines
 
-    def commit(
-        self,
-        branch: str,
-        message: str,
-        committer: str,
-        metadata: Mapping[str, str],
-        *,
-        request_id: str = "",
-        allow_empty: bool = False,
-        created: int | None = None,
-        force: bool = False,
-        limit: int | None = None,
-        stop: Stop | None = None,
-    ) -> Commit:
-        """See :meth:`graveler.lake.repository.OpenRepository.commit`."""
-        said = Said(message, committer, metadata, created, token_hex(16))
-        said.check(self._clock.now())
+    def commit(self, request: requests.Commit, context: Context) -> Commit:
+        """See :class:`graveler.requests.committing.Commit`."""
+        branch, info = request.branch, request.info
+        check_info(info, self._clock.now())
+        operation = token_hex(16)
 
         def make() -> Commit:
             first: Token | None = None
             while True:
                 until = self._deadlines.begin()
-                sealed = self._sealer.seal(branch, said.operation, request_id, Intent(direct=True, force=force))
+                sealed = self._sealer.seal(branch, operation, info.request_id, Intent(direct=True, force=request.force))
                 first = first or sealed.own
-                attempt = _Attempt(self._split, self._staged, self._trees, said.operation, limit, stop)
+                attempt = _Attempt(self._split, self._staged, self._trees, operation, context)
                 try:
-                    with self._sealer.holding(sealed.own, said.operation, request_id):
-                        return self._publish(branch, sealed, said, allow_empty, request_id, until, attempt.build)
+                    with self._sealer.holding(sealed.own, operation, info.request_id):
+                        return self._publish(request, operation, sealed, until, attempt.build)
                 except RestagedError:
                     continue
                 except NoChangesError:
@@ -99,29 +89,26 @@ class Committer:
                         raise
                     return made
 
-        return self._publisher.once(request_id, make)
+        return self._publisher.once(info.request_id, make)
 
-    def seal(self, branch: str, said: "Said", request_id: str, *, force: bool) -> Sealed:
+    def seal(self, request: requests.Commit, operation: str) -> Sealed:
         """The changes to commit, as of :meth:`Sealer.seal`; if this operation has sealed some, those. One table read more."""
-        intent = Intent(direct=True, force=force)
-        state = self._branches.state(branch, intent)
-        own = self._sealer.own(state, said.operation)
+        intent = Intent(direct=True, force=request.force)
+        state = self._branches.state(request.branch, intent)
+        own = self._sealer.own(state, operation)
         if own is None:
-            return self._sealer.seal(branch, said.operation, request_id, intent)
+            return self._sealer.seal(request.branch, operation, request.info.request_id, intent)
         mine = state.sealed[: state.sealed.index(own) + 1]
         return Sealed(msgspec.structs.replace(state, sealed=mine), own)
 
     def publish_built(
         self,
-        branch: str,
+        request: requests.Commit,
+        operation: str,
         tokens: tuple[Token, ...],
         own: Token | None,
-        said: "Said",
         build: "Build",
         until: Deadline,
-        *,
-        allow_empty: bool,
-        request_id: str,
         only_while: Check | None = None,
     ) -> Commit:
         """The commit of sealed tokens whose tree was built elsewhere; ``build`` gives it for a head and for as many of them as
@@ -129,28 +116,16 @@ class Committer:
         building."""
 
         def make() -> Commit:
-            state = msgspec.structs.replace(self._branches.state(branch), sealed=tokens)
-            return self._publish(
-                branch,
-                Sealed(state, own),
-                said,
-                allow_empty,
-                request_id,
-                until,
-                build,
-                look=True,
-                only_while=only_while,
-            )
+            state = msgspec.structs.replace(self._branches.state(request.branch), sealed=tokens)
+            return self._publish(request, operation, Sealed(state, own), until, build, look=True, only_while=only_while)
 
-        return self._publisher.once(request_id, make)
+        return self._publisher.once(request.info.request_id, make)
 
     def _publish(
         self,
-        branch: str,
+        request: requests.Commit,
+        operation: str,
         sealed: Sealed,
-        said: "Said",
-        allow_empty: bool,
-        request_id: str,
         until: Deadline,
         build: "Build",
         *,
@@ -158,6 +133,7 @@ class Committer:
         only_while: Check | None = None,
     ) -> Commit:
         """A commit of the sealed tokens, as far as no other commit has them. ``look``: the branch may have changed since."""
+        branch, info = request.branch, request.info
         polls = Polls(self._clock)
         state: BranchState | None = self._branches.find(branch) if look else sealed.state
         while True:
@@ -168,7 +144,7 @@ class Committer:
             # The branch's oldest: none was sealed before these. (Oldest first: publishing a newer one before would let an
             # older one overwrite it later, promise C1.)
             tokens = tuple(token for token in state.sealed if token in sealed.tokens)
-            if not tokens and not allow_empty:
+            if not tokens and not request.allow_empty:
                 raise no_changes(branch)
             adopted = self._sealer.take(tuple(token for token in tokens if token != sealed.own))
             if adopted is not None:
@@ -176,17 +152,18 @@ class Committer:
                 before = self._trees.load(head.metarange)
                 tree = build(head, before, tokens)
                 try:
-                    if tree.id() == before.id() and not allow_empty:
-                        self._publisher.drop(state, tokens, said.operation)
+                    if tree.id() == before.id() and not request.allow_empty:
+                        self._publisher.drop(state, tokens, operation)
                         raise no_changes(branch)
-                    commit = said.commit([head], self._trees.save(tree), int(self._clock.now()))
+                    saved = self._trees.save(tree)
+                    commit = commit_saying(info, [head], saved, self._clock.now(), operation)
                     self._publisher.publish(
                         state,
                         commit,
                         "commit",
                         until,
                         applied=tokens,
-                        request_id=request_id,
+                        request_id=info.request_id,
                         adopted={outcome.request for outcome in adopted if outcome.request},
                         only_while=only_while,
                     )
@@ -225,29 +202,8 @@ Build = Callable[[Commit, Tree, tuple[Token, ...]], Tree]
 """Gives a head's tree with the changes of these tokens (the oldest first)."""
 
 
-class Said:
-    """What a commit shall say, and the operation that makes it."""
-
-    def __init__(
-        self, message: str, committer: str, metadata: Mapping[str, str], created: int | None, operation: str
-    ) -> None:
-        self._message, self._committer, self._metadata, self._created = message, committer, metadata, created
-        self.operation = operation
-
-    def check(self, now: float) -> None:
-        """:class:`InvalidError` for what no commit can say: refused before anything is sealed. ``now`` in Unix seconds."""
-        check_date(self._created, now)
-        self.commit([], MetarangeName(""), 0)
-
-    def commit(self, parents: list[Commit], metarange: MetarangeName, now: int) -> Commit:
-        when = now if self._created is None else self._created
-        return new_commit(parents, metarange, self._committer, self._message, when, self._metadata, self.operation)
-
-
 class _Attempt:
-    """Builds the tree of staged changes on a head; on another head it redoes only where the heads differ (promise C6). With a
-    ``limit``, only if no more records than that are to be read; with ``stop`` too, as far as the first changes show, and at the
-    end of a range once that says so."""
+    """Builds the tree of staged changes on a head; on another head it redoes only where the heads differ (promise C6)."""
 
     def __init__(
         self,
@@ -255,15 +211,14 @@ class _Attempt:
         staged: StagedChanges,
         trees: Trees,
         operation: str,
-        limit: int | None,
-        stop: Stop | None,
+        context: Context,
     ) -> None:
         self._split = split
         self._staged = staged
         self._trees = trees
         self._operation = operation
-        self._limit = limit
-        self._stop = stop
+        self._limit = context.limit
+        self._stop = context.stop
         self._tokens: tuple[Token, ...] = ()
         self._head: Tree | None = None
         self._result: Tree | None = None

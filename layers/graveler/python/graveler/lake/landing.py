@@ -4,7 +4,7 @@ Each builds its own tree on the branch's head and publishes it on condition of t
 built again on the new one (promise C6: what did not change is not even opened then).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from secrets import token_hex
 
@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from graveler.errors import DirtyBranchError
-from graveler.history.commits import check_date, new_commit
+from graveler.history.commits import check_info, commit_saying
 from graveler.history.refs import BranchState
 from graveler.lake.applications import Applications, check_application
 from graveler.lake.clean_heads import CleanHeads, Staging
@@ -22,13 +22,14 @@ from graveler.lake.publish import HeadMovedError, Publisher
 from graveler.lake.rules import Intent
 from graveler.lake.turns import Turn, Turns
 from graveler.model import Application, Commit, CommitID, MetarangeName
+from graveler.requests.base import CommitInfo
 from graveler.storage.tables import Check, Put
 from graveler.tree.tree import Tree, Trees
 
 
 class Landing(msgspec.Struct, frozen=True):
-    """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it").
-    ``created`` (Unix seconds) overrides the time; ``intent`` is what the repository's settings allow or refuse; ``application``
+    """What is to be said of a commit that lands: ``verb`` for the reference log, ``why`` for a refusal ("merging 'a' into it"),
+    ``info`` for the commit; ``intent`` is what the repository's settings allow or refuse; ``application``
     is whose numbered write this is. ``beside``: what is staged on the branch may stay there, as long as it is apart from what the
     tree changes and from the prefixes ``replaced``. ``only_while``: it is published on this condition, too. ``ticket`` names that
     by which an operation keeps its turn over its steps."""
@@ -36,11 +37,7 @@ class Landing(msgspec.Struct, frozen=True):
     branch: str
     verb: str
     why: str
-    message: str
-    committer: str
-    metadata: Mapping[str, str]
-    request_id: str = ""
-    created: int | None = None
+    info: CommitInfo
     intent: Intent = Intent(direct=False)
     application: Application | None = None
     beside: bool = False
@@ -93,7 +90,7 @@ class Lander:
     def written_before(self, landing: Landing) -> Commit | None:
         """The commit in which the branch got this version of the landing's application already (promise C4). Cost as of
         :meth:`Applications.look`; no request where it has none."""
-        self._refuse_early(landing, "")
+        self._refuse_early(landing)
         return self._numbered(landing).done
 
     def look(self, landing: Landing, *, keep: bool = False) -> tuple[Commit, Tree]:
@@ -120,7 +117,7 @@ class Lander:
         """
         until = deadline or self._deadlines.begin()
         operation = token_hex(16)
-        self._refuse_early(landing, operation)
+        self._refuse_early(landing)
 
         def make() -> Commit:
             numbered = self._numbered(landing)
@@ -143,7 +140,7 @@ class Lander:
                             landing.verb,
                             until,
                             sources=draft.alive,
-                            request_id=landing.request_id,
+                            request_id=landing.info.request_id,
                             besides=[*turn.leaving(), *numbered.writes(commit)],
                             only_while=landing.only_while,
                         )
@@ -153,12 +150,12 @@ class Lander:
                         turn.wait()
                         numbered.read()
 
-        return self._publisher.once(landing.request_id, make)
+        return self._publisher.once(landing.info.request_id, make)
 
     def rehearse(self, landing: Landing, prepare: Callable[[], Build]) -> Commit:
         """The commit that :meth:`land` would make on the head as it is, without its ID: nothing names it, and the branch stays
         where it is. What was built is garbage. Errors as of :meth:`land`, except those of publishing."""
-        self._refuse_early(landing, "")
+        self._refuse_early(landing)
         build = prepare()
         head, before = self.look(landing)
         draft = build(head, before)
@@ -189,20 +186,17 @@ class Lander:
         return _Numbered(self._applications, landing.branch, landing.application)
 
     def _commit(self, landing: Landing, head: Commit, draft: Draft, name: MetarangeName, operation: str) -> Commit:
-        when = int(self._clock.now()) if landing.created is None else landing.created
-        said = landing.committer, landing.message, when, landing.metadata
-        return new_commit([head, *draft.merged], name, *said, operation, draft.cuts)
+        parents = [head, *draft.merged]
+        return commit_saying(landing.info, parents, name, self._clock.now(), operation, draft.cuts)
 
     def _saved(self, draft: Draft) -> MetarangeName:
         """The tree's metarange, durable. One object write, unless it is another commit's."""
         name = draft.tree.name()
         return name if name in draft.there else self._trees.save(draft.tree)
 
-    def _refuse_early(self, landing: Landing, operation: str) -> None:
+    def _refuse_early(self, landing: Landing) -> None:
         """What cannot be said in a commit is refused before the work."""
-        check_date(landing.created, self._clock.now())
-        said = landing.committer, landing.message, landing.created or 0, landing.metadata
-        new_commit([], MetarangeName(""), *said, operation)
+        check_info(landing.info, self._clock.now())
         if landing.application is not None:
             check_application(landing.application)
 

@@ -1,7 +1,9 @@
 """Merge: bring what one ref changed since the common base into a branch, or only say what that would do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from graveler.errors import InvalidError, NoChangesError, TouchedError
 from graveler.history.commits import CommitStore
@@ -11,7 +13,8 @@ from graveler.lake.landing import Landing
 from graveler.lake.rules import Intent
 from graveler.lake.sides import Sides
 from graveler.lake.three_way import Choose, ThreeWay, Undertaking, strategy_by_key
-from graveler.model import Application, Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
+from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
+from graveler.requests.merging import Merge
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import TotalsCounter
 from graveler.tree.touch import differ
@@ -27,43 +30,23 @@ class Merger:
         self._commits = commits
         self._sides = sides
 
-    def undertake(
-        self,
-        source: str,
-        destination: str,
-        message: str,
-        committer: str,
-        metadata: Mapping[str, str],
-        strategies: MergeStrategies,
-        *,
-        squash: bool = False,
-        allow_empty: bool = False,
-        request_id: str = "",
-        created: int | None = None,
-        force: bool = False,
-        source_id: CommitID | None = None,
-        untouched: Sequence[str] = (),
-        application: Application | None = None,
-        beside_uncommitted: bool = False,
-    ) -> Undertaking:
-        """See :meth:`graveler.lake.repository.OpenRepository.merge`. ``source_id`` is what the source was when the merge was
-        asked for, if that was earlier. No request yet."""
-        said = dict(metadata)
-        if strategies.default is not MergeStrategy.NONE:
-            said[STRATEGY_KEY] = strategies.default.value
+    def undertake(self, request: Merge, source_id: CommitID | None = None) -> Undertaking:
+        """See :class:`graveler.requests.merging.Merge`. ``source_id`` is what the source was when the merge was asked for, if
+        that was earlier. No request yet."""
+        source, destination, info = request.source, request.destination, request.info
+        metadata = dict(info.metadata)
+        if request.strategies.default is not MergeStrategy.NONE:
+            metadata[STRATEGY_KEY] = request.strategies.default.value
+        message = info.message or f"Merge '{source}' into '{destination}'"
         landing = Landing(
             destination,
             "merge",
             f"merging {source!r} into it",
-            message or f"Merge '{source}' into '{destination}'",
-            committer,
-            said,
-            request_id,
-            created,
-            Intent(direct=False, force=force),
-            application,
-            beside_uncommitted,
-            untouched,
+            replace(info, message=message, metadata=metadata),
+            Intent(direct=False, force=request.force),
+            request.application,
+            request.beside_uncommitted,
+            request.unchanged_prefixes,
         )
 
         def begin() -> Choose:
@@ -71,10 +54,10 @@ class Merger:
             other = self._sides.at(source) if source_id is None else self._sides.commit(source_id)
 
             def choose(head: Commit) -> ThreeWay:
-                base = self._base(source, other, destination, head, allow_empty=allow_empty)
-                self._check_untouched(source, destination, base, head, untouched)
-                merged = () if squash or other.id == head.id else (other,)
-                return ThreeWay(base, other, strategies, merged, (other.id,))
+                base = self._base(source, other, destination, head, allow_empty=request.allow_empty)
+                self._check_unchanged(source, destination, base, head, request.unchanged_prefixes)
+                merged = () if request.squash or other.id == head.id else (other,)
+                return ThreeWay(base, other, request.strategies, merged, (other.id,))
 
             return choose
 
@@ -94,7 +77,7 @@ class Merger:
                 counter.add(item[1], item[2])
         return MergePreview(base.id, counter.totals(), tuple(conflicts))
 
-    def _check_untouched(
+    def _check_unchanged(
         self, source: str, destination: str, base: Commit, head: Commit, prefixes: Sequence[str]
     ) -> None:
         if not prefixes:

@@ -1,7 +1,6 @@
 """Commits of trees that lie ready: a metarange file that somebody built of ranges, without a branch."""
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from graveler.errors import InvalidError, MovedError, NoChangesError, NotFoundError, PreconditionError
@@ -10,7 +9,8 @@ from graveler.lake.clock import Clock
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.recut import whoever_cut
 from graveler.lake.rules import Intent
-from graveler.model import Commit, CommitID, MetarangeName, SplitParameters
+from graveler.model import Commit, MetarangeName, SplitParameters
+from graveler.requests.committing import CommitMetarange
 from graveler.storage.files import FOLDER
 from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.files import METARANGES
@@ -32,34 +32,13 @@ class ReadyCommitter:
         self._clock = clock
         self._grace = grace
 
-    def commit(
-        self,
-        branch: str,
-        name: MetarangeName,
-        message: str,
-        committer: str,
-        metadata: Mapping[str, str],
-        *,
-        request_id: str = "",
-        allow_empty: bool = False,
-        created: int | None = None,
-        force: bool = False,
-        parent: CommitID | None = None,
-    ) -> Commit:
-        """See :meth:`graveler.lake.repository.OpenRepository.commit_metarange`."""
+    def commit(self, request: CommitMetarange) -> Commit:
+        """See :class:`graveler.requests.committing.CommitMetarange`."""
+        branch, name, parent = request.branch, request.metarange, request.parent
         if name and not _NAME.fullmatch(name):
             raise InvalidError(f"{name!r} is no name of a metarange: 64 hex digits, a dash, 32 hex digits")
-        landing = Landing(
-            branch,
-            "commit",
-            f"committing metarange {name[:16]!r} there",
-            message,
-            committer,
-            metadata,
-            request_id,
-            created,
-            Intent(direct=True, force=force),
-        )
+        why = f"committing metarange {name[:16]!r} there"
+        landing = Landing(branch, "commit", why, request.info, Intent(direct=True, force=request.force))
 
         def expect_parent(head: Commit) -> None:
             if parent is not None and head.id != parent:
@@ -82,7 +61,7 @@ class ReadyCommitter:
                 split = split_of(head, self._split)
                 if split not in cut:
                     cut[split] = ready if name == head.metarange else whoever_cut(ready, split, before)
-                if cut[split].id() == before.id() and not allow_empty:
+                if cut[split].id() == before.id() and not request.allow_empty:
                     raise NoChangesError(f"nothing to commit: branch {branch!r} has the contents of metarange {name!r}")
                 return Draft(cut[split])
 

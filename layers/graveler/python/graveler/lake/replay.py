@@ -4,9 +4,7 @@ Both are three-way merges into the branch. To revert commit ``c`` with parent ``
 ``p``, source ``c``.
 """
 
-from collections.abc import Mapping
-
-import msgspec
+from msgspec.structs import replace
 
 from graveler.errors import InvalidError
 from graveler.lake.landing import Landing
@@ -14,6 +12,7 @@ from graveler.lake.rules import Intent
 from graveler.lake.sides import Sides
 from graveler.lake.three_way import Choose, ThreeWay, Undertaking
 from graveler.model import Commit, CommitID
+from graveler.requests.merging import CherryPick, Revert
 
 ORIGIN_KEY = "cherry-pick-origin"
 COMMITTER_KEY = "cherry-pick-committer"
@@ -25,75 +24,38 @@ class Replayer:
     def __init__(self, sides: Sides) -> None:
         self._sides = sides
 
-    def revert(
-        self,
-        branch: str,
-        ref: str,
-        parent_number: int,
-        message: str,
-        committer: str,
-        metadata: Mapping[str, str],
-        *,
-        allow_empty: bool = False,
-        request_id: str = "",
-        created: int | None = None,
-        force: bool = False,
-        ref_id: CommitID | None = None,
-    ) -> Undertaking:
-        """See :meth:`graveler.lake.repository.OpenRepository.revert`. ``ref_id`` is what the ref was when this was asked for, if
-        that was earlier. No request yet."""
-        landing = Landing(
-            branch,
-            "revert",
-            f"reverting {ref!r} on it",
-            message or f"Revert {ref}",
-            committer,
-            metadata,
-            request_id,
-            created,
-            Intent(direct=False, force=force),
-        )
+    def revert(self, request: Revert, ref_id: CommitID | None = None) -> Undertaking:
+        """See :class:`graveler.requests.merging.Revert`. ``ref_id`` is what the ref was when this was asked for, if that was
+        earlier. No request yet."""
+        branch, ref = request.branch, request.ref
+        info = replace(request.info, message=request.info.message or f"Revert {ref}")
+        landing = Landing(branch, "revert", f"reverting {ref!r} on it", info, Intent(direct=False, force=request.force))
         nothing = f"nothing to revert: branch {branch!r} holds nothing of what {ref!r} changed"
 
         def begin() -> Choose:
             commit = self._at(ref, ref_id)
-            return _always(ThreeWay(commit, self._parent(commit, ref, parent_number)))
+            return _always(ThreeWay(commit, self._parent(commit, ref, request.parent_number)))
 
-        return Undertaking(landing, begin, ref, branch, "" if allow_empty else nothing)
+        return Undertaking(landing, begin, ref, branch, "" if request.allow_empty else nothing)
 
-    def cherry_pick(
-        self,
-        branch: str,
-        ref: str,
-        parent_number: int,
-        message: str,
-        committer: str,
-        metadata: Mapping[str, str],
-        *,
-        allow_empty: bool = False,
-        request_id: str = "",
-        created: int | None = None,
-        force: bool = False,
-        ref_id: CommitID | None = None,
-    ) -> Undertaking:
-        """See :meth:`graveler.lake.repository.OpenRepository.cherry_pick`. ``ref_id`` as for :meth:`revert`. Reads the commit."""
+    def cherry_pick(self, request: CherryPick, ref_id: CommitID | None = None) -> Undertaking:
+        """See :class:`graveler.requests.merging.CherryPick`. ``ref_id`` as for :meth:`revert`. Reads the commit."""
+        branch, ref = request.branch, request.ref
         commit = self._at(ref, ref_id)
-        parent = self._parent(commit, ref, parent_number)
-        said = {**commit.metadata, **metadata, ORIGIN_KEY: commit.id, COMMITTER_KEY: commit.committer}
+        parent = self._parent(commit, ref, request.parent_number)
+        metadata = {
+            **commit.metadata,
+            **request.info.metadata,
+            ORIGIN_KEY: commit.id,
+            COMMITTER_KEY: commit.committer,
+        }
+        info = replace(request.info, message=request.info.message or commit.message, metadata=metadata)
         landing = Landing(
-            branch,
-            "cherry-pick",
-            f"picking {ref!r} onto it",
-            message or commit.message,
-            committer,
-            said,
-            request_id,
-            created,
-            Intent(direct=False, force=force),
+            branch, "cherry-pick", f"picking {ref!r} onto it", info, Intent(direct=False, force=request.force)
         )
         nothing = f"nothing to pick: branch {branch!r} has all that {ref!r} changed"
         chosen = _always(ThreeWay(parent, commit))
-        return Undertaking(landing, lambda: chosen, ref, branch, "" if allow_empty else nothing)
+        return Undertaking(landing, lambda: chosen, ref, branch, "" if request.allow_empty else nothing)
 
     def _at(self, ref: str, ref_id: CommitID | None) -> Commit:
         return self._sides.at(ref) if ref_id is None else self._sides.commit(ref_id)
@@ -113,4 +75,4 @@ class Replayer:
 def _always(chosen: ThreeWay) -> Choose:
     """Whatever the head is. Objects of the source come back, which may be a commit whose objects are going."""
     alive = () if chosen.source is None else (chosen.source.id,)
-    return lambda _: msgspec.structs.replace(chosen, alive=alive)
+    return lambda _: replace(chosen, alive=alive)

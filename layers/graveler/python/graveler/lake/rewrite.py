@@ -1,6 +1,6 @@
 """Rewriting a branch: the same objects, cut into ranges by other split parameters, as one commit."""
 
-from collections.abc import Mapping
+from msgspec.structs import replace
 
 from graveler.errors import NoChangesError, TooMuchWorkError
 from graveler.history.cuts import spelled, split_of
@@ -8,6 +8,7 @@ from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.recut import recut
 from graveler.lake.rules import Intent
 from graveler.model import Commit, SplitParameters
+from graveler.requests.committing import Rewrite
 from graveler.tree.canonical import is_canonical
 from graveler.tree.split import validate_split
 from graveler.tree.tree import Tree
@@ -20,8 +21,9 @@ class Rewriter:
         self._own = own
         self._lander = lander
 
-    def run(self, landing: Landing, split: SplitParameters, limit: int | None = None) -> Commit:
-        """See :meth:`graveler.lake.repository.OpenRepository.rewrite`."""
+    def run(self, request: Rewrite, limit: int | None = None) -> Commit:
+        """See :class:`graveler.requests.committing.Rewrite`. ``limit`` as of :class:`graveler.lake.context.Context`."""
+        split, landing = request.split, rewrite_landing(request)
         validate_split(split)
 
         def build(head: Commit, before: Tree) -> Draft:
@@ -49,29 +51,11 @@ class Rewriter:
         return Draft(tree, cuts=spelled(split, self._own))
 
 
-def rewrite_landing(
-    branch: str,
-    split: SplitParameters,
-    message: str,
-    committer: str,
-    metadata: Mapping[str, str],
-    *,
-    request_id: str = "",
-    created: int | None = None,
-    force: bool = False,
-) -> Landing:
+def rewrite_landing(request: Rewrite) -> Landing:
     """What the commit of a rewriting says. No object changes, so protection of the branch does not matter."""
-    said = message or (
+    split = request.split
+    message = request.info.message or (
         f"Rewrite with min_size={split.min_size}, max_size={split.max_size}, raggedness={split.raggedness}"
     )
-    return Landing(
-        branch,
-        "rewrite",
-        "rewriting it",
-        said,
-        committer,
-        metadata,
-        request_id,
-        created,
-        Intent(direct=False, force=force),
-    )
+    info = replace(request.info, message=message)
+    return Landing(request.branch, "rewrite", "rewriting it", info, Intent(direct=False, force=request.force))

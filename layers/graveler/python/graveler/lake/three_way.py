@@ -7,6 +7,7 @@ import msgspec
 from graveler.errors import MergeConflictError, NoChangesError, TooMuchWorkError
 from graveler.history.cuts import split_of
 from graveler.lake.begun import keep, merge_terms
+from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.recut import as_cut
@@ -15,7 +16,7 @@ from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, Spl
 from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
 from graveler.tree.tree import Tree, Trees
-from graveler.tree.writer import Stop, StoppedError
+from graveler.tree.writer import StoppedError
 
 
 class ThreeWay(msgspec.Struct, frozen=True):
@@ -60,9 +61,9 @@ class ThreeWayLander:
         self._sides = sides
         self._lander = lander
 
-    def land(self, undertaking: Undertaking, limit: int | None = None, stop: Stop | None = None) -> Commit:
-        """The commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if more than
-        ``limit`` records would have to be read, or at the end of a range once ``stop`` says so; others as :meth:`Lander.land`."""
+    def land(self, undertaking: Undertaking, context: Context) -> Commit:
+        """The commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if more records would have
+        to be read than the context allows, or at the end of a range once that says so; others as :meth:`Lander.land`."""
 
         def prepare() -> Build:
             choose = undertaking.begin()
@@ -70,12 +71,15 @@ class ThreeWayLander:
             def build(head: Commit, before: Tree) -> Draft:
                 chosen = choose(head)
                 base, source = self._sides.trees(chosen.base, chosen.source)
-                if limit is not None and (load := total_load(merge_points(base, source, before))).records > limit:
-                    raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", load.records, limit)
+                if context.limit is not None:
+                    load = total_load(merge_points(base, source, before))
+                    if load.records > context.limit:
+                        verb = undertaking.landing.verb
+                        raise TooMuchWorkError(f"{verb} on {head.id[:12]}", load.records, context.limit)
                 split = split_of(head, self._split)
                 as_here = as_cut(source, self.split_of(chosen.source), split)
                 try:
-                    result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), stop)
+                    result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop)
                 except StoppedError as stopped:
                     begun = keep(self._trees, stopped, merge_terms(chosen.strategies, split), (base, source, before))
                     raise TooMuchWorkError(f"{undertaking.landing.verb} on {head.id[:12]}", begun=begun) from None

@@ -26,7 +26,6 @@ from msgspec.structs import replace
 
 from graveler.errors import GravelerError, NotFoundError, RepositoryNotFoundError, UnavailableError, may_pass
 from graveler.lake.clock import Clock, SystemClock
-from graveler.lake.importing.changes import Imported
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
@@ -36,6 +35,7 @@ from graveler.operations.failures import kind_of
 from graveler.operations.parted import Steps, give_up
 from graveler.operations.store import Operation, Operations, OperationState, PartFailure
 from graveler.operations.work import CANCELLED, CancelledError, Report
+from graveler.requests.importing import Imported
 from graveler.wire.errors import fields_of
 
 LEASE: Final = 300.0

@@ -14,20 +14,21 @@ from functools import partial
 from threading import Event
 from typing import Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from graveler.errors import GravelerError, TooLateError, may_pass
-from graveler.lake.importing.changes import Imported
 from graveler.lake.importing.progress import Progress as Tell
 from graveler.lake.importing.progress import no_progress
-from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RevertAsk, RewriteAsk
 from graveler.lake.in_parts.parted import PartDone, Planned
+from graveler.lake.in_parts.pinned import LongRequest, decode_pinned
 from graveler.lake.in_parts.work import Sizes
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.operations.store import Operation, Operations, Progress
 from graveler.operations.work import Report, Work
+from graveler.requests import committing as requests
+from graveler.requests.importing import ImportAddresses, Imported
+from graveler.requests.merging import CherryPick, Merge, Revert
 
 T = TypeVar("T")
 
@@ -40,15 +41,17 @@ COMMIT: Final = "commit"
 IMPORT: Final = "import"
 REWRITE: Final = "rewrite"
 
-ASKS: Final[Mapping[str, type[Ask]]] = {
-    MERGE: MergeAsk,
-    REVERT: RevertAsk,
-    CHERRY_PICK: CherryPickAsk,
-    COMMIT: CommitAsk,
-    IMPORT: ImportAsk,
-    REWRITE: RewriteAsk,
+REQUESTS: Final[Mapping[str, type[LongRequest]]] = {
+    MERGE: Merge,
+    REVERT: Revert,
+    CHERRY_PICK: CherryPick,
+    COMMIT: requests.Commit,
+    IMPORT: ImportAddresses,
+    REWRITE: requests.Rewrite,
 }
-"""What operations of each kind in parts are asked for."""
+"""The requests of operations in parts, by kind."""
+
+KINDS: Final[Mapping[type[LongRequest], str]] = {request: kind for kind, request in REQUESTS.items()}
 
 LAST_IMPORT: Final = ".lakefs.last.import.timestamp"
 """Repository metadata: when the newest import was committed, in Unix seconds. Clients look for it."""
@@ -71,10 +74,11 @@ class Steps:
         self._repository = repository
         self._operation = operation
         self._operations = Operations(repository.tables, repository.repository.uid)
-        self._ask: Ask = msgspec.json.decode(operation.request, type=ASKS[operation.kind])
+        pinned = decode_pinned(operation.request, REQUESTS[operation.kind])
+        self._request = pinned.request
         self._parted = repository.in_parts(
             operation.id,
-            self._ask,
+            pinned,
             request_id=operation.request_id,
             began=operation.created,
             sizes=sizes,
@@ -119,8 +123,8 @@ class Steps:
         """Join the parts and publish the commit, on condition that the operation still runs; None: another round is needed. Cost
         and errors as :meth:`PartedOperation.publish`; for an import one table read and one write."""
         commit = self._parted.publish(round_number)
-        if commit is not None and commit.id and isinstance(self._ask, ImportAsk):
-            self._note_import(commit, force=self._ask.force)
+        if commit is not None and commit.id and isinstance(self._request, ImportAddresses):
+            self._note_import(commit, force=self._request.force)
         return commit
 
     def _note_import(self, commit: Commit, *, force: bool) -> None:
@@ -193,7 +197,7 @@ def _run_parts(
 
 def give_up(repository: OpenRepository, operation: Operation) -> None:
     """Let go of what others wait for, if the operation works in parts: it failed, or was cancelled."""
-    if operation.kind in ASKS:
+    if operation.kind in REQUESTS:
         Steps(repository, operation).give_up()
 
 
@@ -211,4 +215,4 @@ def _tried(repository: OpenRepository, report: Report, step: Callable[[], T]) ->
     return step()
 
 
-IN_PARTS: Final[Mapping[str, Work]] = dict.fromkeys(ASKS, do_in_parts)
+IN_PARTS: Final[Mapping[str, Work]] = dict.fromkeys(REQUESTS, do_in_parts)

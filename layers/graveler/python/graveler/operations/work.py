@@ -4,8 +4,8 @@ from threading import Event, Lock
 from typing import Final, Protocol
 
 from graveler.errors import PreconditionError
-from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.repository import OpenRepository
+from graveler.requests.importing import ImportChanges
 
 CANCELLED: Final = "Canceled by a user"
 

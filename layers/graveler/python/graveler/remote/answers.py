@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from graveler import model
 from graveler.history.reflog import Event, LogEntry
-from graveler.lake.importing.changes import ImportChanges
 from graveler.lake.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.model import DEFAULT_CONTENT_TYPE, CommitID, MetarangeName, ObjectEntry, RepositoryUID, Totals
+from graveler.requests.importing import ImportChanges
 from graveler.wire.errors import Error, ObjectError
 
 COMMIT_HEADER: Final = "x-graveler-commit"

@@ -41,9 +41,8 @@ from graveler.verbs import Progress, no_progress
 from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error, rebuild
 
 if TYPE_CHECKING:
-    from graveler.lake.importing.changes import ImportChanges, Imported
     from graveler.lake.importing.object_listing import ListingOptions
-    from graveler.lake.importing.prefix_listing import ImportAddress
+    from graveler.requests.importing import ImportAddress, ImportChanges, Imported
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 """Seconds between two looks at an import: the first pause, and the longest."""
@@ -402,7 +401,7 @@ class RemoteRepository(RemoteSettings):
         trust_mtime: bool = False,
     ) -> "Imported":
         """As :meth:`import_addresses`, of a folder of the machine that serves the lake."""
-        from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+        from graveler.requests.importing import AddressType, ImportAddress
 
         return self.import_addresses(
             branch,
@@ -544,7 +543,7 @@ class RemoteRepository(RemoteSettings):
         metadata: Mapping[str, str] | None,
     ) -> "Imported":
         """What came of an import, if the server says what it changed; without a commit, of a dry run on the branch as it is."""
-        from graveler.lake.importing.changes import Imported
+        from graveler.requests.importing import Imported
 
         if changes is None:
             raise UnavailableError(

@@ -13,8 +13,8 @@ from graveler.sdk.reference import Reference, ReferenceType, ref_of
 from graveler.sdk.stored import StoredObject, WriteableObject
 
 if TYPE_CHECKING:
-    from graveler.lake.importing.changes import Imported
     from graveler.lake.importing.object_listing import ListingOptions
+    from graveler.requests.importing import Imported
     from graveler.sdk.importing import ImportManager
     from graveler.sdk.transaction import Transaction
 

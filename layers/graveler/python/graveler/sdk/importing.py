@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.sdk.access import RepositoryAccess
 
 if TYPE_CHECKING:
-    from graveler.lake.importing.changes import Imported
+    from graveler.requests.importing import Imported
 
 
 class ImportManager:

@@ -18,7 +18,6 @@ from graveler.errors import BusyError, InvalidError, MovedError, NoChangesError,
 from graveler.history.commits import decode_commit
 from graveler.history.cuts import split_of
 from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
-from graveler.lake.importing.changes import Imported
 from graveler.lake.importing.importer import Comparison, ImportSource, expect_objects, replaced, sorted_sources
 from graveler.lake.records import COMMITS_FOLDER
 from graveler.lake.recut import as_cut
@@ -30,6 +29,7 @@ from graveler.remote.connection import Connection
 from graveler.remote.opening import connect
 from graveler.remote.reading import PAGE
 from graveler.remote.repository import RemoteRepository
+from graveler.requests.importing import Imported
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.namespaces import locate, open_namespace
 from graveler.storage.objects import ObjectMissingError, Objects

@@ -20,8 +20,9 @@ from graveler.api.errors import ApiError, status_and_error
 from graveler.api.origins import expect_no_other_page
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, cookie, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.errors import GravelerError
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("auth")

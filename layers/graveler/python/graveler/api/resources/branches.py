@@ -21,20 +21,19 @@ from graveler.api.documents import (
     results,
 )
 from graveler.api.errors import ApiError, bad_request
-from graveler.api.idempotency import once, request_id
-from graveler.api.long import LongVerb, answer
+from graveler.api.idempotency import commit_info, once
+from graveler.api.long import answer
 from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
-from graveler.lake.in_parts.asks import CherryPickAsk, RevertAsk, RewriteAsk
 from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import protecting
 from graveler.model import CommitID, SplitParameters
-from graveler.operations.parted import CHERRY_PICK, REVERT, REWRITE
+from graveler.requests import committing, merging
+from graveler.requests.base import Permission
 from graveler.tree.split import validate_split
-from graveler.tree.writer import Stop
 from graveler.wire.errors import Error
 
 routes = Routes("branches")
@@ -394,38 +393,16 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
     """Take back on a branch what one commit changed, as a commit."""
     opened = call.lake.repository(repository)
     overrides = body.commit_overrides or CommitOverrides()
-    known_by = request_id(call)
-
-    def at_once(limit: int | None, stop: Stop | None) -> model.Commit:
-        return opened.revert(
-            branch,
-            body.ref,
-            parent_number=body.parent_number,
-            message=overrides.message or "",
-            metadata=overrides.metadata,
-            committer=call.committer,
-            allow_empty=bool(body.allow_empty),
-            force=call.force(body.force),
-            request_id=known_by,
-            limit=limit,
-            stop=stop,
-        )
-
-    def ask(_: str) -> RevertAsk:
-        return RevertAsk(
-            branch=branch,
-            ref=body.ref,
-            ref_id=opened.commit_of(body.ref).id,
-            parent_number=body.parent_number,
-            message=overrides.message or "",
-            metadata=overrides.metadata or {},
-            committer=call.committer,
-            allow_empty=bool(body.allow_empty),
-            force=call.force(body.force),
-        )
-
+    request = merging.Revert(
+        branch=branch,
+        ref=body.ref,
+        parent_number=body.parent_number,
+        info=commit_info(call, overrides.message, overrides.metadata),
+        allow_empty=bool(body.allow_empty),
+        force=call.force(body.force),
+    )
     try:
-        return answer(call, opened, LongVerb(REVERT, branch, at_once, ask, known_by), _reverted)
+        return answer(call, opened, request, _reverted)
     except MergeConflictError as error:
         raise _in_conflict(error) from None
     except InvalidError as error:
@@ -462,41 +439,20 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
     """Make on a branch what one commit changed elsewhere, with its message and metadata."""
     opened = call.lake.repository(repository)
     overrides = body.commit_overrides or CommitOverrides()
-    known_by = request_id(call)
-
-    def at_once(limit: int | None, stop: Stop | None) -> model.Commit:
-        return opened.cherry_pick(
-            branch,
-            body.ref,
-            parent_number=body.parent_number or 0,
-            message=overrides.message or "",
-            metadata=overrides.metadata,
-            committer=call.committer,
-            allow_empty=bool(body.allow_empty),
-            force=call.force(body.force),
-            request_id=known_by,
-            limit=limit,
-            stop=stop,
-        )
-
-    def ask(_: str) -> CherryPickAsk:
-        return CherryPickAsk(
-            branch=branch,
-            ref=body.ref,
-            ref_id=opened.commit_of(body.ref).id,
-            parent_number=body.parent_number or 0,
-            message=overrides.message or "",
-            metadata=overrides.metadata or {},
-            committer=call.committer,
-            allow_empty=bool(body.allow_empty),
-            force=call.force(body.force),
-        )
+    request = merging.CherryPick(
+        branch=branch,
+        ref=body.ref,
+        parent_number=body.parent_number or 0,
+        info=commit_info(call, overrides.message, overrides.metadata),
+        allow_empty=bool(body.allow_empty),
+        force=call.force(body.force),
+    )
 
     def render(commit: model.Commit) -> Response:
         return json_response(commit_document(commit), 201)
 
     try:
-        return answer(call, opened, LongVerb(CHERRY_PICK, branch, at_once, ask, known_by), render)
+        return answer(call, opened, request, render)
     except MergeConflictError as error:
         raise _in_conflict(error) from None
 
@@ -519,34 +475,17 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
         raise InvalidError(
             f"ranges of {split.min_size:,} bytes would be very many files; name {SMALLEST_RANGE:,} or more"
         )
-    known_by = request_id(call)
-
-    def at_once(limit: int | None, _: Stop | None) -> model.Commit:
-        return opened.rewrite(
-            branch,
-            split,
-            message=body.message or "",
-            metadata=body.metadata,
-            committer=call.committer,
-            force=call.force(body.force),
-            request_id=known_by,
-            limit=limit,
-        )
-
-    def ask(_: str) -> RewriteAsk:
-        return RewriteAsk(
-            branch=branch,
-            split=split,
-            message=body.message or "",
-            metadata=body.metadata or {},
-            committer=call.committer,
-            force=call.force(body.force),
-        )
+    request = committing.Rewrite(
+        branch=branch,
+        split=split,
+        info=commit_info(call, body.message, body.metadata),
+        force=call.force(body.force),
+    )
 
     def render(commit: model.Commit) -> Response:
         return json_response(commit_document(commit), 201)
 
-    return answer(call, opened, LongVerb(REWRITE, branch, at_once, ask, known_by), render)
+    return answer(call, opened, request, render)
 
 
 @routes.get(

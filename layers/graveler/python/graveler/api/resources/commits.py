@@ -1,7 +1,6 @@
 """Commits: make one, look at one, list a history."""
 
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
@@ -10,18 +9,17 @@ from graveler import model
 from graveler.api.call import Call
 from graveler.api.documents import Commit, CommitList, commit_document, pagination, results
 from graveler.api.errors import ApiError, bad_request
-from graveler.api.idempotency import request_id
-from graveler.api.long import LongVerb, answer
+from graveler.api.idempotency import commit_info
+from graveler.api.long import answer
 from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.errors import NoChangesError
 from graveler.history.commits import is_commit_id
-from graveler.lake.in_parts.asks import CommitAsk
 from graveler.model import CommitID, MetarangeName
-from graveler.operations.parted import COMMIT
-from graveler.tree.writer import Stop
+from graveler.requests import committing
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("commits")
@@ -88,40 +86,21 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
     """Make the branch's uncommitted changes a commit, all at once."""
     opened = call.lake.repository(repository)
     ready, parent = MetarangeName(query.source_metarange), CommitID(query.parent)
-    known_by = request_id(call)
-
-    def ask(owner: str) -> CommitAsk:
-        return CommitAsk(
-            branch=branch,
-            message=body.message,
-            committer=call.committer,
-            metadata=body.metadata or {},
-            allow_empty=bool(body.allow_empty),
-            created=body.created,
-            force=call.force(body.force),
-            owner=owner,
-        )
-
-    def at_once(limit: int | None, stop: Stop | None) -> model.Commit:
-        make = (
-            partial(opened.commit_metarange, branch, ready, parent=parent or None)
-            if ready or parent
-            else partial(opened.commit, branch, limit=limit, stop=stop)
-        )
-        return make(
-            body.message,
-            committer=call.committer,
-            metadata=body.metadata,
-            request_id=known_by,
-            allow_empty=bool(body.allow_empty),
-            created=body.created,
-            force=call.force(body.force),
-        )
-
+    info = commit_info(call, body.message, body.metadata, body.created)
+    allow_empty, force = bool(body.allow_empty), call.force(body.force)
     try:
         if ready or parent:
-            return _made(at_once(None, None))
-        return answer(call, opened, LongVerb(COMMIT, branch, at_once, ask, known_by), _made)
+            made = committing.CommitMetarange(
+                branch=branch,
+                metarange=ready,
+                parent=parent or None,
+                info=info,
+                allow_empty=allow_empty,
+                force=force,
+            )
+            return _made(opened.run(made))
+        request = committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force)
+        return answer(call, opened, request, _made)
     except NoChangesError as error:
         raise ApiError(400, "commit: no changes", cause=error) from None
 

@@ -7,9 +7,10 @@ from msgspec import Struct, field
 
 from graveler.api.call import Call
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.api.settings import Settings
 from graveler.lake.clock import GRACE
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("config")

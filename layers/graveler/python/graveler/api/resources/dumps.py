@@ -13,7 +13,6 @@ from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from graveler.access.permissions import Permission
 from graveler.api.bare import bare_namespace, forget_bare
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
@@ -27,6 +26,7 @@ from graveler.errors import NotFoundError
 from graveler.lake.dump.chunks import Manifest, get_manifest
 from graveler.operations.dumps import KIND
 from graveler.operations.store import Operation, OperationState
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("dumps")

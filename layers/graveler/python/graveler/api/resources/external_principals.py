@@ -11,7 +11,8 @@ from graveler.api.documents import Pagination
 from graveler.api.errors import ApiError
 from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("external")

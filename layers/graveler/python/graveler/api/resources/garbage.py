@@ -15,10 +15,11 @@ from graveler.api.idempotency import request_id
 from graveler.api.queries import AfterQuery
 from graveler.api.resources.repositories import GCRules
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.model import RetentionRules
 from graveler.operations.failures import document
 from graveler.operations.store import OperationState
+from graveler.requests.base import Permission
 from graveler.retention.described import RunDescription
 from graveler.retention.garbage import Garbage
 from graveler.retention.holds import Hold

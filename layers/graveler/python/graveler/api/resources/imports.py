@@ -15,12 +15,11 @@ from graveler.api.errors import UNKNOWN_OUTCOME, ApiError, bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.api.staging import others_namespaces, require_source
 from graveler.errors import AnswerLostError, PreconditionError
-from graveler.lake.importing.changes import ImportChanges
-from graveler.lake.importing.prefix_listing import AddressType, ImportAddress, expect_files
-from graveler.lake.in_parts.asks import ImportAsk
+from graveler.lake.importing.prefix_listing import expect_files
+from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
 from graveler.operations.failures import document
 from graveler.operations.listings import KIND as IMPORT_LISTING
@@ -28,6 +27,8 @@ from graveler.operations.listings import ImportListingRequest
 from graveler.operations.operator import MAX_REQUEST_BYTES
 from graveler.operations.parted import IMPORT
 from graveler.operations.store import Operation, OperationState
+from graveler.requests.base import CommitInfo, Permission
+from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses, ImportChanges
 from graveler.wire.errors import Error
 
 routes = Routes("import")
@@ -135,8 +136,17 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
     found = call.lake.repository(repository)
     found.expect_changes(branch, force=call.force(body.force))
     sources = tuple(ImportAddress(path.type, path.path, path.destination) for path in body.paths)
-    asked = ImportAsk(branch, sources, *_terms(call, body), trust_mtime=body.trust_mtime)
-    _expect_noted(asked)
+    request = ImportAddresses(
+        branch=branch,
+        sources=sources,
+        info=CommitInfo(body.commit.message, call.committer, body.commit.metadata or {}),
+        force=call.force(body.force),
+        allow_empty=body.allow_empty,
+        dry_run=body.dry_run,
+        trust_mtime=body.trust_mtime,
+    )
+    asked = msgspec.json.encode(Pinned(request=request))
+    _expect_noted(asked, len(sources))
     namespace = found.repository.namespace
     for source in sources:
         if source.address.startswith(f"{namespace}/") or f"{namespace}/".startswith(source.address):
@@ -144,12 +154,12 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
         require_source(call, found, source.address, prefix=source.type is AddressType.COMMON_PREFIX)
         if body.trust_mtime:
             expect_files(source)
-    return _begin(call, found, IMPORT, asked)
+    return _begin(call, found, IMPORT, branch, asked, dry_run=body.dry_run)
 
 
-def _expect_noted(asked: ImportAsk) -> None:
+def _expect_noted(asked: bytes, number: int) -> None:
     """400 for more sources than an operation can note."""
-    size, number = len(msgspec.json.encode(asked)), len(asked.sources)
+    size = len(asked)
     if size > MAX_REQUEST_BYTES and number > 1:
         raise bad_request(
             f"an import of {number:,} sources, which take {size:,} bytes; one request can name {MAX_REQUEST_BYTES:,} bytes, here "
@@ -191,12 +201,13 @@ def _import_listing(call: Call, repository: str, branch: str, body: ListingImpor
     asked = ImportListingRequest(
         branch, body.physical_address, body.destination, allowed.folders, *_terms(call, body), others=others
     )
-    if len(msgspec.json.encode(asked)) > MAX_REQUEST_BYTES:
+    document = msgspec.json.encode(asked)
+    if len(document) > MAX_REQUEST_BYTES:
         raise bad_request(
             f"{len(others):,} storage namespaces of other repositories lie in the import sources, more than an import can note; "
             "let an admin narrow the repository's import sources"
         )
-    return _begin(call, found, IMPORT_LISTING, asked)
+    return _begin(call, found, IMPORT_LISTING, branch, document, dry_run=body.dry_run)
 
 
 def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], bool, bool, bool]:
@@ -205,12 +216,12 @@ def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], 
     return *said, call.force(body.force), body.allow_empty, body.dry_run
 
 
-def _begin(call: Call, found: OpenRepository, kind: str, asked: ImportAsk | ImportListingRequest) -> Response:
+def _begin(call: Call, found: OpenRepository, kind: str, branch: str, asked: bytes, *, dry_run: bool) -> Response:
     """Begin the operation, or find the one that this request began. A dry run is another request, whatever its key."""
     key = request_id(call)
-    words = f"{_DRY_RUN}\0{key}" if asked.dry_run else key  # no key has a NUL
+    words = f"{_DRY_RUN}\0{key}" if dry_run else key  # no key has a NUL
     name = sha256(words.encode()).hexdigest()[:32] if key else ""
-    operation = call.runner.start(found, kind, msgspec.json.encode(asked), name, branch=asked.branch)
+    operation = call.runner.start(found, kind, asked, name, branch=branch)
     return json_response(ImportCreationResponse(operation.id), 202)
 
 
@@ -237,7 +248,7 @@ def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) 
 
 def _import_into(branch: str, operation: Operation) -> Operation:
     """The operation, if it is an import into this branch: the one that the access key is good for. Else 404."""
-    if operation.kind != IMPORT or msgspec.json.decode(operation.request, type=ImportAsk).branch != branch:
+    if operation.kind != IMPORT or operation.branch != branch:
         raise ApiError(404, f"not found: no import into branch {branch!r} has the ID {operation.id!r}")
     return operation
 

@@ -16,7 +16,7 @@ from graveler.api.idempotency import once, request_id
 from graveler.api.ingest_commits import OperationCommits
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.api.staging import require_own
 from graveler.errors import NotFoundError
 from graveler.ingest.ingester import Ingester
@@ -30,6 +30,7 @@ from graveler.lake.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations.failures import document
 from graveler.operations.store import OperationState
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("ingest")

@@ -12,9 +12,10 @@ from graveler.api.documents import SAYS_COMMIT, Commit, Pagination, commit_docum
 from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.resources.refs import StrategyName, merge_strategies
 from graveler.api.response import Response, json_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.lake.summary import Summary
 from graveler.model import CommonPrefix, Conflict, ObjectEntry, Totals
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("insight")

@@ -8,7 +8,8 @@ from graveler.api.call import Call
 from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("keys")

@@ -11,9 +11,10 @@ from graveler.api.errors import bad_request
 from graveler.api.queries import PageQuery
 from graveler.api.resources.garbage import GarbageCollectionTally
 from graveler.api.response import Response, json_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.errors import BusyError
 from graveler.lake.repositories import DeletedRepository
+from graveler.requests.base import Permission
 from graveler.retention.leftovers import Leftovers
 from graveler.wire.errors import Error
 

@@ -13,9 +13,10 @@ from graveler.api.object_documents import ObjectStats, object_document
 from graveler.api.queries import Query, RequiredText
 from graveler.api.ranges import span
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.lake.uploads import PartedUpload
 from graveler.model import DEFAULT_CONTENT_TYPE
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("multipart uploads")

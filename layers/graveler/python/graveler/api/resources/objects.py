@@ -26,11 +26,12 @@ from graveler.api.object_documents import (
 from graveler.api.queries import ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.ranges import requested
 from graveler.api.response import Response, json_response, no_content, rendered_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, link_one
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
 from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
 from graveler.pauses import expect_at_hand
+from graveler.requests.base import Permission
 from graveler.tree.record import encode_key
 from graveler.wire.errors import Error, ObjectError, code_of, fields_of
 

@@ -8,8 +8,9 @@ from graveler.api.errors import ApiError
 from graveler.api.operation_documents import OperationDocument, operation_document, operations_of
 from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.errors import NotFoundError, PreconditionError
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("operations")

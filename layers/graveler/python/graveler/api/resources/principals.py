@@ -14,8 +14,9 @@ from graveler.api.errors import NOT_IMPLEMENTED, ApiError, bad_request, status_a
 from graveler.api.queries import PageQuery
 from graveler.api.resources.auth import AuthenticationToken
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.errors import GravelerError
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("principals")

@@ -9,17 +9,16 @@ from graveler.api.call import Call
 from graveler.api.differences import Diff, DiffList, against, committed_diff, diff_list, outlined_diff, uncommitted_diff
 from graveler.api.documents import SAYS_COMMITS, commit_headers
 from graveler.api.errors import bad_request
-from graveler.api.idempotency import request_id
-from graveler.api.long import LongVerb, answer
+from graveler.api.idempotency import commit_info
+from graveler.api.long import answer
 from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.errors import GravelerError, MergeConflictError, TouchedError
-from graveler.lake.in_parts.asks import MergeAsk
 from graveler.model import Application, Change, Commit, MergeStrategies, MergeStrategy
-from graveler.operations.parted import MERGE
-from graveler.tree.writer import Stop
+from graveler.requests import merging
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error, document
 
 routes = Routes("refs")
@@ -116,51 +115,24 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
 def merge_into_branch(call: Call, repository: str, source: str, destination: str, body: Merge) -> Response:
     """Bring what a ref changed since the common base into a branch, as a commit."""
     opened = call.lake.repository(repository)
-    strategies = merge_strategies(body.strategy, body.strategies)
-    known_by = request_id(call)
-    application = None if body.application is None else Application(body.application.id, body.application.version)
-
-    def at_once(limit: int | None, stop: Stop | None) -> Commit:
-        return opened.merge(
-            source,
-            destination,
-            message=body.message or "",
-            committer=call.committer,
-            metadata=body.metadata,
-            strategy=strategies,
-            squash=bool(body.squash_merge),
-            allow_empty=bool(body.allow_empty),
-            force=call.force(body.force),
-            request_id=known_by,
-            limit=limit,
-            stop=stop,
-            untouched=body.untouched or (),
-            application=application,
-            beside_uncommitted=bool(body.beside_uncommitted),
-        )
-
-    def ask(_: str) -> MergeAsk:
-        return MergeAsk(
-            source=source,
-            source_id=opened.commit_of(source).id,
-            destination=destination,
-            message=body.message or "",
-            committer=call.committer,
-            metadata=body.metadata or {},
-            strategies=strategies,
-            squash=bool(body.squash_merge),
-            allow_empty=bool(body.allow_empty),
-            force=call.force(body.force),
-            untouched=tuple(body.untouched or ()),
-            application=application,
-            beside_uncommitted=bool(body.beside_uncommitted),
-        )
+    request = merging.Merge(
+        source=source,
+        destination=destination,
+        info=commit_info(call, body.message, body.metadata),
+        strategies=merge_strategies(body.strategy, body.strategies),
+        squash=bool(body.squash_merge),
+        allow_empty=bool(body.allow_empty),
+        force=call.force(body.force),
+        unchanged_prefixes=tuple(body.untouched or ()),
+        application=None if body.application is None else Application(body.application.id, body.application.version),
+        beside_uncommitted=bool(body.beside_uncommitted),
+    )
 
     def render(commit: Commit) -> Response:
         return json_response(MergeResult(commit.id))
 
     try:
-        return answer(call, opened, LongVerb(MERGE, destination, at_once, ask, known_by), render)
+        return answer(call, opened, request, render)
     except MergeConflictError as error:
         return _refused(error, "conflict found")
     except TouchedError as error:

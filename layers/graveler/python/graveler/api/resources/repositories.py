@@ -15,12 +15,13 @@ from graveler.api.idempotency import once
 from graveler.api.namespaces import check_namespace
 from graveler.api.queries import ForceQuery, PageQuery, Query
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.api.sample import add_sample
 from graveler.lake.repository import OpenRepository
 from graveler.lake.rules import etag
 from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("repositories")

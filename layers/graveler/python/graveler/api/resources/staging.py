@@ -11,10 +11,11 @@ from graveler.api.errors import bad_request
 from graveler.api.object_documents import ObjectStats, Presigner, object_document
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, expect_sources, link_one
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("staging")

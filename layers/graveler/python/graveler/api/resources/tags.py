@@ -7,7 +7,8 @@ from graveler.api.documents import Ref, RefList, pagination, ref_document, resul
 from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery
 from graveler.api.response import Response, json_response, no_content
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("tags")

@@ -10,7 +10,8 @@ from graveler.api.call import Call
 from graveler.api.documents import Pagination
 from graveler.api.errors import NOT_IMPLEMENTED, ApiError
 from graveler.api.response import Response, json_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
+from graveler.requests.base import Permission
 from graveler.wire.errors import Error
 
 routes = Routes("not implemented")

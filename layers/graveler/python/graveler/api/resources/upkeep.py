@@ -14,13 +14,14 @@ from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import request_id
 from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response
-from graveler.api.routing import Permission, Routes
+from graveler.api.routing import Routes
 from graveler.lake.fsck.findings import Report
 from graveler.lake.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations import checks
 from graveler.operations.failures import document
 from graveler.operations.store import Operation, OperationState
+from graveler.requests.base import Permission
 from graveler.retention import measuring
 from graveler.retention.space import Space
 from graveler.wire.errors import Error

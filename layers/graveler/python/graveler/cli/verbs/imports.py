@@ -163,7 +163,7 @@ def import_(
                 dry_run=dry_run,
             )
         elif at_address:
-            from graveler.lake.importing.prefix_listing import AddressType, ImportAddress
+            from graveler.requests.importing import AddressType, ImportAddress
 
             address = sources[0] if sources[0].endswith("/") else f"{sources[0]}/"
             made = repository.import_addresses(

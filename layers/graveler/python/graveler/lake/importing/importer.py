@@ -5,7 +5,7 @@ What an import lists replaces all that lies under its destination, and nothing e
 the import says that it may.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -15,12 +15,14 @@ from msgspec.structs import replace
 from graveler.errors import EmptySourceError, InvalidError
 from graveler.history.cuts import split_of
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.changes import Compare, ImportChanges, Imported, compare_here
+from graveler.lake.importing.changes import Compare, compare_here
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.landing import Build, Draft, Lander, Landing
 from graveler.lake.recut import as_cut
 from graveler.lake.rules import Intent
 from graveler.model import Commit, CommitID, SplitParameters, Totals
+from graveler.requests.base import CommitInfo
+from graveler.requests.importing import ImportChanges, Imported
 from graveler.storage.tables import Check
 from graveler.tree.apply import Interval
 from graveler.tree.parallel import Part, build_parallel
@@ -81,22 +83,15 @@ class Importer:
         self,
         branch: str,
         sources: Sequence[ImportSource],
-        message: str,
-        committer: str,
-        metadata: Mapping[str, str],
+        info: CommitInfo,
         *,
-        request_id: str = "",
-        created: int | None = None,
         force: bool = False,
         terms: Terms = _STRICT,
         only_while: Check | None = None,
     ) -> Imported:
-        """See :meth:`graveler.lake.repository.OpenRepository.import_folder`. Without a source, the commit has the head's tree."""
+        """See :class:`graveler.requests.importing.ImportAddresses`. Without a source, the commit has the head's tree."""
         ordered = sorted_sources(sources)
-        landing = import_landing(
-            branch, message, committer, metadata, request_id=request_id, created=created, force=force
-        )
-        landing = replace(landing, only_while=only_while)
+        landing = replace(import_landing(branch, info, force=force), only_while=only_while)
         return self._end(landing, ordered, lambda: [self.build(source) for source in ordered], None, terms)
 
     def land(
@@ -236,20 +231,10 @@ def _interval(source: ImportSource) -> Interval:
     return below, at + b"\xff" if source.is_prefix else at
 
 
-def import_landing(
-    branch: str,
-    message: str,
-    committer: str,
-    metadata: Mapping[str, str],
-    *,
-    request_id: str = "",
-    created: int | None = None,
-    force: bool = False,
-) -> Landing:
+def import_landing(branch: str, info: CommitInfo, *, force: bool) -> Landing:
     """What the commit of an import says."""
-    said = message or "Import objects"
-    intent = Intent(direct=True, force=force)
-    return Landing(branch, "import", "importing into it", said, committer, metadata, request_id, created, intent)
+    said = replace(info, message=info.message or "Import objects")
+    return Landing(branch, "import", "importing into it", said, Intent(direct=True, force=force))
 
 
 def sorted_sources(sources: Sequence[ImportSource]) -> list[ImportSource]:

@@ -4,12 +4,9 @@ A prefix is taken as the object stores take it: ``…/a/b`` is also ``…/a/bc``
 """
 
 from collections.abc import Callable, Iterator
-from enum import Enum
 from pathlib import Path
 from threading import Event
 from typing import Final
-
-import msgspec
 
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.importing.file_records import file_record, timed_record
@@ -19,6 +16,7 @@ from graveler.lake.importing.own import refuse_own
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
+from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.beneath import Beneath
 from graveler.storage.folder_objects import FolderObjects
 from graveler.storage.objects import ObjectMissingError, Objects, StoredObject
@@ -27,22 +25,6 @@ from graveler.tree.record import RecordCodec, encode_key, object_size
 _ANY: Final = "any"
 """Stands for any file of a folder."""
 _FILE: Final = "file://"
-
-
-class AddressType(str, Enum):
-    """What an address names: one object, or all whose address begins with it."""
-
-    OBJECT = "object"
-    COMMON_PREFIX = "common_prefix"
-
-
-class ImportAddress(msgspec.Struct, frozen=True):
-    """One source of an import, ``address``, and where in the branch it goes: the object's path, or (for a prefix) a folder, with
-    or without its slash; empty is the root."""
-
-    type: AddressType
-    address: str
-    destination: str = ""
 
 
 def source_at(

@@ -9,22 +9,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
+from graveler.history.commits import check_info
 from graveler.history.cuts import split_of
 from graveler.history.refs import BranchState
 from graveler.lake.begun import commit_terms
 from graveler.lake.branches import Branches, busy
 from graveler.lake.clock import Backoff, Clock
-from graveler.lake.commit import Build, Committer, RestagedError, Said, no_changes, staged_changes
+from graveler.lake.commit import Build, Committer, RestagedError, no_changes, staged_changes
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.progress import Progress
-from graveler.lake.in_parts.asks import CommitAsk
 from graveler.lake.in_parts.files import PartResult, Plan
 from graveler.lake.in_parts.joined import Joined
+from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.in_parts.work import AnotherRoundError, Results, Sizes, begun_result, planned
 from graveler.lake.publish import Publisher
 from graveler.lake.sealing import Sealed, Sealer
 from graveler.lake.sides import Sides
 from graveler.model import Commit, SplitParameters, Token
+from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import shard_count
 from graveler.storage.tables import Check
@@ -42,12 +44,11 @@ _TELL: Final = 1_000
 
 
 class CommitWork:
-    """One commit. ``request_id`` is what it is known by (promise C4), ``only_while`` the condition on which it is published."""
+    """One commit. Its request ID is what it is known by (promise C4), ``only_while`` the condition on which it is published."""
 
     def __init__(
         self,
-        ask: CommitAsk,
-        request_id: str,
+        pinned: Pinned[requests.Commit],
         split: SplitParameters,
         branches: Branches,
         staged: StagedChanges,
@@ -60,8 +61,9 @@ class CommitWork:
         until: Deadline,
         only_while: Check | None,
     ) -> None:
-        self._ask = ask
-        self._request_id = request_id
+        self._request = pinned.request
+        self._begun = pinned.begun
+        self._operation = pinned.owner or f"operation-{pinned.request.info.request_id}"
         self._split = split
         self._branches = branches
         self._staged = staged
@@ -73,18 +75,16 @@ class CommitWork:
         self._clock = clock
         self._until = until
         self._only_while = only_while
-        owner = ask.owner or f"operation-{request_id}"
-        self._said = Said(ask.message, ask.committer, ask.metadata, ask.created, owner)
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`Work`. Seals, as commit in one call; reads the head's metarange, and a sample of what is staged: for each
         token one table read for each of :data:`_STRATA` places, and some more behind the last of the head's keys."""
-        self._said.check(self._clock.now())
+        check_info(self._request.info, self._clock.now())
         earlier = None if before is None else before.own
-        sealed = self._committer.seal(self._ask.branch, self._said, self._request_id, force=self._ask.force)
+        sealed = self._committer.seal(self._request, self._operation)
         with self._holding(sealed.own):
             state, tokens = self._wait_for_turn(sealed)
-            if state is None or (not tokens and not self._ask.allow_empty):
+            if state is None or (not tokens and not self._request.allow_empty):
                 try:
                     return self._taken(sealed.own, earlier)
                 except RestagedError:
@@ -93,39 +93,39 @@ class CommitWork:
             tree = self._sides.tree(head)
             split = split_of(head, self._split)
             points = apply_points(tree, sample(self._staged, tokens, tree))
-            parts = planned(commit_terms(tokens, split), (tree,), points, sizes, before, self._ask.begun)
+            parts = planned(commit_terms(tokens, split), (tree,), points, sizes, before, self._begun)
             return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, split=split)
 
     def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
         """The branch when no older token is somebody else's, and the tokens to take; None if the own one is gone."""
         backoff = Backoff(self._clock)
         while True:
-            state = self._branches.state(self._ask.branch)
+            state = self._branches.state(self._request.branch)
             tokens = tuple(token for token in state.sealed if token in sealed.tokens)
             if sealed.own is not None and sealed.own not in tokens:
                 return None, ()
             if self._sealer.take(tuple(token for token in tokens if token != sealed.own)) is not None:
                 return state, tokens
             if not backoff.wait():
-                raise busy(self._ask.branch)
+                raise busy(self._request.branch)
 
     def _taken(self, own: Token | None, earlier: Token | None) -> Plan:
         """Nothing is left to commit: by an earlier try, or by another commit that took the changes over, those of the round
         before too, whose token was ``earlier``. :class:`RestagedError`."""
-        if (done := self._publisher.done_before(self._request_id)) is not None:
+        if (done := self._publisher.done_before(self._request.info.request_id)) is not None:
             return Plan((), done=done)
         if own is not None:
-            return Plan((), done=self._committer.taken_by_another(self._ask.branch, own).id)
+            return Plan((), done=self._committer.taken_by_another(self._request.branch, own).id)
         made = self._committer.commit_of_changes(earlier)
         if made is None:
-            raise no_changes(self._ask.branch)
+            raise no_changes(self._request.branch)
         return Plan((), done=made.id)
 
     def run(self, plan: Plan, number: int, progress: Progress) -> PartResult:
         """See :class:`Work`. The head's metarange, the ranges that change in the interval, one table read for each shard and
         thousand changes; its new ranges written. Of what the call had built already that handed it over, one metarange."""
         part = plan.parts[number]
-        done = begun_result(self._trees, self._ask.begun, part)
+        done = begun_result(self._trees, self._begun, part)
         if done is not None:
             progress(done.records, done.bytes)
             return done
@@ -176,15 +176,7 @@ class CommitWork:
     def _publish(self, plan: Plan, build: Build) -> Commit:
         with self._holding(plan.own):
             return self._committer.publish_built(
-                self._ask.branch,
-                plan.tokens,
-                plan.own,
-                self._said,
-                build,
-                self._until,
-                allow_empty=self._ask.allow_empty,
-                request_id=self._request_id,
-                only_while=self._only_while,
+                self._request, self._operation, plan.tokens, plan.own, build, self._until, self._only_while
             )
 
     def keeping(self) -> AbstractContextManager[None]:
@@ -193,12 +185,12 @@ class CommitWork:
 
     def give_up(self) -> None:
         """See :class:`Work`. The next commit takes what was sealed, at once. Two table reads, one write."""
-        own = self._sealer.own(self._branches.state(self._ask.branch), self._said.operation)
+        own = self._sealer.own(self._branches.state(self._request.branch), self._operation)
         if own is not None:
-            self._sealer.let_go(own, self._said.operation)
+            self._sealer.let_go(own, self._operation)
 
     def _holding(self, own: Token | None) -> AbstractContextManager[None]:
-        return self._sealer.holding(own, self._said.operation, self._request_id, HANDOVER)
+        return self._sealer.holding(own, self._operation, self._request.info.request_id, HANDOVER)
 
 
 def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[tuple[bytes, int]]:

@@ -6,13 +6,13 @@ from functools import cached_property
 from hashlib import sha256
 
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.changes import Imported
 from graveler.lake.importing.importer import Importer, ImportSource, Terms, sorted_sources
-from graveler.lake.importing.prefix_listing import ImportAddress, destination_of
+from graveler.lake.importing.prefix_listing import destination_of
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.in_parts.files import PartResult, Plan, PlannedPart
 from graveler.lake.in_parts.work import Results, Sizes
 from graveler.lake.landing import Lander, Landing
+from graveler.requests.importing import ImportAddress, Imported
 from graveler.tree.parts import Load
 from graveler.tree.tree import Tree, Trees
 

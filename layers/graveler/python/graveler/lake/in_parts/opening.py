@@ -1,6 +1,6 @@
 """From what is asked for to the work in parts that does it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -11,11 +11,10 @@ from graveler.lake.clock import Clock
 from graveler.lake.commit import Committer
 from graveler.lake.deadline import Deadline
 from graveler.lake.importing.importer import Importer, ImportSource, Terms, import_landing
-from graveler.lake.importing.prefix_listing import ImportAddress
 from graveler.lake.importing.progress import Progress
-from graveler.lake.in_parts.asks import Ask, CherryPickAsk, CommitAsk, ImportAsk, MergeAsk, RewriteAsk
 from graveler.lake.in_parts.commits import CommitWork
 from graveler.lake.in_parts.imports import ImportWork
+from graveler.lake.in_parts.pinned import LongRequest, Pinned
 from graveler.lake.in_parts.rewrites import RewriteWork
 from graveler.lake.in_parts.three_ways import ThreeWayWork
 from graveler.lake.in_parts.work import Work
@@ -27,7 +26,10 @@ from graveler.lake.rewrite import Rewriter, rewrite_landing
 from graveler.lake.sealing import Sealer
 from graveler.lake.sides import Sides
 from graveler.lake.three_way import ThreeWayLander, Undertaking
-from graveler.model import MergeStrategies, SplitParameters
+from graveler.model import CommitID, MergeStrategies, SplitParameters
+from graveler.requests.committing import Commit, Rewrite
+from graveler.requests.importing import ImportAddress, ImportAddresses
+from graveler.requests.merging import CherryPick, Merge, Revert
 from graveler.staging.changes import StagedChanges
 from graveler.storage.tables import Check
 from graveler.tree.tree import Trees
@@ -59,13 +61,16 @@ def ticket_of(operation_id: str) -> str:
     return sha256(operation_id.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_while: Check | None, ticket: str) -> Work:
-    """The work that an operation of this request is, published on condition of ``only_while``; ``ticket`` names that by which it
-    keeps its turn at the branch. A cherry-pick reads its commit; no request otherwise."""
-    if isinstance(ask, CommitAsk):
+def open_work(
+    tools: Tools, pinned: Pinned[LongRequest], known_by: str, until: Deadline, only_while: Check | None, ticket: str
+) -> Work:
+    """The work that an operation of this request is, published on condition of ``only_while``; its commit is ``known_by`` this
+    request ID, and ``ticket`` names that by which it keeps its turn at the branch. A cherry-pick reads its commit; no request
+    otherwise."""
+    request = replace(pinned.request, info=replace(pinned.request.info, request_id=known_by))
+    if isinstance(request, Commit):
         return CommitWork(
-            ask,
-            request_id,
+            Pinned(request=request, owner=pinned.owner, begun=pinned.begun),
             tools.split,
             tools.branches,
             tools.staged,
@@ -78,30 +83,18 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_whi
             until,
             only_while,
         )
-    if isinstance(ask, ImportAsk):
-        landing = import_landing(
-            ask.branch, ask.message, ask.committer, ask.metadata, request_id=request_id, force=ask.force
-        )
-        terms = Terms(ask.allow_empty, ask.dry_run)
+    if isinstance(request, ImportAddresses):
+        landing = import_landing(request.branch, request.info, force=request.force)
         landing = replace(landing, only_while=only_while, ticket=ticket)
+        terms = Terms(request.allow_empty, request.dry_run)
         return ImportWork(
-            tools.importer, tools.lander, landing, ask.sources, tools.source_at, tools.trees, until, terms
+            tools.importer, tools.lander, landing, request.sources, tools.source_at, tools.trees, until, terms
         )
-    if isinstance(ask, RewriteAsk):
-        said = rewrite_landing(
-            ask.branch,
-            ask.split,
-            ask.message,
-            ask.committer,
-            ask.metadata,
-            request_id=request_id,
-            created=ask.created,
-            force=ask.force,
-        )
-        said = replace(said, only_while=only_while, ticket=ticket)
-        return RewriteWork(said, ask.split, tools.rewriter, tools.lander, tools.trees, until)
-    strategies = ask.strategies if isinstance(ask, MergeAsk) else MergeStrategies()
-    undertaking = _undertaking(tools, ask, request_id)
+    if isinstance(request, Rewrite):
+        landing = replace(rewrite_landing(request), only_while=only_while, ticket=ticket)
+        return RewriteWork(landing, request.split, tools.rewriter, tools.lander, tools.trees, until)
+    strategies = request.strategies if isinstance(request, Merge) else MergeStrategies()
+    undertaking = _undertaking(tools, request, pinned.refs)
     return ThreeWayWork(
         replace(undertaking, landing=replace(undertaking.landing, only_while=only_while, ticket=ticket)),
         strategies,
@@ -110,41 +103,13 @@ def open_work(tools: Tools, ask: Ask, request_id: str, until: Deadline, only_whi
         tools.lander,
         tools.three_way,
         until,
-        ask.begun,
+        pinned.begun,
     )
 
 
-def _undertaking(tools: Tools, ask: Ask, request_id: str) -> Undertaking:
-    if isinstance(ask, MergeAsk):
-        return tools.merger.undertake(
-            ask.source,
-            ask.destination,
-            ask.message,
-            ask.committer,
-            ask.metadata,
-            ask.strategies,
-            squash=ask.squash,
-            allow_empty=ask.allow_empty,
-            request_id=request_id,
-            created=ask.created,
-            force=ask.force,
-            source_id=ask.source_id,
-            untouched=ask.untouched,
-            application=ask.application,
-            beside_uncommitted=ask.beside_uncommitted,
-        )
-    assert not isinstance(ask, CommitAsk | ImportAsk | RewriteAsk)
-    undertake = tools.replayer.cherry_pick if isinstance(ask, CherryPickAsk) else tools.replayer.revert
-    return undertake(
-        ask.branch,
-        ask.ref,
-        ask.parent_number,
-        ask.message,
-        ask.committer,
-        ask.metadata,
-        allow_empty=ask.allow_empty,
-        request_id=request_id,
-        created=ask.created,
-        force=ask.force,
-        ref_id=ask.ref_id,
-    )
+def _undertaking(tools: Tools, request: Merge | Revert | CherryPick, refs: Mapping[str, CommitID]) -> Undertaking:
+    if isinstance(request, Merge):
+        return tools.merger.undertake(request, refs["source"])
+    if isinstance(request, CherryPick):
+        return tools.replayer.cherry_pick(request, refs["ref"])
+    return tools.replayer.revert(request, refs["ref"])

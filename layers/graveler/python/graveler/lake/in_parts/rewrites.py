@@ -43,7 +43,7 @@ class RewriteWork:
         """See :class:`Work`. The head's metarange read. Parts end where ranges do, and their union has to be all of them: so they
         are cut anew each round, and have the name of an earlier one where nothing moved."""
         validate_split(self._split)
-        done = self._lander.done_before(self._landing.request_id)
+        done = self._lander.done_before(self._landing.info.request_id)
         if done is not None:
             return Plan((), done=done.id)
         head, tree = self._lander.look(self._landing, keep=before is not None)

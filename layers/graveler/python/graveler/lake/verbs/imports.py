@@ -6,20 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError
+from graveler.lake.context import Context
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.text import utf8
-from graveler.lake.verbs.base import VerbsBase
+from graveler.lake.verbs.commits import CommitVerbs
+from graveler.requests.base import CommitInfo
+from graveler.requests.importing import ImportAddresses
 
 if TYPE_CHECKING:
     from graveler.lake.exporting.export import ExportReport
-    from graveler.lake.importing.changes import Imported
     from graveler.lake.importing.importer import ImportSource
     from graveler.lake.importing.object_listing import ListingOptions
-    from graveler.lake.importing.prefix_listing import ImportAddress
+    from graveler.requests.importing import ImportAddress, Imported
     from graveler.storage.tables import Check
 
 
-class ImportVerbs(VerbsBase):
+class ImportVerbs(CommitVerbs):
     """Verbs about what lies elsewhere."""
 
     def import_folder(
@@ -161,26 +163,17 @@ class ImportVerbs(VerbsBase):
         dry_run: bool = False,
         trust_mtime: bool = False,
     ) -> "Imported":
-        """As :meth:`import_folder`, of objects and prefixes that are named by address, to destinations that do not overlap.
-        Without any, the commit has the head's tree. ``trust_mtime`` is for files alone: :class:`InvalidError`.
-        :class:`NotFoundError` for an object that is not there; :class:`EmptySourceError` names each prefix without objects."""
-        from graveler.lake.importing.prefix_listing import source_at
-
-        return self.import_sources(
-            branch,
-            [
-                source_at(address, self._codec, self._outside, progress, self._workers, trust_mtime=trust_mtime)
-                for address in addresses
-            ],
-            message,
-            committer=committer,
-            metadata=metadata,
-            request_id=request_id,
-            created=created,
+        """See :class:`graveler.requests.importing.ImportAddresses`."""
+        request = ImportAddresses(
+            branch=branch,
+            sources=tuple(addresses),
+            info=CommitInfo(message, committer, metadata or {}, created, request_id),
             force=force,
             allow_empty=allow_empty,
             dry_run=dry_run,
+            trust_mtime=trust_mtime,
         )
+        return self.run(request, Context(progress=progress))
 
     def import_sources(
         self,
@@ -204,11 +197,7 @@ class ImportVerbs(VerbsBase):
         return self._importer.run(
             branch,
             sources,
-            message,
-            committer,
-            metadata or {},
-            request_id=request_id,
-            created=created,
+            CommitInfo(message, committer, metadata or {}, created, request_id),
             force=force,
             terms=Terms(allow_empty, dry_run),
             only_while=only_while,

@@ -1,0 +1,20 @@
+"""What a request is run with, and cannot hold since it cannot be stored."""
+
+from msgspec import Struct
+
+from graveler.lake.importing.progress import Progress, no_progress
+from graveler.tree.writer import Stop
+
+
+class Context(Struct, frozen=True):
+    """How much work one call may do.
+
+    With a ``limit``, a request is done only if no more records than that have to be read, else :class:`TooMuchWorkError`: it can
+    be done as an operation. With ``stop`` too, the limit counts as far as it is seen before anything is read, and at the end of
+    each range ``stop`` is asked whether to leave the rest to an operation, by the same error. ``progress`` hears how many more
+    objects are done, and their bytes.
+    """
+
+    limit: int | None = None
+    stop: Stop | None = None
+    progress: Progress = no_progress

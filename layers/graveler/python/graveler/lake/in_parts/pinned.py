@@ -1,0 +1,55 @@
+"""What a stored operation keeps of its request."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from graveler.model import Begun, CommitID
+from graveler.requests.committing import Commit, Rewrite
+from graveler.requests.importing import ImportAddresses
+from graveler.requests.merging import CherryPick, Merge, Revert
+
+LongRequest = Merge | Revert | CherryPick | Commit | ImportAddresses | Rewrite
+"""The requests that can be done in parts."""
+
+R_co = TypeVar("R_co", bound=LongRequest, covariant=True)
+
+VERSION: Final = 1
+
+
+class Pinned(Struct, Generic[R_co], frozen=True, kw_only=True):
+    """A request as it was when it became an operation. ``refs`` are the IDs of the commits that its refs named then, by field.
+    ``owner`` has sealed the changes of a commit already, if a call found them too many. ``begun`` is what a call had built when
+    its time was up. ``version`` is that of this document."""
+
+    request: R_co
+    refs: Mapping[str, CommitID] = {}
+    owner: str = ""
+    begun: Begun | None = None
+    version: int = VERSION
+
+
+class _Version(Struct, frozen=True):
+    version: int = 0
+
+
+def decode_pinned(document: bytes, kind: type[LongRequest]) -> Pinned[LongRequest]:
+    """A pinned request of this kind, also as it was written before version 1. :class:`msgspec.ValidationError`."""
+    as_pinned: type[Pinned[LongRequest]] = Pinned[kind]  # type: ignore[valid-type]
+    if msgspec.json.decode(document, type=_Version).version:
+        return msgspec.json.decode(document, type=as_pinned)
+    return msgspec.convert(_of_version_0(msgspec.json.decode(document)), as_pinned)
+
+
+def _of_version_0(found: dict[str, Any]) -> dict[str, Any]:
+    """Version 0 had the fields of the request, of the commit, and what is pinned side by side."""
+    info = {"message": "message", "author": "committer", "metadata": "metadata", "created": "created"}
+    refs = {"source": "source_id", "ref": "ref_id"}
+    pinned: dict[str, Any] = {name: found.pop(name) for name in ("owner", "begun") if name in found}
+    request = {"info": {name: found.pop(before) for name, before in info.items() if before in found}}
+    if "untouched" in found:
+        request["unchanged_prefixes"] = found.pop("untouched")
+    named = {name: found.pop(before) for name, before in refs.items() if before in found}
+    return {"request": {**found, **request}, "refs": named, **pinned}

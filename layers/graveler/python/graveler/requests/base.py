@@ -1,0 +1,46 @@
+"""What all requests have in common."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import ClassVar, Generic, TypeVar
+
+from msgspec import Struct
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Permission(Enum):
+    """What a request needs."""
+
+    READ = "read"
+    """Look at anything, and get presigned URLs to read."""
+    WRITE = "write"
+    """Change objects, branches, tags and commits."""
+    ADMIN = "admin"
+    """Create, configure and delete repositories; create and revoke keys."""
+
+
+class CommitInfo(Struct, frozen=True, omit_defaults=True):
+    """What a new commit says, and who makes it. ``created`` (Unix seconds, from 1970 to a day from now) overrides the time. A
+    repeated request with the same ``request_id`` returns the commit of the first one (promise C4)."""
+
+    message: str = ""
+    author: str = ""
+    metadata: Mapping[str, str] = {}
+    created: int | None = None
+    request_id: str = ""
+
+
+class Request(Struct, Generic[T_co], frozen=True, kw_only=True, omit_defaults=True):
+    """A verb of one repository, whose result is ``T_co``. Class variables declare what it needs and changes."""
+
+    permission: ClassVar[Permission]
+    """What the caller must be allowed to do."""
+    changes: ClassVar[tuple[str, ...]] = ()
+    """Fields that name the branches that it changes."""
+    paths: ClassVar[tuple[str, ...]] = ()
+    """Fields that name the paths that it changes."""
+    refs: ClassVar[tuple[str, ...]] = ()
+    """Fields that name refs that it reads: an operation reads what they were when it was asked for."""
+    can_be_long: ClassVar[bool] = False
+    """Whether it may become an operation."""

@@ -1,0 +1,76 @@
+"""Requests that bring commits of elsewhere into a branch: three-way merges."""
+
+from typing import ClassVar
+
+from graveler import model
+from graveler.model import Application, MergeStrategies
+from graveler.requests.base import CommitInfo, Permission, Request
+
+
+class Merge(Request[model.Commit], frozen=True, kw_only=True):
+    """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
+
+    Uncommitted changes of the source stay out. ``strategies`` decide conflicts, one for all paths or by prefix. With ``squash``,
+    the commit has one parent, as if the changes had been made here. With ``allow_empty``, there may be nothing to bring. If the
+    destination has changed below one of ``unchanged_prefixes`` since the base, :class:`TouchedError`: for a caller who replaces
+    all that was there. With an ``application``, a version that is in the branch's history already, or an older one, changes
+    nothing, and the commit in which it came is returned, or that of a later one, however long ago and whether or not the source
+    still exists (promise C4). That costs one table read. With ``beside_uncommitted``, uncommitted changes of the destination stay
+    as they are, and refuse the merge only where it would change the same object, or below ``unchanged_prefixes``: that costs what
+    is staged, read twice.
+
+    Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges that
+    are new, the metarange, unless it is the head's or the source's, and the commit record written; one transaction. Two table
+    reads to see that nothing is staged at the destination (one for each token and shard); two transactions more if something is
+    that changes nothing.
+
+    :class:`MergeConflictError` lists all conflicts, in key order, and nothing was changed; :class:`NoChangesError`,
+    :class:`DirtyBranchError`, :class:`BusyError`.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("destination",)
+    refs: ClassVar = ("source",)
+    can_be_long: ClassVar = True
+
+    source: str
+    destination: str
+    info: CommitInfo = CommitInfo()
+    strategies: MergeStrategies = MergeStrategies()
+    squash: bool = False
+    allow_empty: bool = False
+    force: bool = False
+    unchanged_prefixes: tuple[str, ...] = ()
+    application: Application | None = None
+    beside_uncommitted: bool = False
+
+
+class Replay(Request[model.Commit], frozen=True, kw_only=True):
+    """What :class:`Revert` and :class:`CherryPick` have in common. ``parent_number`` (from 1) says against which parent a merge
+    is compared; 0 is the only one."""
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    refs: ClassVar = ("ref",)
+    can_be_long: ClassVar = True
+
+    branch: str
+    ref: str
+    parent_number: int = 0
+    info: CommitInfo = CommitInfo()
+    allow_empty: bool = False
+    force: bool = False
+
+
+class Revert(Replay, frozen=True, kw_only=True):
+    """Take back on a branch what one commit changed, as a commit. Cost: as :class:`Merge`.
+
+    :class:`MergeConflictError` where the branch changed the same objects since; :class:`NoChangesError` unless ``allow_empty``,
+    :class:`DirtyBranchError`, :class:`InvalidError` for the parent, :class:`BusyError`.
+    """
+
+
+class CherryPick(Replay, frozen=True, kw_only=True):
+    """Make on a branch what one commit changed elsewhere, as a commit with its message and metadata, as far as ``info`` does not
+    say otherwise. Cost and errors as :class:`Revert`.
+    """

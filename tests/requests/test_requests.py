@@ -1,0 +1,64 @@
+"""What each request declares is so, and who does it returns what it says."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import pytest
+
+from graveler import requests
+from graveler.lake.in_parts.pinned import LongRequest
+from graveler.lake.verbs.commits import _RUNS
+from graveler.operations.parted import KINDS
+from graveler.requests.base import Permission, Request
+from graveler.requests.merging import Replay
+
+SHARED: set[type[Request[Any]]] = {Replay}
+"""Classes of which requests are made, that are none themselves."""
+
+
+def every_request() -> list[type[Request[Any]]]:
+    for module in pkgutil.iter_modules(requests.__path__, f"{requests.__name__}."):
+        importlib.import_module(module.name)
+    return sorted(set(_below(Request)) - SHARED, key=lambda request: request.__name__)
+
+
+def _below(kind: type[Request[Any]]) -> Iterator[type[Request[Any]]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
+@pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
+def test_a_request_declares_fields_that_it_has(request_type: type[Request[Any]]) -> None:
+    fields = {field.name: field for field in msgspec.structs.fields(request_type)}
+    assert isinstance(request_type.permission, Permission)
+    named = {*request_type.changes, *request_type.paths, *request_type.refs}
+    assert named <= fields.keys()
+    assert all(fields[name].type is str and fields[name].required for name in named)
+    assert request_type.permission is Permission.READ or request_type.changes
+    assert request_type.can_be_long == (request_type in KINDS) == (request_type in get_args(LongRequest))
+    if request_type.can_be_long:
+        assert len(request_type.changes) == 1, "the branch that the operation is for"
+    assert (request_type.__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
+def test_who_does_a_request_takes_it_and_returns_its_result(request_type: type[Request[Any]]) -> None:
+    hints = get_type_hints(_RUNS[request_type])
+    (result,) = _results(request_type)
+    taken = [hints[name] for name in list(inspect.signature(_RUNS[request_type]).parameters)[1:]]
+    assert taken[0] is request_type
+    assert hints["return"] is result
+
+
+def _results(request_type: type[Request[Any]]) -> set[Any]:
+    bases = (base for kind in request_type.__mro__ for base in getattr(kind, "__orig_bases__", ()))
+    return {argument for base in bases for argument in get_args(base) if isinstance(argument, type)}
+
+
+def test_every_request_is_done_by_somebody() -> None:
+    assert set(_RUNS) == set(every_request())
