@@ -13,10 +13,10 @@ from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
-from graveler.api.resources.ingest import MAX_MESSAGES
 from graveler.api.settings import Settings
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.folder import create_folder_lake
+from graveler.wire.ingest import MAX_MESSAGES
 from tests.api.support import ANYWHERE, Answer, Client, EventClient, World, basic, make_world
 from tests.support.patience import PATIENCE
 

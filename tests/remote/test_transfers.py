@@ -21,12 +21,30 @@ from graveler.remote import connection as connections
 from graveler.remote import transfers
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository
+from graveler.wire.config import Config, StorageConfig, VersionConfig
 from graveler.wire.errors import document as error_document
 from tests.remote.scripted import Reply, Scripted
 
 DATA = bytes(range(256)) * 8
 ENTRY = ObjectEntry("a", "s3://b/x", len(DATA), md5(DATA).hexdigest(), 7)
-CONFIG = Reply(200, b'{"storage_config": {"pre_sign_support": true}}')
+
+
+def config(*, presigns: bool) -> Reply:
+    store = StorageConfig(
+        blockstore_type="local",
+        blockstore_namespace_example="local://example/",
+        default_namespace_prefix="local://",
+        pre_sign_support=presigns,
+        pre_sign_support_ui=False,
+        import_support=True,
+        import_validity_regex=".*",
+        pre_sign_multipart_upload=False,
+        blockstore_namespace_pattern=".*",
+    )
+    return Reply(200, msgspec.json.encode(Config(VersionConfig(), store)))
+
+
+CONFIG = config(presigns=True)
 
 
 def stat(script: Scripted, *, expires: float = 900, **changed: object) -> Reply:
@@ -137,7 +155,7 @@ def test_an_empty_object_is_no_request(script: Scripted, repository: RemoteRepos
 
 def test_without_urls_bytes_come_through_the_server(script: Scripted, repository: RemoteRepository) -> None:
     etag = {"ETag": f'"{ENTRY.checksum}"'}
-    script.will(Reply(200, b'{"storage_config": {"pre_sign_support": false}}'), Reply(206, DATA[10:], etag))
+    script.will(config(presigns=False), Reply(206, DATA[10:], etag))
     assert b"".join(repository.bytes_in("main", ENTRY, 10)) == DATA[10:]
     assert script.asked[-1].headers["range"] == f"bytes=10-{len(DATA) - 1}"
     for replaced in (Reply(206, DATA, {"ETag": '"other"'}), Reply(416, b'{"message": "range lies outside"}')):

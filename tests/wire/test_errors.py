@@ -15,6 +15,7 @@ from graveler import errors
 from graveler.access import errors as access
 from graveler.access.permissions import Role
 from graveler.api.errors import status_and_error
+from graveler.error_codes import ELSEWHERE, code_of, fields_of, rebuild
 from graveler.errors import GravelerError
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.lake import Lake
@@ -22,7 +23,7 @@ from graveler.model import Conflict
 from graveler.remote.connection import Connection
 from graveler.remote.lake import RemoteLake
 from graveler.storage.objects import NotSyncedError
-from graveler.wire.errors import ELSEWHERE, Error, code_of, document, fields_of, rebuild
+from graveler.wire.errors import Error, document
 from tests.api.over_http import HOST, Switch, serving
 from tests.api.support import make_world
 from tests.make_error_docs import PAGE, page

@@ -4,7 +4,7 @@
 both call it. A module in ``resources`` holds the routes of one group. To add a route::
 
     from graveler.api.call import Call
-    from graveler.api.documents import Error, Ref            # JSON bodies: msgspec Structs; add yours there or in the module
+    from graveler.wire.documents import Error, Ref            # JSON bodies: msgspec Structs; add yours there or in the module
     from graveler.api.queries import Query                   # query parameters: subclass it, msgspec types, all with defaults
     from graveler.api.response import Response, json_response, no_content
     from graveler.api.routing import Routes

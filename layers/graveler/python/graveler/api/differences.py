@@ -7,14 +7,14 @@ object differently it is a ``conflict``. Both are judged for the objects of one 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET
 
-from graveler.api.documents import Pagination, pagination
 from graveler.lake.repository import OpenRepository
 from graveler.model import Change, ChangeOutline, ChangeType, ObjectEntry, Page
+from graveler.wire.differences import Diff, DiffList, DiffObjectStat, DiffType
+from graveler.wire.documents import Pagination, pagination
 
 T = TypeVar("T")
-DiffType = Literal["added", "removed", "changed", "conflict", "prefix_changed"]
 _PREFIX_CHANGED: Final = "prefix_changed"
 _KINDS: Final[Mapping[ChangeType, DiffType]] = {
     ChangeType.ADDED: "added",
@@ -22,32 +22,6 @@ _KINDS: Final[Mapping[ChangeType, DiffType]] = {
     ChangeType.CHANGED: "changed",
     ChangeType.PREFIX_CHANGED: _PREFIX_CHANGED,
 }
-
-
-class DiffObjectStat(Struct, frozen=True):
-    """An object on the right side. ``mtime`` in Unix seconds."""
-
-    checksum: str
-    mtime: int
-    content_type: str
-    metadata: Mapping[str, str]
-
-
-class Diff(Struct, frozen=True):
-    """One difference. ``size_bytes`` of a common prefix, which stands for many, is absent."""
-
-    type: DiffType
-    path: str
-    path_type: Literal["object", "common_prefix"]
-    size_bytes: int | UnsetType = UNSET
-    right: DiffObjectStat | UnsetType = UNSET
-
-
-class DiffList(Struct, frozen=True):
-    """A page of differences."""
-
-    pagination: Pagination
-    results: list[Diff]
 
 
 def diff_list(page: Page[T], render: Callable[[T], Diff | None]) -> DiffList:

@@ -2,70 +2,25 @@
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 from graveler.api.call import Call
-from graveler.api.documents import Pagination
 from graveler.api.header_values import http_date, is_header_value
 from graveler.api.response import encode_json
 from graveler.lake.reading import RenderedObjects
 from graveler.lake.repository import OpenRepository
-from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.tree.rendered import Rendering
+from graveler.wire.documents import Pagination
+from graveler.wire.objects import (
+    ListedObject,
+    ObjectStats,
+)
 
 _LIFETIME: Final = re.compile(r"[?&]X-Amz-Expires=(\d+)", re.ASCII)
-
-
-class ObjectStats(Struct, frozen=True, kw_only=True, gc=False):
-    """What is known of an object, or (``path_type`` is ``common_prefix``) of all that begin with a prefix. ``mtime`` and
-    ``physical_address_expiry`` in Unix seconds. ``physical_address`` is a URL where one was asked for."""
-
-    path: str
-    path_type: str = "object"
-    physical_address: str = ""
-    checksum: str = ""
-    mtime: int = 0
-    size_bytes: int | UnsetType = UNSET
-    physical_address_expiry: int | UnsetType = UNSET
-    metadata: Mapping[str, str] | UnsetType = UNSET
-    content_type: str | UnsetType = UNSET
-
-
-class ListedObject(
-    Struct,
-    frozen=True,
-    gc=False,
-    tag_field="path_type",
-    tag="object",
-    rename={"address": "physical_address", "size": "size_bytes"},
-):
-    """An :class:`ObjectStats` of an object with its address, made of the fields of an :class:`ObjectEntry` in their order:
-    listings have many."""
-
-    path: str
-    address: str
-    size: int
-    checksum: str
-    mtime: int
-    content_type: str
-    metadata: Mapping[str, str]
-
-
-class ObjectStatsList(Struct, frozen=True):
-    """A page of objects and prefixes."""
-
-    pagination: Pagination
-    results: list[ObjectStats]
-
-
-class ListedPage(Struct, frozen=True):
-    """An :class:`ObjectStatsList` with listed objects in it."""
-
-    pagination: Pagination
-    results: Sequence[ObjectStats | ListedObject]
 
 
 class _PageOf(Struct, frozen=True):
@@ -86,24 +41,6 @@ def rendered_page(page: RenderedObjects) -> bytes:
         texts += (piece, b",")
     texts[-1] = b"]}" if page.pieces else b',"results":[]}'
     return b"".join(texts)
-
-
-def prefix_document(prefix: CommonPrefix) -> ObjectStats:
-    """A prefix that stands for many objects."""
-    return ObjectStats(path=prefix.path, path_type="common_prefix")
-
-
-def object_document(entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats:
-    """An object with its address."""
-    return ObjectStats(
-        path=entry.path,
-        physical_address=entry.address,
-        checksum=entry.checksum,
-        mtime=entry.mtime,
-        size_bytes=entry.size,
-        metadata=entry.metadata if metadata else UNSET,
-        content_type=entry.content_type,
-    )
 
 
 class Presigner:

@@ -3,50 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from graveler.api.call import Call
 from graveler.api.response import Response, json_response
 from graveler.lake.repository import OpenRepository
+from graveler.operations.failures import class_of, reason
 from graveler.operations.store import Operation, Operations, OperationState
-from graveler.requests.importing import ImportChanges
+from graveler.operations.work import CancelledError
+from graveler.wire.errors import UNEXPECTED_CODE, Error
+from graveler.wire.operations import OperationDocument, OperationProgress
 
 SAYS_WHERE: Final[Mapping[str, str]] = {"location": "of an answer 202: where to ask after the operation"}
-
-
-class OperationProgress(Struct, frozen=True):
-    """How far an operation in parts is: what was planned, and what of it is done. ``bytes`` are of ranges, not of objects."""
-
-    parts: int
-    parts_done: int
-    records: int
-    records_done: int
-    bytes: int
-    bytes_done: int
-    round: int
-
-
-class OperationDocument(Struct, frozen=True):
-    """A background operation. Times are Unix seconds; ``attempt`` counts how often word was sent to begin; ``result`` is what it
-    made (of a merge, commit or import the commit; of a dump its ID), ``error`` why it ended, and ``error_kind`` what kind of
-    error that was (``ConflictError``, ``EmptySourceError``, …). ``changes`` are those of an import that is completed; a dry run
-    has these, and no ``result``. ``commit_id`` is the commit of a merge, commit or import if it is there now, else empty,
-    whatever the state; of one that failed or was cancelled, the commit of somebody else that took its changes."""
-
-    id: str
-    kind: str
-    state: OperationState
-    created: int
-    updated: int
-    objects: int
-    commit_id: str
-    result: str
-    error: str
-    branch: str = ""
-    attempt: int = 0
-    error_kind: str = ""
-    progress: OperationProgress | UnsetType = UNSET
-    changes: ImportChanges | UnsetType = UNSET
 
 
 def operations_of(call: Call, repository: OpenRepository) -> Operations:
@@ -94,3 +62,12 @@ def accepted(operations: Operations, repository: str, operation: Operation) -> R
     where = f"/api/v1/repositories/{quote(repository, safe='')}/operations/{operation.id}"
     headers = {"location": where, "preference-applied": "respond-async"}
     return json_response(operation_document(operations, operation), 202, headers)
+
+
+def failure_document(operation: Operation, words: str = "") -> Error:
+    """Why an operation failed or was cancelled, as the API says it; ``words`` are those that published clients compare."""
+    if operation.state is OperationState.CANCELLED:
+        return Error(operation.error, str(reason(operation)), CancelledError.code)
+    message, detail = (words, operation.error) if words else (operation.error, "")
+    kind = class_of(operation.error_kind)
+    return Error(message, detail, UNEXPECTED_CODE if kind is None else kind.code, operation.error_fields)

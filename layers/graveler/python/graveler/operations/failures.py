@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from graveler import errors
+from graveler.error_codes import make
 from graveler.errors import GravelerError
 from graveler.operations.store import Operation, OperationState
 from graveler.operations.work import CancelledError
-from graveler.wire.errors import UNEXPECTED_CODE, Error, make
 
 
 def reason(operation: Operation) -> GravelerError | None:
@@ -15,15 +15,6 @@ def reason(operation: Operation) -> GravelerError | None:
     if operation.state is OperationState.CANCELLED:
         return CancelledError(f"operation {operation.id} was cancelled; {operation.left}")
     return of_kind(operation.error_kind, operation.error, operation.error_fields)
-
-
-def document(operation: Operation, words: str = "") -> Error:
-    """Why an operation failed or was cancelled, as the API says it; ``words`` are those that published clients compare."""
-    if operation.state is OperationState.CANCELLED:
-        return Error(operation.error, str(reason(operation)), CancelledError.code)
-    message, detail = (words, operation.error) if words else (operation.error, "")
-    kind = _class(operation.error_kind)
-    return Error(message, detail, UNEXPECTED_CODE if kind is None else kind.code, operation.error_fields)
 
 
 def kind_of(error: GravelerError) -> str:
@@ -35,10 +26,11 @@ def kind_of(error: GravelerError) -> str:
 def of_kind(name: str, message: str, fields: Mapping[str, Any]) -> GravelerError | None:
     """The error whose class has this name, with these fields, saying ``message``; None if it is none of ours. Fields that are
     not there, as in what earlier versions wrote, are blank."""
-    kind = _class(name)
+    kind = class_of(name)
     return None if kind is None else make(kind, fields, message)
 
 
-def _class(name: str) -> type[GravelerError] | None:
+def class_of(name: str) -> type[GravelerError] | None:
+    """The class of this name among the public ones."""
     kind = getattr(errors, name, None)
     return kind if isinstance(kind, type) and issubclass(kind, GravelerError) else None

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from graveler.error_codes import fields_of
 from graveler.errors import AnswerLostError, GravelerError, UnavailableError
 from graveler.lake.clock import Clock
 from graveler.lake.repository import OpenRepository
@@ -21,7 +22,6 @@ from graveler.operations.operator import Operator
 from graveler.operations.store import COMMITTING, Operation, Operations, OperationState
 from graveler.operations.work import CANCELLED, CancelledError, GivenUpError, Report, Work
 from graveler.storage.tables import Tables
-from graveler.wire.errors import fields_of
 
 LEASE: Final = 20.0
 """Seconds without a sign of life after which a worker counts as dead."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from graveler.access.errors import AuthenticationError
+from graveler.error_codes import rebuild
 from graveler.errors import (
     BusyError,
     ConflictError,
@@ -15,7 +16,7 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
-from graveler.wire.errors import Error, rebuild
+from graveler.wire.errors import Error
 
 _GROUPS: Final[Mapping[int, type[GravelerError]]] = {
     401: ForbiddenError,

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from graveler.lake.repositories import DeletedRepository
 from graveler.model import CommitID, RepositoryUID, RetentionRules
-from graveler.remote import answers
 from graveler.remote.connection import Connection
 from graveler.remote.operations import RemoteOperations
 from graveler.remote.reading import PAGE
@@ -17,6 +16,7 @@ from graveler.retention.garbage import RulesPreview
 from graveler.retention.holds import Hold
 from graveler.retention.leftovers import Purged, find_deleted
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
+from graveler.wire import documents
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -42,7 +42,7 @@ class _File(Struct, frozen=True):
 
 
 class _Files(Struct, frozen=True):
-    pagination: answers.Pagination
+    pagination: documents.Pagination
     results: list[_File]
 
 
@@ -52,7 +52,7 @@ class _Restored(Struct, frozen=True):
 
 
 class _RestoredFiles(Struct, frozen=True):
-    pagination: answers.Pagination
+    pagination: documents.Pagination
     results: list[_Restored]
 
 
@@ -64,11 +64,11 @@ class _Preview(Struct, frozen=True):
     reached: int
     kept: int
     lost_count: int
-    lost: list[answers.Commit]
+    lost: list[documents.Commit]
 
 
 class _Deleted(Struct, frozen=True):
-    pagination: answers.Pagination
+    pagination: documents.Pagination
     results: list[DeletedRepository]
 
 
@@ -128,7 +128,7 @@ class RemoteGarbage:
     def release(self, ref: str) -> CommitID:
         """End the legal hold of a ref's commit. Cost: two requests. :class:`NotFoundError`."""
         path = ("repositories", self._repository, "commits", ref)
-        commit = self._connection.get(path, answers.Commit).value().id
+        commit = self._connection.get(path, documents.Commit).value().id
         self._connection.call("DELETE", (*self._base, "holds", commit))
         return commit
 

@@ -14,18 +14,18 @@ from graveler.ingest.reconcile import Reconciled, Refused
 from graveler.ingest.results import Batch, Message, Outcome, Result, by_message, unwanted, worst
 from graveler.ingest.rules import Rule
 from graveler.ingest.status import IngestStatus
-from graveler.remote import answers
 from graveler.remote.connection import Connection
 from graveler.remote.lake import RemoteLake
 from graveler.remote.operations import RemoteOperations
 from graveler.remote.reading import PAGE
+from graveler.wire import documents
 
 _TOGETHER: Final = 480
 """Messages of one request."""
 
 
 class _Rules(Struct, frozen=True):
-    pagination: answers.Pagination
+    pagination: documents.Pagination
     results: list[Rule]
 
 
@@ -36,7 +36,7 @@ class _Result(Struct, frozen=True):
 
 class _Commit(Struct, frozen=True):
     rule: str
-    commit: answers.Commit
+    commit: documents.Commit
 
 
 class _NotMade(Struct, frozen=True):
@@ -152,7 +152,7 @@ class RemoteIngest:
         if not made.completed:
             raise UnavailableError(f"operation {begun.id} is completed, and has no report; reconcile again")
         commits = tuple(
-            self._connection.get(("repositories", repository, "commits", commit), answers.Commit).value()
+            self._connection.get(("repositories", repository, "commits", commit), documents.Commit).value()
             for commit in made.commits
         )
         return Reconciled(

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from graveler.access.keys import AccessKey, KeyWithSecret
 from graveler.access.permissions import Role
-from graveler.remote.answers import Pagination
 from graveler.remote.connection import Connection
 from graveler.remote.reading import PAGE
+from graveler.wire.documents import Pagination
 
 _KEYS = ("auth", "keys")
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from graveler.model import Page, Repository
-from graveler.remote import answers
 from graveler.remote.connection import Connection, Query
 from graveler.remote.reading import PAGE
 from graveler.remote.repository import RemoteRepository
+from graveler.wire import access, config, documents
 
 
 class RemoteLake:
@@ -32,13 +32,13 @@ class RemoteLake:
     @property
     def home(self) -> str:
         """What begins the namespaces of repositories that name none, as the server says."""
-        prefix = self._connection.get(("config",), answers.Config).storage_config.default_namespace_prefix
+        prefix = self._connection.get(("config",), config.Config).storage_config.default_namespace_prefix
         return prefix if prefix.endswith("//") else f"{prefix}/"
 
     @property
     def user(self) -> str:
         """Who one is to the server: who commits."""
-        return self._connection.get(("user",), answers.CurrentUser).user.id
+        return self._connection.get(("user",), access.CurrentUser).user.id
 
     def repository(self, name: str) -> RemoteRepository:
         """The repository of this name. No request."""
@@ -47,7 +47,7 @@ class RemoteLake:
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """Repositories by name. Of their settings only whether they are read-only is told."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
-        found = self._connection.get(("repositories",), answers.Repositories, query)
+        found = self._connection.get(("repositories",), documents.RepositoryList, query)
         return Page(tuple(repository.value() for repository in found.results), found.pagination.next_after)
 
     def create_repository(

@@ -6,15 +6,15 @@ from typing import Final
 
 from msgspec import UNSET, Struct
 
-from graveler.api.operation_documents import OperationDocument
 from graveler.errors import CorruptError, UnavailableError
 from graveler.operations.failures import reason
 from graveler.operations.store import Operation, OperationState, Progress
-from graveler.remote.answers import Pagination
 from graveler.remote.connection import Connection
 from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
+from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
+from graveler.wire.operations import OperationDocument
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 """Seconds between two looks: the first pause, and the longest."""

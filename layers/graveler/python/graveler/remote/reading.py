@@ -24,10 +24,10 @@ from graveler.model import (
     Settings,
     Tag,
 )
-from graveler.remote import answers
 from graveler.remote.connection import Connection, Query
 from graveler.remote.transfers import Transfers
 from graveler.verbs import Progress, no_progress
+from graveler.wire import differences, documents, objects, refs, repositories
 
 if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
@@ -58,7 +58,7 @@ class RemoteReader:
     @property
     def repository(self) -> Repository:
         """The repository with its settings, as they are now. Cost: four requests."""
-        found = self._connection.get(self._base, answers.Repository)
+        found = self._connection.get(self._base, documents.Repository)
         return found.value(
             Settings(found.read_only, self.metadata(), self.protection()[0], self.retention(), self._import_sources())
         )
@@ -70,7 +70,7 @@ class RemoteReader:
     def protection(self) -> tuple[tuple[str, ...], str]:
         """The patterns of protected branches, and their etag."""
         answer = self._connection.call("GET", (*self._base, "settings", "branch_protection"))
-        rules = answer.read(list[answers.Rule])
+        rules = answer.read(list[repositories.ProtectionRule])
         return tuple(rule.pattern for rule in rules), answer.headers.get("etag", "").strip('"')
 
     def retention(self) -> RetentionRules | None:
@@ -78,54 +78,54 @@ class RemoteReader:
         answer = self._connection.call("GET", (*self._base, "settings", "gc_rules"), passing=(404,))
         if answer.status == 404 and b"no garbage collection rules" in answer.body:
             return None
-        return answer.read(answers.RetentionRules).value()
+        return answer.read(repositories.GCRules).value()
 
     def _import_sources(self) -> tuple[str, ...] | None:
-        found = self._connection.get((*self._base, "settings", "import_sources"), answers.ImportSources).prefixes
+        found = self._connection.get((*self._base, "settings", "import_sources"), repositories.ImportSources).prefixes
         return None if found is None else tuple(found)
 
     # Refs
 
     def commit_of(self, ref: str) -> Commit:
         """The commit that a ref points at, without uncommitted changes."""
-        return self._connection.get((*self._base, "commits", ref), answers.Commit).value()
+        return self._connection.get((*self._base, "commits", ref), documents.Commit).value()
 
     def branch(self, name: str) -> Branch:
         """The branch."""
-        return self._connection.get((*self._base, "branches", name), answers.Ref).branch()
+        return self._connection.get((*self._base, "branches", name), documents.Ref).branch()
 
     def branches(
         self, prefix: str = "", after: str = "", amount: int = 100, *, show_hidden: bool = False
     ) -> Page[Branch]:
         """Branches by name. Cost: one request; with ``show_hidden`` a second one, to tell which of them are hidden."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE), "show_hidden": show_hidden}
-        found = self._connection.get((*self._base, "branches"), answers.Refs, query)
+        found = self._connection.get((*self._base, "branches"), documents.RefList, query)
         seen = {ref.id for ref in found.results}
         if show_hidden and seen:
             shown: Query = {**query, "show_hidden": False}
-            seen = {ref.id for ref in self._connection.get((*self._base, "branches"), answers.Refs, shown).results}
+            seen = {ref.id for ref in self._connection.get((*self._base, "branches"), documents.RefList, shown).results}
         return Page(tuple(ref.branch(hidden=ref.id not in seen) for ref in found.results), found.pagination.next_after)
 
     def tag(self, name: str) -> Tag:
         """The tag."""
-        return self._connection.get((*self._base, "tags", name), answers.Ref).tag()
+        return self._connection.get((*self._base, "tags", name), documents.Ref).tag()
 
     def tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
         """Tags by name."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
-        found = self._connection.get((*self._base, "tags"), answers.Refs, query)
+        found = self._connection.get((*self._base, "tags"), documents.RefList, query)
         return Page(tuple(ref.tag() for ref in found.results), found.pagination.next_after)
 
     def reflog(self, branch: str, amount: int = 100) -> "list[LogEntry]":
         """What moved a branch, the newest first; a thousand entries at most."""
         path = (*self._base, "branches", branch, "reflog")
-        return self._connection.get(path, answers.Reflog, {"amount": min(amount, PAGE)}).entries()
+        return self._connection.get(path, refs.Reflog, {"amount": min(amount, PAGE)}).entries()
 
     # Objects
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
         """What the lake knows of an object."""
-        found = self._connection.get((*self._base, "refs", ref, "objects", "stat"), answers.ObjectStats, {"path": path})
+        found = self._connection.get((*self._base, "refs", ref, "objects", "stat"), objects.ObjectStats, {"path": path})
         return found.entry()
 
     def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
@@ -136,7 +136,7 @@ class RemoteReader:
             answer = self._connection.call(
                 "POST", (*self._base, "refs", ref, "objects", "stats"), None, {"paths": list(paths[at : at + PAGE])}
             )
-            found.update((stats.path, stats.entry()) for stats in answer.read(answers.StatsOfMany).results)
+            found.update((stats.path, stats.entry()) for stats in answer.read(objects.StatsOfMany).results)
         return [found.get(path) for path in paths]
 
     def list_objects(
@@ -146,11 +146,11 @@ class RemoteReader:
         answer = self._connection.call(
             "GET", (*self._base, "refs", ref, "objects", "ls"), _page_query(prefix, after, delimiter, amount)
         )
-        found = answer.read(answers.ObjectStatsList)
+        found = answer.read(objects.ObjectStatsList)
         return Page(
             tuple(stats.item() for stats in found.results),
             found.pagination.next_after,
-            answers.commits_read(answer.headers),
+            documents.commits_read(answer.headers),
         )
 
     def objects(self, ref: str, prefix: str = "") -> Iterator[ObjectEntry]:
@@ -164,7 +164,7 @@ class RemoteReader:
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
         """How many objects and bytes there are."""
         query: Query = {"prefix": prefix, "delimiter": delimiter}
-        return self._connection.get((*self._base, "refs", ref, "usage"), answers.UsageDocument, query).value()
+        return self._connection.get((*self._base, "refs", ref, "usage"), differences.UsageDocument, query).value()
 
     def stream(self, ref: str, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """The bytes of an object, in pieces. Cost: two requests and one object read."""
@@ -202,14 +202,16 @@ class RemoteReader:
         answer = self._connection.call(
             "GET", (*self._base, "branches", branch, "diff"), _page_query(prefix, after, delimiter, amount)
         )
-        commits = answers.commits_read(answer.headers)
-        return self._changes(answer.read(answers.DiffList), commits[-1] if commits else f"{branch}@", branch, commits)
+        commits = documents.commits_read(answer.headers)
+        return self._changes(
+            answer.read(differences.DiffList), commits[-1] if commits else f"{branch}@", branch, commits
+        )
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
         """How much is staged."""
         path = (*self._base, "branches", branch, "diff", "summary")
         query: Query = {"prefix": prefix, "delimiter": delimiter}
-        return self._connection.get(path, answers.SummaryDocument, query).value()
+        return self._connection.get(path, differences.SummaryDocument, query).value()
 
     def diff(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -217,9 +219,9 @@ class RemoteReader:
         """What turns ``left`` into ``right``. Cost: a request, and two more to look the objects up."""
         query: Query = {**_page_query(prefix, after, delimiter, amount), "type": "two_dot"}
         answer = self._connection.call("GET", (*self._base, "refs", left, "diff", right), query)
-        commits = answers.commits_read(answer.headers)
+        commits = documents.commits_read(answer.headers)
         one, other = (commits[0], commits[-1]) if commits else (left, right)
-        return self._changes(answer.read(answers.DiffList), one, other, commits)
+        return self._changes(answer.read(differences.DiffList), one, other, commits)
 
     def compare(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -246,7 +248,7 @@ class RemoteReader:
             if b"no common history" in answer.body:
                 return None
             answer = self._connection.call("GET", path)
-        return self.commit_of(answer.read(answers.MergeBase).base_commit_id)
+        return self.commit_of(answer.read(refs.MergeBase).base_commit_id)
 
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
@@ -255,7 +257,7 @@ class RemoteReader:
         strategies = MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
         plain = not strategies.by_prefix
         path = (*self._base, "refs", source, "merge", destination, "preview")
-        conflicts: list[answers.Conflict] = []
+        conflicts: list[differences.ConflictDocument] = []
         after: str | None = ""
         while True:
             query: Query = {
@@ -264,7 +266,7 @@ class RemoteReader:
                 # Where prefixes decide, all conflicts are asked for, and the decided ones taken out here.
                 "strategy": strategies.default.value if plain else "",
             }
-            page = self._connection.get(path, answers.Preview, query)
+            page = self._connection.get(path, differences.MergePreview, query)
             conflicts += page.results
             after = page.pagination.next_after
             if after is None:
@@ -303,12 +305,12 @@ class RemoteReader:
             "prefixes": prefixes,
             "limit": limit,
         }
-        found = self._connection.get((*self._base, "refs", ref, "commits"), answers.Commits, query)
+        found = self._connection.get((*self._base, "refs", ref, "commits"), documents.CommitList, query)
         return Page(tuple(commit.value() for commit in found.results), found.pagination.next_after)
 
     def blame(self, ref: str, path: str) -> Commit:
         """The commit that made an object what it is."""
-        return self._connection.get((*self._base, "refs", ref, "blame"), answers.Commit, {"path": path}).value()
+        return self._connection.get((*self._base, "refs", ref, "blame"), documents.Commit, {"path": path}).value()
 
     def annotate(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -317,8 +319,8 @@ class RemoteReader:
         answer = self._connection.call(
             "GET", (*self._base, "refs", ref, "annotate"), _page_query(prefix, after, delimiter, amount)
         )
-        found = answer.read(answers.Annotations)
-        commits = answers.commits_read(answer.headers)
+        found = answer.read(differences.AnnotationList)
+        commits = documents.commits_read(answer.headers)
         paths = [item.path for item in found.results if item.path_type == "object"]
         entries = dict(zip(paths, self.stat_many(commits[-1] if commits else ref, paths), strict=True))
         listed: list[tuple[ObjectEntry | CommonPrefix, Commit]] = []
@@ -348,9 +350,11 @@ class RemoteReader:
     def _summary(self, left: str, right: str, prefix: str, delimiter: str, kind: str) -> "Summary":
         path = (*self._base, "refs", left, "diff", right, "summary")
         query: Query = {"prefix": prefix, "delimiter": delimiter, "type": kind}
-        return self._connection.get(path, answers.SummaryDocument, query).value()
+        return self._connection.get(path, differences.SummaryDocument, query).value()
 
-    def _changes(self, found: answers.DiffList, left: str, right: str, commits: tuple[CommitID, ...]) -> Page[Change]:
+    def _changes(
+        self, found: differences.DiffList, left: str, right: str, commits: tuple[CommitID, ...]
+    ) -> Page[Change]:
         """Differences with the objects before and after, which are looked up. Of a branch, the one after may be gone by now."""
         kinds = {diff.path: ChangeType(diff.type) for diff in found.results}
         had = [path for path, kind in kinds.items() if kind in (ChangeType.REMOVED, ChangeType.CHANGED)]

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from graveler.error_codes import rebuild
 from graveler.errors import (
     EmptySourceError,
     GravelerError,
@@ -30,7 +31,6 @@ from graveler.model import (
     SplitParameters,
     Tag,
 )
-from graveler.remote import answers
 from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
@@ -38,7 +38,8 @@ from graveler.remote.settings import RemoteSettings
 from graveler.storage.folders import temporary_files
 from graveler.temporary import own_folder
 from graveler.verbs import Progress, no_progress
-from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error, rebuild
+from graveler.wire import documents, imports, objects, refs
+from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error
 
 if TYPE_CHECKING:
     from graveler.lake.importing.object_listing import ListingOptions
@@ -87,7 +88,7 @@ class RemoteRepository(RemoteSettings):
     def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
         """Give a branch another name; its uncommitted changes go with it."""
         path = (*self._base, "branches", old, "rename")
-        return self._connection.call("POST", path, None, {"name": new, "force": force}).read(answers.Ref).branch()
+        return self._connection.call("POST", path, None, {"name": new, "force": force}).read(documents.Ref).branch()
 
     def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
         """Move a branch to the commit of any ref. Cost: two requests."""
@@ -99,12 +100,12 @@ class RemoteRepository(RemoteSettings):
     def undo(self, branch: str, *, by: str = "", force: bool = False) -> Branch:
         """Move a branch back to where it was before what moved it last."""
         answer = self._connection.call("POST", (*self._base, "branches", branch, "undo"), {"force": force})
-        return answer.read(answers.Ref).branch()
+        return answer.read(documents.Ref).branch()
 
     def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
         """Name the commit of ``ref``."""
         answer = self._connection.call("POST", (*self._base, "tags"), None, {"id": name, "ref": ref, "force": force})
-        return answer.read(answers.Ref).tag()
+        return answer.read(documents.Ref).tag()
 
     def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
         """Remove a tag."""
@@ -143,7 +144,7 @@ class RemoteRepository(RemoteSettings):
             answer = self._connection.call(
                 "POST", (*self._base, "branches", branch, "objects", "delete"), {"force": force}, {"paths": some}
             )
-            for error in answer.read(answers.ObjectErrors).errors:
+            for error in answer.read(objects.ObjectErrorList).errors:
                 said = Error(error.message, "", error.code, error.fields)
                 raise refusal(error.status_code, said, f"deleting from {branch!r}")
 
@@ -154,7 +155,7 @@ class RemoteRepository(RemoteSettings):
         document = {"src_path": source_path, "src_ref": source_ref or None, "force": force}
         path = (*self._base, "branches", branch, "objects", "copy")
         answer = self._connection.call("POST", path, {"dest_path": destination_path}, document)
-        return answer.read(answers.ObjectStats).entry()
+        return answer.read(objects.ObjectStats).entry()
 
     def copy_prefix(
         self, branch: str, source_prefix: str, destination_prefix: str, *, source_ref: str = "", force: bool = False
@@ -234,7 +235,7 @@ class RemoteRepository(RemoteSettings):
             "force": force,
         }
         path = (*self._base, "branches", branch, "commits")
-        return self._connection.call("POST", path, None, document, key=request_id).read(answers.Commit).value()
+        return self._connection.call("POST", path, None, document, key=request_id).read(documents.Commit).value()
 
     def merge(
         self,
@@ -271,7 +272,7 @@ class RemoteRepository(RemoteSettings):
         path = (*self._base, "refs", source, "merge", destination)
         answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
         if answer.status != 409:
-            return self.commit_of(answer.read(answers.MergeResult).reference)
+            return self.commit_of(answer.read(refs.MergeResult).reference)
         refused = refusal(409, answer.read(Error), f"merging {source!r} into {destination!r}")
         if isinstance(refused, MergeConflictError):
             conflicts = self.preview_merge(source, destination, strategies).conflicts
@@ -283,7 +284,7 @@ class RemoteRepository(RemoteSettings):
         """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
         Cost: one request; two for one that is there."""
         path, query = (*self._base, "branches", branch, "written"), {"application": application.id}
-        found = self._connection.get(path, answers.WrittenVersion, {**query, "version": application.version})
+        found = self._connection.get(path, refs.WrittenVersion, {**query, "version": application.version})
         return None if found.commit_id is None else self.commit_of(found.commit_id)
 
     def revert(
@@ -316,7 +317,7 @@ class RemoteRepository(RemoteSettings):
                 raise refused
             commit, parent = self._replayed(ref, parent_number)
             raise self._conflicts(ref, branch, commit, parent, refused)
-        return self.commit_of(answer.headers.get(answers.COMMIT_HEADER) or f"{branch}@")
+        return self.commit_of(answer.headers.get(documents.COMMIT_HEADER) or f"{branch}@")
 
     def cherry_pick(
         self,
@@ -347,7 +348,7 @@ class RemoteRepository(RemoteSettings):
                 raise refused
             commit, parent = self._replayed(ref, parent_number)
             raise self._conflicts(ref, branch, parent, commit, refused)
-        return answer.read(answers.Commit).value()
+        return answer.read(documents.Commit).value()
 
     def rewrite(
         self,
@@ -370,7 +371,7 @@ class RemoteRepository(RemoteSettings):
             "force": force,
         }
         path = (*self._base, "branches", branch, "rewrite")
-        return self._connection.call("POST", path, None, document, key=request_id).read(answers.Commit).value()
+        return self._connection.call("POST", path, None, document, key=request_id).read(documents.Commit).value()
 
     def _replayed(self, ref: str, parent_number: int) -> tuple[CommitID, CommitID]:
         """A commit, and the parent that it is replayed against."""
@@ -439,7 +440,7 @@ class RemoteRepository(RemoteSettings):
         from graveler.remote.operations import RemoteOperations
 
         options = options or ListingOptions()
-        namespace = self._connection.get(self._base, answers.Repository).storage_namespace
+        namespace = self._connection.get(self._base, documents.Repository).storage_namespace
         with ExitStack() as stack:
             with temporary_files("writing down what the listing names"):
                 folder = stack.enter_context(TemporaryDirectory(dir=own_folder(), prefix="listing-"))
@@ -500,20 +501,22 @@ class RemoteRepository(RemoteSettings):
         except KeyboardInterrupt:
             self._connection.call("DELETE", path, {"id": begun.id}, passing=(404, 409))
             raise
-        commit = None if status.commit is None else status.commit.value()
-        imported = self._imported(branch, commit, status.changes, message, metadata)
+        commit = status.commit.value() if status.commit else None
+        imported = self._imported(branch, commit, status.changes or None, message, metadata)
         progress(0, imported.changes.bytes)
         return imported
 
     def _begin_import(
         self, path: Sequence[str], document: object, request_id: str, *, dry_run: bool
-    ) -> answers.ImportStarted:
+    ) -> imports.ImportCreationResponse:
         """A dry run has a path of its own, since a server that knows none would pass over a field and import."""
         if not dry_run:
-            return self._connection.call("POST", path, None, document, key=request_id).read(answers.ImportStarted)
+            return self._connection.call("POST", path, None, document, key=request_id).read(
+                imports.ImportCreationResponse
+            )
         answer = self._connection.call("POST", (*path, "dry-run"), None, document, key=request_id, passing=(404,))
         if answer.status != 404:
-            return answer.read(answers.ImportStarted)
+            return answer.read(imports.ImportCreationResponse)
         said = answer.read(Error)
         if said.code == UNKNOWN_ROUTE_CODE:
             raise PreconditionError(
@@ -521,13 +524,13 @@ class RemoteRepository(RemoteSettings):
             )
         raise refusal(404, said, f"a dry run of an import into {path[3]!r}")
 
-    def _wait_for_import(self, path: Sequence[str], import_id: str, progress: Progress) -> answers.ImportStatus:
+    def _wait_for_import(self, path: Sequence[str], import_id: str, progress: Progress) -> imports.ImportStatus:
         pause, done = _FIRST_LOOK, 0
         while True:
-            status = self._connection.get(path, answers.ImportStatus, {"id": import_id})
+            status = self._connection.get(path, imports.ImportStatus, {"id": import_id})
             progress(status.ingested_objects - done, 0)
             done = status.ingested_objects
-            if status.error is not None:
+            if status.error:
                 raise _import_failure(status.error)
             if status.completed:
                 return status

@@ -22,9 +22,10 @@ from graveler.errors import (
 from graveler.lake.checked import checked, damaged
 from graveler.lake.noted_times import noted_time
 from graveler.model import ObjectEntry
-from graveler.remote.answers import Config, MultipartUpload, ObjectStats, PartURL, StagingLocation
 from graveler.remote.connection import Connection, OpenFile, Query
 from graveler.storage.presigned import has_opaque_etag
+from graveler.wire.config import Config
+from graveler.wire.objects import ObjectStats, PresignMultipartUpload, StagingLocation, UploadTo
 
 MAX_WHOLE: Final = 4 << 30
 """A file up to this size (bytes) is put as a whole: S3 takes 5 GiB."""
@@ -100,7 +101,7 @@ class Transfers:
         )
         _expect_same(ref, entry, found)
         with self._lock:
-            self._urls[key] = found.physical_address, found.physical_address_expiry
+            self._urls[key] = found.physical_address, found.physical_address_expiry or 0
             self._urls.move_to_end(key)
             while len(self._urls) > _KEPT_URLS:
                 self._urls.popitem(last=False)
@@ -227,7 +228,7 @@ class Transfers:
     def _send(self, branch: str, path: str, data: bytes | OpenFile, checksum: str, *, force: bool) -> str:
         query: Query = {"path": path, "presign": True, "force": force}
         place = self._connection.get(self._backing(branch), StagingLocation, query)
-        if place.presigned_url is None:
+        if place.presigned_url is None or place.physical_address is None:
             raise UnavailableError(
                 f"the server gives no URLs to upload to, so {path!r} cannot be uploaded; see the settings of its store"
             )
@@ -242,7 +243,7 @@ class Transfers:
     ) -> ObjectEntry:
         uploads = (*self._base, "branches", branch, "staging", "pmpu")
         part_bytes = max(PART, -(-size // _MAX_PARTS))
-        begun = self._connection.call("POST", uploads, {"path": path}).read(MultipartUpload)
+        begun = self._connection.call("POST", uploads, {"path": path}).read(PresignMultipartUpload)
         upload = (*uploads, begun.upload_id)
         where = {"physical_address": begun.physical_address}
         parts: list[dict[str, object]] = []
@@ -250,7 +251,7 @@ class Transfers:
             for number, start in enumerate(range(0, size, part_bytes), 1):
                 to = self._connection.call("PUT", (*upload, "parts", str(number)), {"path": path}, where)
                 part = OpenFile(file, min(part_bytes, size - start), start)
-                headers = self._connection.put_bytes(to.read(PartURL).presigned_url, part)
+                headers = self._connection.put_bytes(to.read(UploadTo).presigned_url, part)
                 _check_etag(headers, _digest(file, start, part.size)[1], path)
                 parts.append({"part_number": number, "etag": headers.get("etag", "").strip('"')})
         except BaseException:

@@ -12,11 +12,11 @@ from graveler.lake.dump.history import MissingParent
 from graveler.lake.dump.restore import Restored
 from graveler.lake.fsck.findings import Finding, Report
 from graveler.model import CommitID
-from graveler.remote.answers import Pagination
 from graveler.remote.connection import Connection
 from graveler.remote.operations import RemoteOperations
 from graveler.remote.reading import PAGE, RemoteReader
 from graveler.retention.space import Holding, Space
+from graveler.wire.documents import Pagination
 
 _LONG: Final = 6 * 3600.0
 """Seconds that a server may take for a request that is answered when the work is done."""

@@ -6,16 +6,12 @@ keys, so groups and policies are not implemented.
 
 import time
 from collections.abc import Sequence
-from typing import Annotated
-
-from msgspec import Meta, Struct
 
 from graveler.access.audit import AuditLine, record
 from graveler.access.authentication import COOKIE
 from graveler.access.keys import AccessKey
 from graveler.access.tokens import LIFETIME
 from graveler.api.call import Call
-from graveler.api.documents import Pagination
 from graveler.api.errors import ApiError, status_and_error
 from graveler.api.origins import expect_no_other_page
 from graveler.api.queries import PageQuery
@@ -23,79 +19,22 @@ from graveler.api.response import Response, cookie, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.errors import GravelerError
 from graveler.requests.base import Permission
+from graveler.wire.access import (
+    AuthCapabilities,
+    AuthenticationToken,
+    Credentials,
+    CredentialsList,
+    CredentialsWithSecret,
+    CurrentUser,
+    LoginInformation,
+    User,
+    UserCreation,
+    UserList,
+)
+from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
 
 routes = Routes("auth")
-
-
-class LoginInformation(Struct, frozen=True):
-    """An access key and its secret."""
-
-    access_key_id: str
-    secret_access_key: str
-
-
-class AuthenticationToken(Struct, frozen=True):
-    """A bearer token; ``token_expiration`` in Unix seconds."""
-
-    token: str
-    token_expiration: int
-
-
-class AuthCapabilities(Struct, frozen=True):
-    """What a login page may offer."""
-
-    invite_user: bool = False
-    forgot_password: bool = False
-
-
-class User(Struct, frozen=True):
-    """A holder of access keys. ``creation_date``: of the first key, in Unix seconds."""
-
-    id: str
-    creation_date: int
-    friendly_name: str
-
-
-class CurrentUser(Struct, frozen=True):
-    """Who asks."""
-
-    user: User
-
-
-class UserList(Struct, frozen=True):
-    """A page of users."""
-
-    pagination: Pagination
-    results: list[User]
-
-
-class UserCreation(Struct, frozen=True):
-    """A user to be."""
-
-    id: Annotated[str, Meta(min_length=1)]
-
-
-class Credentials(Struct, frozen=True):
-    """An access key. ``creation_date`` in Unix seconds."""
-
-    access_key_id: str
-    creation_date: int
-
-
-class CredentialsWithSecret(Struct, frozen=True):
-    """An access key just made; its secret cannot be had again. ``creation_date`` in Unix seconds."""
-
-    access_key_id: str
-    secret_access_key: str
-    creation_date: int
-
-
-class CredentialsList(Struct, frozen=True):
-    """A page of access keys."""
-
-    pagination: Pagination
-    results: list[Credentials]
 
 
 @routes.post("/auth/login", "login", None, answers={200: AuthenticationToken, 400: Error, 401: Error})

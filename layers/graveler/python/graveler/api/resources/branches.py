@@ -1,14 +1,26 @@
 """Branches: list, create, look at, delete, reset, move, and replay commits on them."""
 
 from contextlib import suppress
-from typing import Final, Literal
-
-from msgspec import Struct
+from typing import Final
 
 from graveler import model
 from graveler.api.call import Call
-from graveler.api.differences import DiffList, diff_list, uncommitted_diff
-from graveler.api.documents import (
+from graveler.api.differences import diff_list, uncommitted_diff
+from graveler.api.errors import ApiError, bad_request
+from graveler.api.idempotency import commit_info, once
+from graveler.api.long import answer
+from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, Query, RequiredText
+from graveler.api.response import Response, json_response, no_content, text_response
+from graveler.api.routing import Routes
+from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
+from graveler.lake.repository import OpenRepository
+from graveler.lake.rules import protecting
+from graveler.model import CommitID, SplitParameters
+from graveler.requests import committing, merging
+from graveler.requests.base import Permission
+from graveler.tree.split import validate_split
+from graveler.wire.differences import DiffList
+from graveler.wire.documents import (
     COMMIT_HEADER,
     SAYS_COMMIT,
     Commit,
@@ -20,21 +32,21 @@ from graveler.api.documents import (
     ref_document,
     results,
 )
-from graveler.api.errors import ApiError, bad_request
-from graveler.api.idempotency import commit_info, once
-from graveler.api.long import answer
-from graveler.api.operation_documents import OperationDocument
-from graveler.api.queries import AmountQuery, ForceQuery, PageQuery, Query, RequiredText
-from graveler.api.response import Response, json_response, no_content, text_response
-from graveler.api.routing import Routes
-from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
-from graveler.lake.repository import OpenRepository
-from graveler.lake.rules import protecting
-from graveler.model import CommitID, SplitParameters
-from graveler.requests import committing, merging
-from graveler.requests.base import Permission
-from graveler.tree.split import validate_split
 from graveler.wire.errors import Error
+from graveler.wire.operations import OperationDocument
+from graveler.wire.refs import (
+    BranchCreation,
+    CherryPickCreation,
+    CommitOverrides,
+    LeaseRenewal,
+    Reflog,
+    ReflogEntry,
+    RenameCreation,
+    ResetCreation,
+    RevertCreation,
+    RewriteCreation,
+    WrittenVersion,
+)
 
 routes = Routes("branches")
 
@@ -46,23 +58,6 @@ class BranchesQuery(PageQuery, frozen=True, kw_only=True):
     """Which branches. ``show_hidden``: also those that were created to be hidden."""
 
     show_hidden: bool = False
-
-
-class BranchCreation(Struct, frozen=True):
-    """A branch to be. ``source`` is any ref expression. A hidden branch may have an ``owner``: a transaction, which has to renew
-    the branch's lease."""
-
-    name: str
-    source: str
-    hidden: bool | None = None
-    force: bool | None = None
-    owner: str | None = None
-
-
-class LeaseRenewal(Struct, frozen=True):
-    """The transaction that works on the branch, as it was named when the branch was created."""
-
-    owner: str
 
 
 class OwnerQuery(Query, frozen=True, kw_only=True):
@@ -78,21 +73,6 @@ class WrittenQuery(Query, frozen=True, kw_only=True):
     version: int = 0
 
 
-class WrittenVersion(Struct, frozen=True):
-    """The commit in which the branch got that version of the application, or a later one; null if it did not."""
-
-    commit_id: str | None
-
-
-class ResetCreation(Struct, frozen=True):
-    """Which uncommitted changes to drop: of one ``object``, of all that begin with ``path`` (``common_prefix``), or all
-    (``reset``)."""
-
-    type: Literal["object", "common_prefix", "reset"]
-    path: str | None = None
-    force: bool | None = None
-
-
 class DeleteBranchQuery(ForceQuery, frozen=True, kw_only=True):
     """What to delete, if it is as expected. ``at``: a commit, by its whole ID; only if that is the branch's head (else 409)."""
 
@@ -103,70 +83,6 @@ class HardResetQuery(ForceQuery, frozen=True, kw_only=True):
     """Where to move the branch to: any ref expression."""
 
     ref: RequiredText
-
-
-class CommitOverrides(Struct, frozen=True):
-    """What the new commit shall say instead of the default."""
-
-    message: str | None = None
-    metadata: dict[str, str] | None = None
-
-
-class RevertCreation(Struct, frozen=True):
-    """The commit to take back; ``parent_number`` (from 1) says against which parent a merge is taken back, 0 is the only one."""
-
-    ref: str
-    parent_number: int
-    commit_overrides: CommitOverrides | None = None
-    force: bool | None = None
-    allow_empty: bool | None = None
-
-
-class CherryPickCreation(Struct, frozen=True):
-    """The commit to make again on the branch."""
-
-    ref: str
-    parent_number: int | None = None
-    commit_overrides: CommitOverrides | None = None
-    force: bool | None = None
-    allow_empty: bool | None = None
-
-
-class RenameCreation(Struct, frozen=True):
-    """What a branch is to be called."""
-
-    name: str
-    force: bool | None = None
-
-
-class ReflogEntry(Struct, frozen=True):
-    """What moved a branch from ``old`` (null: it was created) to ``new`` (null: it was deleted). Equal ones say that only
-    uncommitted changes went. ``time_ns`` is Unix time in nanoseconds."""
-
-    time_ns: int
-    operation: str
-    operation_id: str
-    by: str
-    old: str | None
-    new: str | None
-
-
-class Reflog(Struct, frozen=True):
-    """Entries of a reference log, the newest first."""
-
-    results: list[ReflogEntry]
-
-
-class RewriteCreation(Struct, frozen=True):
-    """By what the tree is to be cut: a range ends once it has ``max_size`` bytes of keys (32 added to each), or ``min_size`` and
-    a key whose hash ``raggedness`` divides."""
-
-    min_size: int
-    max_size: int
-    raggedness: int
-    message: str | None = None
-    metadata: dict[str, str] | None = None
-    force: bool | None = None
 
 
 class DiffQuery(PageQuery, frozen=True, kw_only=True):

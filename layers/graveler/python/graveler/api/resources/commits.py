@@ -3,15 +3,13 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta
 
 from graveler import model
 from graveler.api.call import Call
-from graveler.api.documents import Commit, CommitList, commit_document, pagination, results
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import commit_info
 from graveler.api.long import answer
-from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -20,19 +18,12 @@ from graveler.history.commits import is_commit_id
 from graveler.model import CommitID, MetarangeName
 from graveler.requests import committing
 from graveler.requests.base import Permission
+from graveler.wire.documents import Commit, CommitList, commit_document, pagination, results
 from graveler.wire.errors import Error
+from graveler.wire.operations import OperationDocument
+from graveler.wire.refs import CommitCreation
 
 routes = Routes("commits")
-
-
-class CommitCreation(Struct, frozen=True):
-    """What a commit shall say. ``date`` (Unix seconds, from 1970 to a day from now) overrides the time."""
-
-    message: str
-    metadata: dict[str, str] | None = None
-    created: int | None = field(default=None, name="date")
-    allow_empty: bool | None = None
-    force: bool | None = None
 
 
 class CommitQuery(Query, frozen=True, kw_only=True):

@@ -1,9 +1,6 @@
 """What clients ask before they begin: versions, the kind of store, health."""
 
-from collections.abc import Mapping
 from typing import Final
-
-from msgspec import Struct, field
 
 from graveler.api.call import Call
 from graveler.api.response import Response, json_response, no_content
@@ -11,62 +8,19 @@ from graveler.api.routing import Routes
 from graveler.api.settings import Settings
 from graveler.lake.clock import GRACE
 from graveler.requests.base import Permission
+from graveler.wire.config import (
+    Config,
+    GarbageCollectionConfig,
+    StorageConfig,
+    UsageReport,
+    VersionConfig,
+)
 from graveler.wire.errors import Error
 
 routes = Routes("config")
 
-COMPATIBLE_VERSION: Final = "1.84.0"
-"""The lakeFS whose API this one is. Clients parse it, and refuse what they take for too old."""
 
 _IMPORTABLE: Final = "^(file|s3)://"
-
-
-class VersionConfig(Struct, frozen=True):
-    """Which lakeFS this API is like. Any other ``version_context`` makes lakectl warn of a commercial server."""
-
-    version: str = COMPATIBLE_VERSION
-    version_context: str = "lakeFS"
-    latest_version: str = COMPATIBLE_VERSION
-    upgrade_recommended: bool = False
-
-
-class StorageConfig(Struct, frozen=True):
-    """The store. ``default_namespace_prefix`` is what clients put a slash and a repository's name behind."""
-
-    blockstore_type: str
-    blockstore_namespace_example: str
-    default_namespace_prefix: str
-    pre_sign_support: bool
-    pre_sign_support_ui: bool
-    import_support: bool
-    import_validity_regex: str
-    pre_sign_multipart_upload: bool
-    blockstore_namespace_pattern: str = field(name="blockstore_namespace_ValidityRegex")
-    blockstore_id: str = ""
-    blockstore_description: str = ""
-
-
-class Config(Struct, frozen=True):
-    """Everything that clients may want to know. One store, so the list of stores is empty."""
-
-    version_config: VersionConfig
-    storage_config: StorageConfig
-    storage_config_list: list[StorageConfig] = []
-    ui_config: Mapping[str, str] = {}
-    capabilities_config: Mapping[str, str] = {}
-
-
-class GarbageCollectionConfig(Struct, frozen=True):
-    """``grace_period``: seconds for which a new object is not collected, whatever shows it."""
-
-    grace_period: int
-
-
-class UsageReport(Struct, frozen=True):
-    """Nothing is reported to anybody."""
-
-    installation_id: str = ""
-    reports: list[str] = []
 
 
 @routes.get("/config", "getConfig", Permission.READ, answers={200: Config, 401: Error})

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from graveler.api.bare import bare_namespace, forget_bare
 from graveler.api.call import Call
@@ -28,6 +28,16 @@ from graveler.operations.dumps import KIND
 from graveler.operations.store import Operation, OperationState
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error
+from graveler.wire.upkeep import (
+    DumpDocument,
+    DumpList,
+    DumpPlace,
+    LostCommit,
+    RefsDump,
+    RestoredDocument,
+    TaskCreation,
+    TaskStatus,
+)
 
 routes = Routes("dumps")
 
@@ -44,46 +54,11 @@ class TaskQuery(Query, frozen=True, kw_only=True):
     task_id: RequiredText
 
 
-class TaskCreation(Struct, frozen=True):
-    """The ID to ask after it with."""
-
-    id: str
-
-
-class RefsDump(Struct, frozen=True):
-    """A dump. All three are its ID."""
-
-    commits_meta_range_id: str
-    tags_meta_range_id: str
-    branches_meta_range_id: str
-
-
 class RefsRestore(RefsDump, frozen=True):
     """The dump to restore: all three are its ID. ``storage_namespace`` is where it lies, if no bare repository says so."""
 
     storage_namespace: str | None = None
     force: bool | None = None
-
-
-class DumpDocument(Struct, frozen=True):
-    """A dump: when it was made (Unix seconds), and how much is in it."""
-
-    id: str
-    repository: str
-    namespace: str
-    created: int
-    branches: int
-    tags: int
-    staged: int
-
-
-class TaskStatus(Struct, frozen=True, kw_only=True):
-    """How far it is."""
-
-    id: str
-    done: bool
-    update_time: str
-    error: str | UnsetType = UNSET
 
 
 class DumpStatus(TaskStatus, frozen=True, kw_only=True):
@@ -93,40 +68,10 @@ class DumpStatus(TaskStatus, frozen=True, kw_only=True):
     dump: DumpDocument | UnsetType = UNSET
 
 
-class DumpPlace(Struct, frozen=True):
-    """A complete dump, and where it lies."""
-
-    id: str
-    namespace: str
-
-
-class DumpList(Struct, frozen=True):
-    """The dumps of a namespace, the oldest first."""
-
-    results: list[DumpPlace]
-
-
 class DumpsQuery(Query, frozen=True, kw_only=True):
     """The storage namespace, of a repository that may be gone."""
 
     namespace: RequiredText
-
-
-class LostCommit(Struct, frozen=True):
-    """A commit ``parent`` that is lost; ``commit`` names it as its parent, or (empty) a ref does."""
-
-    commit: str
-    parent: str
-
-
-class RestoredDocument(Struct, frozen=True):
-    """What a restore brought back, and the first thousand commits that are lost."""
-
-    branches: int
-    tags: int
-    staged: int
-    commits: int
-    missing: list[LostCommit]
 
 
 class RestoreCreation(TaskCreation, frozen=True, kw_only=True):

@@ -1,18 +1,19 @@
 """AWS principals of users, as the field's own operations have them: rules (:mod:`graveler.api.resources.principals`) that bear
 the user's name, with the role and the limits of the user's oldest access key."""
 
-from msgspec import Struct, field
+from msgspec import field
 
 from graveler.access.aws_principals import principal_pattern
 from graveler.access.keys import AccessKey
 from graveler.access.principal_rules import PrincipalRule
 from graveler.api.call import Call
-from graveler.api.documents import Pagination
 from graveler.api.errors import ApiError
 from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.requests.base import Permission
+from graveler.wire.access import ExternalPrincipal, ExternalPrincipalCreation, ExternalPrincipalList
+from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
 
 routes = Routes("external")
@@ -24,26 +25,6 @@ class PrincipalQuery(Query, frozen=True, kw_only=True):
     """Which principal: its ARN, or a pattern of them."""
 
     principal: RequiredText = field(name="principalId")
-
-
-class ExternalPrincipalCreation(Struct, frozen=True):
-    """Nothing that counts: AWS principals have no settings."""
-
-    settings: list[dict[str, str]] = []
-
-
-class ExternalPrincipal(Struct, frozen=True):
-    """AWS principals who log in as a user."""
-
-    id: str
-    user_id: str
-
-
-class ExternalPrincipalList(Struct, frozen=True):
-    """A page of them."""
-
-    pagination: Pagination
-    results: list[ExternalPrincipal]
 
 
 @routes.post(

@@ -1,31 +1,46 @@
 """Garbage collection, in the background. Beyond the field's API."""
 
 import time
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET
 
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Commit, Pagination, commit_document, pagination
 from graveler.api.errors import ApiError
 from graveler.api.idempotency import request_id
+from graveler.api.operation_documents import failure_document
 from graveler.api.queries import AfterQuery
-from graveler.api.resources.repositories import GCRules
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.model import RetentionRules
-from graveler.operations.failures import document
 from graveler.operations.store import OperationState
 from graveler.requests.base import Permission
 from graveler.retention.described import RunDescription
 from graveler.retention.garbage import Garbage
 from graveler.retention.holds import Hold
 from graveler.retention.operation import KIND, CollectRequest
-from graveler.retention.runs import Kind, Mode, Outcome, Runs, Tally
+from graveler.retention.runs import Runs, Tally
+from graveler.wire.documents import MAX_PER_PAGE, Pagination, commit_document, pagination
 from graveler.wire.errors import Error
+from graveler.wire.garbage import (
+    GarbageCollectionFile,
+    GarbageCollectionFiles,
+    GarbageCollectionReports,
+    GarbageCollectionRun,
+    GarbageCollectionRunCreation,
+    GarbageCollectionRunStarted,
+    GarbageCollectionTally,
+    HoldCreation,
+    HoldDocument,
+    HoldList,
+    PreviewCreation,
+    RestoreCreation,
+    RestoredFile,
+    RestoredFiles,
+    RulesPreview,
+)
 
 routes = Routes("garbage collection")
 
@@ -36,120 +51,6 @@ _HOLDS: Final = "/repositories/{repository}/gc/holds"
 
 MAX_LOST: Final = 1000
 """Commits that a preview of rules names."""
-
-
-class GarbageCollectionRunCreation(Struct, frozen=True):
-    """How to collect. Without a mode: quarantine the first time, then deletion."""
-
-    mode: Mode | None = None
-
-
-class GarbageCollectionRunStarted(Struct, frozen=True):
-    """The operation's ID, to ask after it."""
-
-    id: str
-
-
-class GarbageCollectionTally(Struct, frozen=True):
-    """How many files, and their bytes."""
-
-    files: int
-    bytes: int
-
-
-class GarbageCollectionRun(Struct, frozen=True):
-    """How far a run is, and what it did: by what became of them, the files that nobody needs. ``report`` is the address of a
-    Parquet table of these."""
-
-    completed: bool
-    run: str | UnsetType = UNSET
-    outcomes: Mapping[str, GarbageCollectionTally] | UnsetType = UNSET
-    expired_commits: int | UnsetType = UNSET
-    report: str | UnsetType = UNSET
-    error: Error | UnsetType = UNSET
-
-
-class GarbageCollectionReports(Struct, frozen=True):
-    """All runs, the oldest first."""
-
-    results: list[RunDescription]
-
-
-class GarbageCollectionFile(Struct, frozen=True):
-    """A file that a run found nobody to need, and what became of it. ``size`` in bytes, ``modified`` in Unix seconds."""
-
-    kind: Kind
-    key: str
-    size: int
-    modified: float
-    why: str
-    outcome: Outcome
-
-
-class GarbageCollectionFiles(Struct, frozen=True):
-    """A page of files."""
-
-    pagination: Pagination
-    results: list[GarbageCollectionFile]
-
-
-class RestoreCreation(Struct, frozen=True):
-    """Which files to bring back: those whose key begins with ``prefix`` and is greater than ``after``."""
-
-    prefix: str = ""
-    after: str = ""
-
-
-class RestoredFile(Struct, frozen=True):
-    """A file in quarantine. Not ``restored``: something is there already."""
-
-    key: str
-    restored: bool
-
-
-class RestoredFiles(Struct, frozen=True):
-    """What was brought back. While there is more, send the request again with ``next_offset`` as ``after``."""
-
-    pagination: Pagination
-    results: list[RestoredFile]
-
-
-class HoldCreation(Struct, frozen=True):
-    """Which commit to hold, as any ref expression, and what for."""
-
-    ref: str
-    why: str = ""
-
-
-class HoldDocument(Struct, frozen=True):
-    """A commit under legal hold. ``at`` in Unix seconds."""
-
-    commit_id: str
-    why: str
-    by: str
-    at: int
-
-
-class HoldList(Struct, frozen=True):
-    """All holds, by commit."""
-
-    results: list[HoldDocument]
-
-
-class PreviewCreation(Struct, frozen=True):
-    """The rules to try; null: none."""
-
-    rules: GCRules | None = None
-
-
-class RulesPreview(Struct, frozen=True):
-    """How many commits refs reach, how many would keep their objects, and how many would lose them that do not by the rules of
-    now; the newest thousand of these."""
-
-    reached: int
-    kept: int
-    lost_count: int
-    lost: list[Commit]
 
 
 @routes.post(
@@ -179,7 +80,7 @@ def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as
     if operation.kind != KIND:
         raise ApiError(404, f"not found: no garbage collection has the ID {id!r}")
     if operation.state is not OperationState.COMPLETED:
-        error = document(operation) if operation.is_finished else UNSET
+        error = failure_document(operation) if operation.is_finished else UNSET
         return json_response(GarbageCollectionRun(operation.is_finished, error=error))
     runs = Runs(found.namespace)
     summary = runs.summary(operation.result)

@@ -6,13 +6,13 @@ from hashlib import sha256
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from graveler.api.call import Call
-from graveler.api.documents import Commit, commit_document
 from graveler.api.errors import UNKNOWN_OUTCOME, ApiError, bad_request
 from graveler.api.idempotency import request_id
+from graveler.api.operation_documents import failure_document
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
@@ -21,45 +21,22 @@ from graveler.errors import AnswerLostError, PreconditionError
 from graveler.lake.importing.prefix_listing import expect_files
 from graveler.lake.in_parts.pinned import Pinned
 from graveler.lake.repository import OpenRepository
-from graveler.operations.failures import document
 from graveler.operations.listings import KIND as IMPORT_LISTING
 from graveler.operations.listings import ImportListingRequest
 from graveler.operations.operator import MAX_REQUEST_BYTES
 from graveler.operations.parted import IMPORT
 from graveler.operations.store import Operation, OperationState
 from graveler.requests.base import CommitInfo, Permission
-from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses, ImportChanges
+from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses
+from graveler.wire.documents import commit_document
 from graveler.wire.errors import Error
+from graveler.wire.imports import ImportCreationResponse, ImportLocation, ImportStatus, ImportTerms
 
 routes = Routes("import")
 
 _IMPORT: Final = "/repositories/{repository}/branches/{branch}/import"
 _DRY_RUN: Final = "dry-run"
 """A path of its own: a server that does not know it refuses, where it would pass over a field and import."""
-
-
-class ImportLocation(Struct, frozen=True):
-    """One source: an object, or all that begin with a prefix, and where it goes."""
-
-    type: AddressType
-    path: str
-    destination: str
-
-
-class CommitCreation(Struct, frozen=True):
-    """What the commit of an import says."""
-
-    message: str = ""
-    metadata: Mapping[str, str] | None = None
-
-
-class ImportTerms(Struct, frozen=True, kw_only=True):
-    """What an import may do."""
-
-    commit: CommitCreation = CommitCreation()
-    force: bool = False
-    allow_empty: bool = False
-    dry_run: bool = False
 
 
 class ImportCreation(ImportTerms, frozen=True):
@@ -81,26 +58,6 @@ class ListingImportCreation(ImportTerms, frozen=True):
     path: str
     physical_address: str
     destination: str = ""
-
-
-class ImportCreationResponse(Struct, frozen=True):
-    """The import's ID, to ask after it."""
-
-    id: str
-
-
-class ImportStatus(Struct, frozen=True):
-    """How far an import is. When it is completed, ``changes`` says what it added, replaced and removed, or would if it were no
-    dry run, which has no commit; if it failed, ``error_kind`` what kind of error that was (``EmptySourceError``, …)."""
-
-    completed: bool
-    update_time: str
-    ingested_objects: int
-    metarange_id: str | UnsetType = UNSET
-    commit: Commit | UnsetType = UNSET
-    error: Error | UnsetType = UNSET
-    error_kind: str | UnsetType = UNSET
-    changes: ImportChanges | UnsetType = UNSET
 
 
 class ImportQuery(Query, frozen=True, kw_only=True):
@@ -269,5 +226,5 @@ def _status(repository: OpenRepository, operation: Operation) -> ImportStatus:
 
 def _failure(operation: Operation) -> Error:
     if operation.error_kind == AnswerLostError.__name__:
-        return document(operation, UNKNOWN_OUTCOME)
-    return document(operation)
+        return failure_document(operation, UNKNOWN_OUTCOME)
+    return failure_document(operation)

@@ -4,19 +4,31 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from graveler.api.call import Call
-from graveler.api.documents import SAYS_COMMIT, Commit, Pagination, commit_document, commit_headers, pagination
 from graveler.api.queries import PageQuery, Query, RequiredText
-from graveler.api.resources.refs import StrategyName, merge_strategies
+from graveler.api.resources.refs import merge_strategies
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.lake.summary import Summary
-from graveler.model import CommonPrefix, Conflict, ObjectEntry, Totals
+from graveler.model import CommonPrefix, Conflict, ObjectEntry
 from graveler.requests.base import Permission
+from graveler.wire.differences import (
+    Annotation,
+    AnnotationList,
+    ConflictDocument,
+    MergePreview,
+    ObjectVersion,
+    SummaryDocument,
+    SummaryPartDocument,
+    UsageDocument,
+    UsagePartDocument,
+)
+from graveler.wire.documents import SAYS_COMMIT, Commit, Pagination, commit_document, commit_headers, pagination
 from graveler.wire.errors import Error
+from graveler.wire.refs import StrategyName
+from graveler.wire.upkeep import FsckFinding, FsckSummary
 
 routes = Routes("insight")
 
@@ -25,33 +37,6 @@ class PreviewQuery(PageQuery, frozen=True, kw_only=True):
     """Which conflicts to list, and the strategy that would decide them."""
 
     strategy: StrategyName = ""
-
-
-class ObjectVersion(Struct, frozen=True):
-    """An object as one side has it. ``mtime`` in Unix seconds."""
-
-    checksum: str
-    size_bytes: int
-    mtime: int
-
-
-class ConflictDocument(Struct, frozen=True):
-    """An object that both sides changed differently; a side that does not have it is null."""
-
-    path: str
-    base: ObjectVersion | None
-    source: ObjectVersion | None
-    destination: ObjectVersion | None
-
-
-class MergePreview(Struct, frozen=True):
-    """What a merge would do: how much it would change in the destination, and a page of its conflicts."""
-
-    base_commit_id: str
-    totals: Totals
-    conflicts: int
-    pagination: Pagination
-    results: list[ConflictDocument]
 
 
 class SummaryQuery(Query, frozen=True, kw_only=True):
@@ -67,36 +52,6 @@ class SummaryRefsQuery(SummaryQuery, frozen=True, kw_only=True):
     type: Literal["two_dot", "three_dot"] = "three_dot"
 
 
-class SummaryPartDocument(Struct, frozen=True):
-    """How much differs behind one common prefix."""
-
-    path: str
-    totals: Totals
-
-
-class SummaryDocument(Struct, frozen=True):
-    """How much differs: objects and bytes, in total and by common prefix."""
-
-    total: Totals
-    results: list[SummaryPartDocument]
-
-
-class UsagePartDocument(Struct, frozen=True):
-    """How much lies behind one common prefix."""
-
-    path: str
-    objects: int
-    size_bytes: int
-
-
-class UsageDocument(Struct, frozen=True):
-    """How many objects there are, and their bytes, in total and by common prefix."""
-
-    objects: int
-    size_bytes: int
-    results: list[UsagePartDocument]
-
-
 class BlameQuery(Query, frozen=True, kw_only=True):
     """Which object."""
 
@@ -109,47 +64,11 @@ class AnnotateQuery(PageQuery, frozen=True, kw_only=True):
     delimiter: str = ""
 
 
-class Annotation(Struct, frozen=True):
-    """A listed object or common prefix, and the last commit that changed it."""
-
-    path: str
-    path_type: Literal["object", "common_prefix"]
-    commit: Commit
-    size_bytes: int | UnsetType = UNSET
-
-
-class AnnotationList(Struct, frozen=True):
-    """A page of objects with their last commits."""
-
-    pagination: Pagination
-    results: list[Annotation]
-
-
 class FsckQuery(Query, frozen=True, kw_only=True):
     """``objects``: look also whether the objects of all commits are there; ``bytes``: read all of them, and compare."""
 
     objects: bool = False
     bytes: bool = False
-
-
-class FsckFinding(Struct, frozen=True):
-    """One thing that is wrong."""
-
-    kind: str
-    what: str
-    why: str
-    remedy: str
-    refs: list[str]
-
-
-class FsckSummary(Struct, frozen=True):
-    """What a check of the repository found: the first 100 findings, and how much was looked at and is garbage."""
-
-    clean: bool
-    findings: int
-    counts: dict[str, int]
-    garbage: dict[str, int]
-    results: list[FsckFinding]
 
 
 @routes.get(

@@ -1,15 +1,13 @@
 """Access keys with their roles and limits, which the field's own operations on users do not know. Beyond its API."""
 
-from msgspec import Struct
-
 from graveler.access.keys import AccessKey
-from graveler.access.permissions import Role
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.requests.base import Permission
+from graveler.wire.access import AccessKeyCreation, AccessKeyDocument, AccessKeyList
+from graveler.wire.documents import MAX_PER_PAGE, Pagination
 from graveler.wire.errors import Error
 
 routes = Routes("keys")
@@ -18,40 +16,10 @@ _KEYS = "/auth/keys"
 _KEY = "/auth/keys/{key}"
 
 
-class AccessKeyDocument(Struct, frozen=True):
-    """An access key. ``name`` is its holder's, who commits; ``repositories`` and ``branches`` are patterns, none for all;
-    ``created`` in Unix seconds. The secret of one for ``s3`` is kept, sealed, to verify what it signs."""
-
-    access_key_id: str
-    name: str
-    role: Role
-    repositories: list[str]
-    branches: list[str]
-    created: int
-    s3: bool
-
-
 class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
     """An access key just made; its secret cannot be had again."""
 
     secret_access_key: str
-
-
-class AccessKeyCreation(Struct, frozen=True):
-    """A key to be. Without patterns it is for all repositories and branches."""
-
-    name: str
-    role: Role = Role.WRITER
-    repositories: list[str] = []
-    branches: list[str] = []
-    s3: bool = False
-
-
-class AccessKeyList(Struct, frozen=True):
-    """A page of keys, by ID."""
-
-    pagination: Pagination
-    results: list[AccessKeyDocument]
 
 
 @routes.get(_KEYS, "listAccessKeys", Permission.ADMIN, answers={200: AccessKeyList, 401: Error})

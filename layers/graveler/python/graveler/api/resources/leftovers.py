@@ -3,54 +3,26 @@
 import time
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.errors import bad_request
 from graveler.api.queries import PageQuery
-from graveler.api.resources.garbage import GarbageCollectionTally
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import BusyError
 from graveler.lake.repositories import DeletedRepository
 from graveler.requests.base import Permission
 from graveler.retention.leftovers import Leftovers
+from graveler.wire.documents import MAX_PER_PAGE, Pagination
 from graveler.wire.errors import Error
+from graveler.wire.garbage import (
+    DeletedRepositoryDocument,
+    DeletedRepositoryList,
+    GarbageCollectionTally,
+    Purge,
+    PurgeCreation,
+)
 
 routes = Routes("deleted repositories")
-
-
-class DeletedRepositoryDocument(Struct, frozen=True):
-    """A repository that was deleted at ``at`` (Unix seconds) and has left something. ``purging``: somebody began to remove it."""
-
-    uid: str
-    name: str
-    namespace: str
-    at: int
-    purging: bool
-
-
-class DeletedRepositoryList(Struct, frozen=True):
-    """A page of them, the newest first."""
-
-    pagination: Pagination
-    results: list[DeletedRepositoryDocument]
-
-
-class PurgeCreation(Struct, frozen=True):
-    """``force``: also what has dumps or legal holds."""
-
-    force: bool = False
-
-
-class Purge(Struct, frozen=True):
-    """What the last request removed: files, rows of the table; ``unknown`` are files that stay since they are not graveler's."""
-
-    name: str
-    files: GarbageCollectionTally
-    rows: int
-    unknown: GarbageCollectionTally
 
 
 @routes.get("/deleted_repositories", "listDeletedRepositories", Permission.ADMIN, answers={200: DeletedRepositoryList})

@@ -1,15 +1,13 @@
 """Uploads in parts, by presigned URLs. Nothing of an upload under way is kept here: its address proves for what it was handed
 out."""
 
-from collections.abc import Mapping
 from typing import Annotated, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta
 
 from graveler.api.call import Call
 from graveler.api.conditions import if_absent
 from graveler.api.errors import bad_request
-from graveler.api.object_documents import ObjectStats, object_document
 from graveler.api.queries import Query, RequiredText
 from graveler.api.ranges import span
 from graveler.api.response import Response, json_response, no_content
@@ -18,6 +16,16 @@ from graveler.lake.uploads import PartedUpload
 from graveler.model import DEFAULT_CONTENT_TYPE
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error
+from graveler.wire.objects import (
+    AbortPresignMultipartUpload,
+    CompletePresignMultipartUpload,
+    ObjectStats,
+    PresignMultipartUpload,
+    UploadPartCopyFrom,
+    UploadPartFrom,
+    UploadTo,
+    object_document,
+)
 
 routes = Routes("multipart uploads")
 
@@ -36,63 +44,6 @@ class BeginQuery(UploadQuery, frozen=True, kw_only=True):
     """Which path the object will have, and how many parts at once to get URLs for."""
 
     parts: Annotated[int, Meta(ge=0, le=10_000)] = 0
-
-
-class PresignMultipartUpload(Struct, frozen=True):
-    """An upload that was begun. There is a URL for each part that was asked for."""
-
-    upload_id: str
-    physical_address: str
-    presigned_urls: list[str] | UnsetType = UNSET
-
-
-class UploadPart(Struct, frozen=True):
-    """A part that was uploaded."""
-
-    part_number: int
-    etag: str
-
-
-class CompletePresignMultipartUpload(Struct, frozen=True):
-    """All parts, and what the object shall be."""
-
-    physical_address: str
-    parts: list[UploadPart]
-    user_metadata: Mapping[str, str] | None = None
-    content_type: str | None = None
-
-
-class AbortPresignMultipartUpload(Struct, frozen=True):
-    """Which upload to forget."""
-
-    physical_address: str
-
-
-class UploadPartFrom(Struct, frozen=True):
-    """Where an upload goes."""
-
-    physical_address: str
-
-
-class UploadPartCopyFrom(Struct, frozen=True):
-    """Where an upload goes, and which bytes of which object become a part of it."""
-
-    physical_address: str
-    copy_source: "CopySource"
-
-
-class CopySource(Struct, frozen=True):
-    """An object of a ref, or a range of it (``bytes=0-1023``)."""
-
-    path: str
-    ref: str = ""
-    range: str | None = None
-
-
-class UploadTo(Struct, frozen=True):
-    """A URL to upload a part to."""
-
-    presigned_url: str
 
 
 @routes.post(

@@ -1,39 +1,42 @@
 """Objects: read, list, write, delete, copy."""
 
-from collections.abc import Mapping
 from typing import Annotated, Final
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from graveler.api.call import Call
 from graveler.api.conditions import expect_no_condition, if_absent
-from graveler.api.documents import COMMIT_HEADER, SAYS_COMMIT, commit_headers, pagination
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
-from graveler.api.object_documents import (
-    LISTED,
-    ListedObject,
-    ListedPage,
-    ObjectStats,
-    ObjectStatsList,
-    Presigner,
-    metadata_of_headers,
-    object_document,
-    object_headers,
-    prefix_document,
-    rendered_page,
-)
+from graveler.api.object_documents import LISTED, Presigner, metadata_of_headers, object_headers, rendered_page
 from graveler.api.queries import ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.ranges import requested
 from graveler.api.response import Response, json_response, no_content, rendered_response
 from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, link_one
+from graveler.error_codes import code_of, fields_of
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
 from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
 from graveler.pauses import expect_at_hand
 from graveler.requests.base import Permission
 from graveler.tree.record import encode_key
-from graveler.wire.errors import Error, ObjectError, code_of, fields_of
+from graveler.wire.documents import COMMIT_HEADER, SAYS_COMMIT, commit_headers, pagination
+from graveler.wire.errors import Error, ObjectError
+from graveler.wire.objects import (
+    ListedObject,
+    ListedPage,
+    ObjectCopyCreation,
+    ObjectErrorList,
+    ObjectStageCreation,
+    ObjectStats,
+    ObjectStatsList,
+    PathList,
+    StatsOfMany,
+    UnderlyingObjectProperties,
+    UserMetadata,
+    object_document,
+    prefix_document,
+)
 
 routes = Routes("objects")
 
@@ -81,58 +84,6 @@ class CopyQuery(Query, frozen=True, kw_only=True):
     """Where the copy goes."""
 
     dest_path: RequiredText
-
-
-class PathList(Struct, frozen=True):
-    """Paths of objects."""
-
-    paths: list[str]
-
-
-class ObjectErrorList(Struct, frozen=True):
-    """What went wrong, of many objects."""
-
-    errors: list[ObjectError]
-
-
-class ObjectCopyCreation(Struct, frozen=True):
-    """What to copy: from the branch itself, or from any ref."""
-
-    src_path: str
-    src_ref: str | None = None
-    force: bool = False
-    shallow: bool | None = None
-
-
-class ObjectStageCreation(Struct, frozen=True):
-    """An object whose bytes lie somewhere already."""
-
-    physical_address: str
-    checksum: str
-    size_bytes: int
-    mtime: int | None = None
-    metadata: Mapping[str, str] | None = None
-    content_type: str | None = None
-    force: bool = False
-
-
-class UserMetadata(Struct, frozen=True):
-    """User metadata to be, in place of all there is."""
-
-    set: Mapping[str, str]
-
-
-class UnderlyingObjectProperties(Struct, frozen=True):
-    """What the object store says of an object."""
-
-    storage_class: str | None
-
-
-class StatsOfMany(Struct, frozen=True):
-    """What is known of many objects, and of which ones nothing is."""
-
-    results: list[ObjectStats]
-    errors: list[ObjectError]
 
 
 @routes.get(

@@ -1,30 +1,21 @@
 """Background operations: merges, commits and imports that take long, dumps, garbage collections. Beyond the field's API."""
 
-from msgspec import Struct
-
 from graveler.api.call import Call
-from graveler.api.documents import Pagination
 from graveler.api.errors import ApiError
-from graveler.api.operation_documents import OperationDocument, operation_document, operations_of
+from graveler.api.operation_documents import operation_document, operations_of
 from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.errors import NotFoundError, PreconditionError
 from graveler.requests.base import Permission
+from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
+from graveler.wire.operations import OperationDocument, OperationList
 
 routes = Routes("operations")
 
 _ALL = "/repositories/{repository}/operations"
 _ONE = "/repositories/{repository}/operations/{operation}"
-
-
-class OperationList(Struct, frozen=True, omit_defaults=True):
-    """A page of operations, by ID. ``damaged`` says of those that cannot be read which they are, and why."""
-
-    pagination: Pagination
-    results: list[OperationDocument]
-    damaged: list[str] = []
 
 
 @routes.get(_ALL, "listOperations", Permission.READ, answers={200: OperationList, 404: Error})

@@ -2,71 +2,30 @@
 
 import time
 
-from msgspec import Struct, field
-
 from graveler.access.audit import AuditLine, record
 from graveler.access.errors import IdentityRefusedError
-from graveler.access.permissions import Role
 from graveler.access.principal_rules import PrincipalRule
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.errors import NOT_IMPLEMENTED, ApiError, bad_request, status_and_error
 from graveler.api.queries import PageQuery
-from graveler.api.resources.auth import AuthenticationToken
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.errors import GravelerError
 from graveler.requests.base import Permission
+from graveler.wire.access import (
+    AuthenticationToken,
+    ExternalLoginInformation,
+    PrincipalRuleCreation,
+    PrincipalRuleDocument,
+    PrincipalRuleList,
+)
+from graveler.wire.documents import MAX_PER_PAGE, Pagination
 from graveler.wire.errors import Error
 
 routes = Routes("principals")
 
 _RULES = "/auth/principals"
 _RULE = "/auth/principals/{rule}"
-
-
-class IdentityRequest(Struct, frozen=True):
-    """A presigned ``GetCallerIdentity``: its parts, as JSON in base64."""
-
-    identity_token: str
-
-
-class ExternalLoginInformation(Struct, frozen=True):
-    """Who wants to log in, and for how many seconds: one hour unless said, twelve at most."""
-
-    identity_request: IdentityRequest = field(name="identityRequest")
-    token_expiration_duration: int | None = None
-
-
-class PrincipalRuleDocument(Struct, frozen=True):
-    """Which AWS principals log in, a pattern of ARNs, and what for; ``name`` is who commits, in which ``{principal}`` and
-    ``{session}`` stand for names of the role or user, and of the role's session. ``repositories`` and ``branches`` are patterns,
-    none for all; ``created`` in Unix seconds."""
-
-    id: str
-    principal: str
-    name: str
-    role: Role
-    repositories: list[str]
-    branches: list[str]
-    created: int
-
-
-class PrincipalRuleCreation(Struct, frozen=True):
-    """A rule to be. Without patterns it is for all repositories and branches."""
-
-    principal: str
-    name: str
-    role: Role = Role.WRITER
-    repositories: list[str] = []
-    branches: list[str] = []
-
-
-class PrincipalRuleList(Struct, frozen=True):
-    """A page of rules, by ID."""
-
-    pagination: Pagination
-    results: list[PrincipalRuleDocument]
 
 
 @routes.post(

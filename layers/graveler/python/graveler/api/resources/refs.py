@@ -1,17 +1,14 @@
 """Two refs and what is between them: merge, merge base, differences."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import field
 
 from graveler.api.call import Call
-from graveler.api.differences import Diff, DiffList, against, committed_diff, diff_list, outlined_diff, uncommitted_diff
-from graveler.api.documents import SAYS_COMMITS, commit_headers
+from graveler.api.differences import against, committed_diff, diff_list, outlined_diff, uncommitted_diff
 from graveler.api.errors import bad_request
 from graveler.api.idempotency import commit_info
 from graveler.api.long import answer
-from graveler.api.operation_documents import OperationDocument
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -19,67 +16,13 @@ from graveler.errors import GravelerError, MergeConflictError, TouchedError
 from graveler.model import Application, Change, Commit, MergeStrategies, MergeStrategy
 from graveler.requests import merging
 from graveler.requests.base import Permission
+from graveler.wire.differences import Diff, DiffList
+from graveler.wire.documents import SAYS_COMMITS, commit_headers
 from graveler.wire.errors import Error, document
+from graveler.wire.operations import OperationDocument
+from graveler.wire.refs import Merge, MergeBase, MergeRefusal, MergeResult, PrefixStrategy
 
 routes = Routes("refs")
-
-StrategyName = Literal["", "dest-wins", "source-wins"]
-
-
-class PrefixStrategy(Struct, frozen=True):
-    """What to do with conflicts of paths that begin with ``prefix``; the longest such prefix counts."""
-
-    prefix: str
-    strategy: StrategyName
-
-
-class ApplicationVersion(Struct, frozen=True):
-    """A numbered write: ``id`` names the application, ``version`` (from 0) grows from write to write."""
-
-    id: str
-    version: int
-
-
-class Merge(Struct, frozen=True):
-    """How to merge. ``strategies`` are graveler's own: a strategy by prefix, over ``strategy`` for the rest. So is ``untouched``:
-    prefixes below which nobody may have changed the destination since the base; 409 if somebody has. And ``application``: a
-    version that the destination has already is not merged again. With ``beside_uncommitted``, uncommitted changes of the
-    destination refuse the merge only where it would change the same objects, or below ``untouched``."""
-
-    message: str | None = None
-    metadata: dict[str, str] | None = None
-    strategy: StrategyName | None = None
-    strategies: list[PrefixStrategy] | None = None
-    force: bool | None = None
-    allow_empty: bool | None = None
-    squash_merge: bool | None = None
-    untouched: list[str] | None = None
-    application: ApplicationVersion | None = None
-    beside_uncommitted: bool | None = None
-
-
-class MergeResult(Struct, frozen=True):
-    """The commit of a merge."""
-
-    reference: str
-
-
-class MergeRefusal(Struct, frozen=True):
-    """Why a merge was refused: an error, with an empty ``reference`` before it."""
-
-    reference: str
-    message: str
-    detail: str
-    code: str
-    fields: Mapping[str, Any]
-
-
-class MergeBase(Struct, frozen=True):
-    """Two commits and their best common ancestor."""
-
-    source_commit_id: str
-    destination_commit_id: str
-    base_commit_id: str
 
 
 class DiffRefsQuery(PageQuery, frozen=True, kw_only=True):

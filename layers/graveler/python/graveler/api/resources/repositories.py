@@ -2,14 +2,11 @@
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Final
-
-from msgspec import Meta, Struct
+from typing import Final
 
 from graveler.access.sources import ImportSources as AllowedSources
 from graveler.api.bare import note_bare
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Pagination, Repository, RepositoryList, repository_document
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
 from graveler.api.namespaces import check_namespace
@@ -22,7 +19,18 @@ from graveler.lake.rules import etag
 from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
 from graveler.requests.base import Permission
+from graveler.wire.documents import MAX_PER_PAGE, Pagination, Repository, RepositoryList, repository_document
 from graveler.wire.errors import Error
+from graveler.wire.repositories import (
+    GCRule,
+    GCRules,
+    ImportSources,
+    MetadataKeys,
+    MetadataSet,
+    ProtectionRule,
+    ReadOnly,
+    RepositoryCreation,
+)
 
 routes = Routes("repositories")
 
@@ -37,64 +45,6 @@ class CreateQuery(Query, frozen=True, kw_only=True):
     """``bare``: without a first branch, to be restored into."""
 
     bare: bool = False
-
-
-class RepositoryCreation(Struct, frozen=True):
-    """A repository to be. Its namespace, an address where its objects will lie, must belong to no other. With ``sample_data`` it
-    begins with a table, pictures and a text to try things on, 1.1 MB in all, as its second commit."""
-
-    name: str
-    storage_namespace: str
-    default_branch: str | None = None
-    storage_id: str | None = None
-    sample_data: bool | None = None
-    read_only: bool | None = None
-    metadata: dict[str, str] | None = None
-
-
-class MetadataSet(Struct, frozen=True):
-    """Keys and values to set."""
-
-    metadata: dict[str, str]
-
-
-class MetadataKeys(Struct, frozen=True):
-    """Keys to remove."""
-
-    keys: list[str]
-
-
-class GCRule(Struct, frozen=True):
-    """How long what a branch does not show any more is kept."""
-
-    branch_id: str
-    retention_days: int
-
-
-class GCRules(Struct, frozen=True):
-    """How long objects are kept that no branch shows any more."""
-
-    default_retention_days: int
-    branches: list[GCRule]
-
-
-class ProtectionRule(Struct, frozen=True):
-    """Branches whose name matches ``pattern`` (wildcards ``*`` and ``?``) change by merges only."""
-
-    pattern: Annotated[str, Meta(min_length=1)]
-
-
-class ImportSources(Struct, frozen=True):
-    """Prefixes of addresses, each of a folder, from which objects may be linked, staged and imported, of those that the
-    deployment allows. null: all of those."""
-
-    prefixes: list[str] | None
-
-
-class ReadOnly(Struct, frozen=True):
-    """Whether changes are refused that are not forced."""
-
-    read_only: bool
 
 
 @routes.get("/repositories", "listRepositories", Permission.READ, answers={200: RepositoryList})

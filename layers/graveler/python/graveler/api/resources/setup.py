@@ -1,50 +1,15 @@
 """Setting up: the first access key of a lake that never had one, for whoever comes first. Off, unless
 :class:`graveler.api.settings.Settings` say otherwise: ``graveler serve`` and deployments make that key themselves."""
 
-from msgspec import Struct, field
-
-from graveler.access.authentication import COOKIE
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.origins import expect_no_other_page
-from graveler.api.resources.auth import CredentialsWithSecret
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
+from graveler.wire.access import CredentialsWithSecret, Setup, SetupState
 from graveler.wire.errors import Error
 
 routes = Routes("setup")
-
-
-class LoginConfig(Struct, frozen=True):
-    """How people log in: with access keys, nothing else."""
-
-    rbac: str = field(default="none", name="RBAC")
-    login_url: str = ""
-    login_failed_message: str = "error authenticating request"
-    login_cookie_names: list[str] = field(default_factory=lambda: [COOKIE])
-    logout_url: str = ""
-
-
-class SetupState(Struct, frozen=True):
-    """Whether the lake has had an access key: ``initialized`` or ``not_initialized``."""
-
-    state: str
-    comm_prefs_missing: bool = False
-    login_config: LoginConfig = LoginConfig()
-
-
-class KeyChoice(Struct, frozen=True):
-    """An access key of one's own choice."""
-
-    access_key_id: str
-    secret_access_key: str
-
-
-class Setup(Struct, frozen=True):
-    """The first user. Other fields that clients send are ignored."""
-
-    username: str
-    key: KeyChoice | None = None
 
 
 @routes.get("/setup_lakefs", "getSetupState", None, answers={200: SetupState})

@@ -1,14 +1,11 @@
 """Staging: where to write an object's bytes, and linking them to a path when they are there."""
 
-from collections.abc import Mapping
 from typing import Final
-
-from msgspec import Struct
 
 from graveler.api.call import Call
 from graveler.api.conditions import expect_no_condition, if_absent
 from graveler.api.errors import bad_request
-from graveler.api.object_documents import ObjectStats, Presigner, object_document
+from graveler.api.object_documents import Presigner
 from graveler.api.queries import Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -17,6 +14,14 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error
+from graveler.wire.objects import (
+    LinkedObjects,
+    Links,
+    ObjectStats,
+    StagingLocation,
+    StagingMetadata,
+    object_document,
+)
 
 routes = Routes("staging")
 
@@ -38,45 +43,6 @@ class LinkQuery(Query, frozen=True, kw_only=True):
     """Which path the object gets."""
 
     path: RequiredText
-
-
-class StagingLocation(Struct, frozen=True):
-    """Where to write bytes to. ``presigned_url_expiry`` in Unix seconds."""
-
-    physical_address: str | None = None
-    presigned_url: str | None = None
-    presigned_url_expiry: int | None = None
-
-
-class StagingMetadata(Struct, frozen=True):
-    """What was written, and where. ``mtime`` in Unix seconds."""
-
-    staging: StagingLocation
-    checksum: str
-    size_bytes: int
-    user_metadata: Mapping[str, str] | None = None
-    content_type: str | None = None
-    mtime: int | None = None
-    force: bool = False
-
-
-class PathLink(StagingMetadata, frozen=True, kw_only=True):
-    """What was written, where, and for which path."""
-
-    path: str
-
-
-class Links(Struct, frozen=True):
-    """Objects to link, of distinct paths."""
-
-    objects: list[PathLink]
-    force: bool = False
-
-
-class LinkedObjects(Struct, frozen=True):
-    """Objects that were linked."""
-
-    results: list[ObjectStats]
 
 
 @routes.get(

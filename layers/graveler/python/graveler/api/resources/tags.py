@@ -1,25 +1,16 @@
 """Tags: names for commits, for good."""
 
-from msgspec import Struct
-
 from graveler.api.call import Call
-from graveler.api.documents import Ref, RefList, pagination, ref_document, results
 from graveler.api.idempotency import once
 from graveler.api.queries import ForceQuery, PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.requests.base import Permission
+from graveler.wire.documents import Ref, RefList, pagination, ref_document, results
 from graveler.wire.errors import Error
+from graveler.wire.refs import TagCreation
 
 routes = Routes("tags")
-
-
-class TagCreation(Struct, frozen=True):
-    """A tag to be. ``ref`` is any ref expression."""
-
-    id: str
-    ref: str
-    force: bool | None = None
 
 
 @routes.get("/repositories/{repository}/tags", "listTags", Permission.READ, answers={200: RefList, 404: Error})

@@ -7,11 +7,11 @@ Pull requests and hooks need a server of their own.
 from msgspec import Struct
 
 from graveler.api.call import Call
-from graveler.api.documents import Pagination
 from graveler.api.errors import NOT_IMPLEMENTED, ApiError
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.requests.base import Permission
+from graveler.wire.documents import Pagination
 from graveler.wire.errors import Error
 
 routes = Routes("not implemented")

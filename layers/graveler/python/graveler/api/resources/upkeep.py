@@ -6,12 +6,12 @@ What was found is kept by the operation, and told in pages.
 from hashlib import sha256
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from graveler.api.call import Call
-from graveler.api.documents import MAX_PER_PAGE, Pagination
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import request_id
+from graveler.api.operation_documents import failure_document
 from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -19,12 +19,13 @@ from graveler.lake.fsck.findings import Report
 from graveler.lake.reports import read_report
 from graveler.lake.repository import OpenRepository
 from graveler.operations import checks
-from graveler.operations.failures import document
 from graveler.operations.store import Operation, OperationState
 from graveler.requests.base import Permission
 from graveler.retention import measuring
 from graveler.retention.space import Space
+from graveler.wire.documents import MAX_PER_PAGE, Pagination
 from graveler.wire.errors import Error
+from graveler.wire.upkeep import Check, CheckCreation, SpaceCreation, SpaceMeasurement, Started
 
 routes = Routes("upkeep")
 
@@ -32,46 +33,6 @@ _CHECKS = "/repositories/{repository}/checks"
 _SPACE = "/repositories/{repository}/space"
 _DIGITS = 18
 """Of a position, at most."""
-
-
-class Started(Struct, frozen=True):
-    """The operation's ID, to ask after it."""
-
-    id: str
-
-
-class CheckCreation(Struct, frozen=True):
-    """What to look at. ``reflog``: also what only the reference logs lead to; ``objects``: whether the objects of all commits are
-    there, with ``outside`` also those outside of the namespace; ``bytes``: read all of them. ``repair``: mend what can be, and
-    nothing that is whole."""
-
-    repair: bool = False
-    reflog: bool = True
-    objects: bool = False
-    outside: bool = False
-    bytes: bool = False
-
-
-class SpaceCreation(Struct, frozen=True):
-    """Nothing is asked for."""
-
-
-class Check(Struct, frozen=True):
-    """How far a check is, and what it found: a page of its findings."""
-
-    completed: bool
-    pagination: Pagination | UnsetType = UNSET
-    report: Report | UnsetType = UNSET
-    error: Error | UnsetType = UNSET
-
-
-class SpaceMeasurement(Struct, frozen=True):
-    """How far it is, and who holds what is stored: a page of the holders."""
-
-    completed: bool
-    pagination: Pagination | UnsetType = UNSET
-    space: Space | UnsetType = UNSET
-    error: Error | UnsetType = UNSET
 
 
 class RowsQuery(AfterQuery, frozen=True, kw_only=True):
@@ -141,4 +102,4 @@ def _of_kind(kind: str, operation: Operation) -> Operation:
 
 
 def _error(operation: Operation) -> Error | UnsetType:
-    return document(operation) if operation.is_finished else UNSET
+    return failure_document(operation) if operation.is_finished else UNSET

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from graveler import model
-from graveler.model import MetarangeID
+from graveler.model import CommitID, MetarangeID, MetarangeName, RepositoryUID
 
 MAX_PER_PAGE: Final = 1000
 COMMIT_VERSION: Final = 1
@@ -23,12 +23,25 @@ class Pagination(Struct, frozen=True):
     results: int
     max_per_page: int = MAX_PER_PAGE
 
+    @property
+    def next_after(self) -> str | None:
+        """What continues the listing; None on the last page."""
+        return self.next_offset if self.has_more else None
+
 
 class Ref(Struct, frozen=True):
     """A branch or a tag."""
 
     id: str
     commit_id: str
+
+    def branch(self, *, hidden: bool = False) -> model.Branch:
+        """As a branch of the lake."""
+        return model.Branch(self.id, CommitID(self.commit_id), hidden)
+
+    def tag(self) -> model.Tag:
+        """As a tag of the lake."""
+        return model.Tag(self.id, CommitID(self.commit_id))
 
 
 class RefList(Struct, frozen=True):
@@ -51,6 +64,20 @@ class Commit(Struct, frozen=True):
     generation: int
     version: int = COMMIT_VERSION
 
+    def value(self) -> model.Commit:
+        """As a commit of the lake; of the name of its metarange, the part that pins addresses is not told."""
+        return model.Commit(
+            CommitID(self.id),
+            tuple(map(CommitID, self.parents)),
+            MetarangeName(self.meta_range_id),
+            self.committer,
+            self.message,
+            self.creation_date,
+            self.generation,
+            "",
+            self.metadata,
+        )
+
 
 class CommitList(Struct, frozen=True):
     """A page of commits."""
@@ -68,6 +95,17 @@ class Repository(Struct, frozen=True):
     storage_namespace: str
     storage_id: str = ""
     read_only: bool = False
+
+    def value(self, settings: model.Settings | None = None) -> model.Repository:
+        """As a repository of the lake. Its namespace, which is its own for good, stands for its UID, which is not told."""
+        return model.Repository(
+            self.id,
+            RepositoryUID(self.storage_namespace),
+            self.storage_namespace,
+            self.default_branch,
+            self.creation_date,
+            settings=settings or model.Settings(self.read_only),
+        )
 
 
 class RepositoryList(Struct, frozen=True):
@@ -131,3 +169,9 @@ def repository_document(repository: model.Repository) -> Repository:
         repository.namespace,
         read_only=repository.settings.read_only,
     )
+
+
+def commits_read(headers: Mapping[str, str]) -> tuple[CommitID, ...]:
+    """Which commits a page was read of: the left one first, of a difference."""
+    found = (headers.get(LEFT_COMMIT_HEADER), headers.get(COMMIT_HEADER))
+    return tuple(CommitID(commit) for commit in found if commit)

@@ -1,0 +1,90 @@
+"""Exceptions as a code and fields, for the wire and for stored operations; and back.
+
+A class that declares a ``code`` crosses as itself; one that does not, as its nearest ancestor that does. Its fields are the
+annotations without a value in its body and in those of its ancestors. Sentences are for people: no program reads them.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+import msgspec
+
+from graveler import errors
+from graveler.errors import GravelerError
+
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "graveler.access.errors": "AuthenticationError IdentityRefusedError NotPermittedError TooManyFailuresError "
+    "SourceNotAllowedError OthersNamespaceError PrincipalRuleNotFoundError KeyNotFoundError",
+    "graveler.lake.importing.listing_files": "ListingError",
+    "graveler.operations.work": "CancelledError",
+}
+"""Classes with a code that modules other than :mod:`graveler.errors` declare, by module; a test compares it with the code."""
+
+
+def code_of(error: GravelerError) -> str:
+    """The code under which an error crosses the wire."""
+    return _wire_class(type(error)).code
+
+
+def fields_of(error: GravelerError) -> dict[str, Any]:
+    """The fields of an error as values of JSON."""
+    types = _field_types(_wire_class(type(error)))
+    return {name: msgspec.to_builtins(getattr(error, name)) for name in types}
+
+
+def rebuild(code: str, fields: Mapping[str, Any], sentence: str) -> GravelerError | None:
+    """The exception that this code stands for, with its fields, saying ``sentence``; None for a code that this version does not
+    know. A field that is missing, or of another type than here, is blank."""
+    kind = _class_of(code)
+    return None if kind is None else make(kind, fields, sentence)
+
+
+def make(kind: type[GravelerError], fields: Mapping[str, Any], sentence: str) -> GravelerError:
+    """An exception of this class with these fields, as of JSON, saying ``sentence``."""
+    error = kind.__new__(kind)
+    error.args = (sentence,)
+    for name, of_type in _field_types(kind).items():
+        setattr(error, name, _value(fields.get(name), of_type))
+    return error
+
+
+def _value(found: Any, of_type: Any) -> Any:
+    if found is not None:
+        try:
+            return msgspec.convert(found, of_type)
+        except msgspec.ValidationError:
+            found = None
+    return _blank(of_type)
+
+
+def _blank(of_type: Any) -> Any:
+    for empty in (None, "", 0, ()):
+        try:
+            return msgspec.convert(empty, of_type)
+        except msgspec.ValidationError:
+            continue
+    raise AssertionError(f"no blank value is a {of_type}")
+
+
+def _wire_class(kind: type[GravelerError]) -> type[GravelerError]:
+    return next(one for one in kind.__mro__ if "code" in one.__dict__)
+
+
+def _field_types(kind: type[GravelerError]) -> dict[str, Any]:
+    lines = [one for one in reversed(kind.__mro__) if issubclass(one, GravelerError)]
+    return {name: of_type for one in lines for name, of_type in one.__annotations__.items() if not hasattr(kind, name)}
+
+
+@cache
+def _class_of(code: str) -> type[GravelerError] | None:
+    return next((kind for kind in _classes() if kind.code == code), None)
+
+
+def _classes() -> Iterator[type[GravelerError]]:
+    """All classes with a code of their own; those elsewhere are loaded only if the code is none of the usual."""
+    yield from (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, GravelerError))
+    for module, names in ELSEWHERE.items():
+        found = vars(import_module(module))
+        yield from (found[name] for name in names.split())

@@ -1,0 +1,57 @@
+"""Documents about the server itself."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct, field
+
+COMPATIBLE_VERSION: Final = "1.84.0"
+"""The lakeFS whose API this one is. Clients parse it, and refuse what they take for too old."""
+
+
+class VersionConfig(Struct, frozen=True):
+    """Which lakeFS this API is like. Any other ``version_context`` makes lakectl warn of a commercial server."""
+
+    version: str = COMPATIBLE_VERSION
+    version_context: str = "lakeFS"
+    latest_version: str = COMPATIBLE_VERSION
+    upgrade_recommended: bool = False
+
+
+class StorageConfig(Struct, frozen=True):
+    """The store. ``default_namespace_prefix`` is what clients put a slash and a repository's name behind."""
+
+    blockstore_type: str
+    blockstore_namespace_example: str
+    default_namespace_prefix: str
+    pre_sign_support: bool
+    pre_sign_support_ui: bool
+    import_support: bool
+    import_validity_regex: str
+    pre_sign_multipart_upload: bool
+    blockstore_namespace_pattern: str = field(name="blockstore_namespace_ValidityRegex")
+    blockstore_id: str = ""
+    blockstore_description: str = ""
+
+
+class Config(Struct, frozen=True):
+    """Everything that clients may want to know. One store, so the list of stores is empty."""
+
+    version_config: VersionConfig
+    storage_config: StorageConfig
+    storage_config_list: list[StorageConfig] = []
+    ui_config: Mapping[str, str] = {}
+    capabilities_config: Mapping[str, str] = {}
+
+
+class GarbageCollectionConfig(Struct, frozen=True):
+    """``grace_period``: seconds for which a new object is not collected, whatever shows it."""
+
+    grace_period: int
+
+
+class UsageReport(Struct, frozen=True):
+    """Nothing is reported to anybody."""
+
+    installation_id: str = ""
+    reports: list[str] = []

@@ -1,0 +1,134 @@
+"""Documents about differences: between refs, of uncommitted changes, in sums."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.lake.summary import Summary, SummaryPart, Usage, UsagePart
+from graveler.model import Conflict, ObjectEntry, Totals
+from graveler.wire.documents import Commit, Pagination
+
+
+class DiffObjectStat(Struct, frozen=True):
+    """An object on the right side. ``mtime`` in Unix seconds."""
+
+    checksum: str
+    mtime: int
+    content_type: str
+    metadata: Mapping[str, str]
+
+
+DiffType = Literal["added", "removed", "changed", "conflict", "prefix_changed"]
+
+
+class Diff(Struct, frozen=True):
+    """One difference. ``size_bytes`` of a common prefix, which stands for many, is absent."""
+
+    type: DiffType
+    path: str
+    path_type: Literal["object", "common_prefix"]
+    size_bytes: int | UnsetType = UNSET
+    right: DiffObjectStat | UnsetType = UNSET
+
+
+class DiffList(Struct, frozen=True):
+    """A page of differences."""
+
+    pagination: Pagination
+    results: list[Diff]
+
+
+class ObjectVersion(Struct, frozen=True):
+    """An object as one side has it. ``mtime`` in Unix seconds."""
+
+    checksum: str
+    size_bytes: int
+    mtime: int
+
+
+class ConflictDocument(Struct, frozen=True):
+    """An object that both sides changed differently; a side that does not have it is null."""
+
+    path: str
+    base: ObjectVersion | None
+    source: ObjectVersion | None
+    destination: ObjectVersion | None
+
+    def value(self) -> Conflict:
+        """As a conflict of the lake. Where the bytes of the versions lie is not told."""
+        return Conflict(
+            self.path,
+            _entry(self.path, self.base),
+            _entry(self.path, self.source),
+            _entry(self.path, self.destination),
+        )
+
+
+def _entry(path: str, version: ObjectVersion | None) -> ObjectEntry | None:
+    return None if version is None else ObjectEntry(path, "", version.size_bytes, version.checksum, version.mtime)
+
+
+class MergePreview(Struct, frozen=True):
+    """What a merge would do: how much it would change in the destination, and a page of its conflicts."""
+
+    base_commit_id: str
+    totals: Totals
+    conflicts: int
+    pagination: Pagination
+    results: list[ConflictDocument]
+
+
+class SummaryPartDocument(Struct, frozen=True):
+    """How much differs behind one common prefix."""
+
+    path: str
+    totals: Totals
+
+
+class SummaryDocument(Struct, frozen=True):
+    """How much differs: objects and bytes, in total and by common prefix."""
+
+    total: Totals
+    results: list[SummaryPartDocument]
+
+    def value(self) -> Summary:
+        """As a sum of the lake."""
+        return Summary(self.total, tuple(SummaryPart(part.path, part.totals) for part in self.results))
+
+
+class UsagePartDocument(Struct, frozen=True):
+    """How much lies behind one common prefix."""
+
+    path: str
+    objects: int
+    size_bytes: int
+
+
+class UsageDocument(Struct, frozen=True):
+    """How many objects there are, and their bytes, in total and by common prefix."""
+
+    objects: int
+    size_bytes: int
+    results: list[UsagePartDocument]
+
+    def value(self) -> Usage:
+        """As a sum of the lake."""
+        parts = tuple(UsagePart(part.path, part.objects, part.size_bytes) for part in self.results)
+        return Usage(self.objects, self.size_bytes, parts)
+
+
+class Annotation(Struct, frozen=True):
+    """A listed object or common prefix, and the last commit that changed it."""
+
+    path: str
+    path_type: Literal["object", "common_prefix"]
+    commit: Commit
+    size_bytes: int | UnsetType = UNSET
+
+
+class AnnotationList(Struct, frozen=True):
+    """A page of objects with their last commits."""
+
+    pagination: Pagination
+    results: list[Annotation]

@@ -1,0 +1,240 @@
+"""Documents about objects: what is known of them, staging, linking, uploads in parts."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import UNSET, Struct, UnsetType
+
+from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
+from graveler.wire.documents import Pagination
+from graveler.wire.errors import ObjectError
+
+
+class ObjectStats(Struct, frozen=True, kw_only=True, gc=False):
+    """What is known of an object, or (``path_type`` is ``common_prefix``) of all that begin with a prefix. ``mtime`` and
+    ``physical_address_expiry`` in Unix seconds. ``physical_address`` is a URL where one was asked for."""
+
+    path: str
+    path_type: str = "object"
+    physical_address: str = ""
+    checksum: str = ""
+    mtime: int = 0
+    size_bytes: int | UnsetType = UNSET
+    physical_address_expiry: int | UnsetType = UNSET
+    metadata: Mapping[str, str] | UnsetType = UNSET
+    content_type: str | UnsetType = UNSET
+
+    def entry(self) -> ObjectEntry:
+        """As an object of the lake."""
+        return ObjectEntry(
+            self.path,
+            self.physical_address,
+            0 if self.size_bytes is UNSET else self.size_bytes,
+            self.checksum,
+            self.mtime,
+            DEFAULT_CONTENT_TYPE if self.content_type is UNSET else self.content_type,
+            {} if self.metadata is UNSET else self.metadata,
+        )
+
+    def item(self) -> ObjectEntry | CommonPrefix:
+        """As what a listing has."""
+        return CommonPrefix(self.path) if self.path_type == "common_prefix" else self.entry()
+
+
+class ListedObject(
+    Struct,
+    frozen=True,
+    gc=False,
+    tag_field="path_type",
+    tag="object",
+    rename={"address": "physical_address", "size": "size_bytes"},
+):
+    """An :class:`ObjectStats` of an object with its address, made of the fields of an :class:`ObjectEntry` in their order:
+    listings have many."""
+
+    path: str
+    address: str
+    size: int
+    checksum: str
+    mtime: int
+    content_type: str
+    metadata: Mapping[str, str]
+
+
+class ObjectStatsList(Struct, frozen=True):
+    """A page of objects and prefixes."""
+
+    pagination: Pagination
+    results: list[ObjectStats]
+
+
+class ListedPage(Struct, frozen=True):
+    """An :class:`ObjectStatsList` with listed objects in it."""
+
+    pagination: Pagination
+    results: Sequence[ObjectStats | ListedObject]
+
+
+def prefix_document(prefix: CommonPrefix) -> ObjectStats:
+    """A prefix that stands for many objects."""
+    return ObjectStats(path=prefix.path, path_type="common_prefix")
+
+
+def object_document(entry: ObjectEntry, *, metadata: bool = True) -> ObjectStats:
+    """An object with its address."""
+    return ObjectStats(
+        path=entry.path,
+        physical_address=entry.address,
+        checksum=entry.checksum,
+        mtime=entry.mtime,
+        size_bytes=entry.size,
+        metadata=entry.metadata if metadata else UNSET,
+        content_type=entry.content_type,
+    )
+
+
+class PathList(Struct, frozen=True):
+    """Paths of objects."""
+
+    paths: list[str]
+
+
+class ObjectErrorList(Struct, frozen=True):
+    """What went wrong, of many objects."""
+
+    errors: list[ObjectError]
+
+
+class ObjectCopyCreation(Struct, frozen=True):
+    """What to copy: from the branch itself, or from any ref."""
+
+    src_path: str
+    src_ref: str | None = None
+    force: bool = False
+    shallow: bool | None = None
+
+
+class ObjectStageCreation(Struct, frozen=True):
+    """An object whose bytes lie somewhere already."""
+
+    physical_address: str
+    checksum: str
+    size_bytes: int
+    mtime: int | None = None
+    metadata: Mapping[str, str] | None = None
+    content_type: str | None = None
+    force: bool = False
+
+
+class UserMetadata(Struct, frozen=True):
+    """User metadata to be, in place of all there is."""
+
+    set: Mapping[str, str]
+
+
+class UnderlyingObjectProperties(Struct, frozen=True):
+    """What the object store says of an object."""
+
+    storage_class: str | None
+
+
+class StatsOfMany(Struct, frozen=True):
+    """What is known of many objects, and of which ones nothing is."""
+
+    results: list[ObjectStats]
+    errors: list[ObjectError]
+
+
+class StagingLocation(Struct, frozen=True):
+    """Where to write bytes to. ``presigned_url_expiry`` in Unix seconds."""
+
+    physical_address: str | None = None
+    presigned_url: str | None = None
+    presigned_url_expiry: int | None = None
+
+
+class StagingMetadata(Struct, frozen=True):
+    """What was written, and where. ``mtime`` in Unix seconds."""
+
+    staging: StagingLocation
+    checksum: str
+    size_bytes: int
+    user_metadata: Mapping[str, str] | None = None
+    content_type: str | None = None
+    mtime: int | None = None
+    force: bool = False
+
+
+class PathLink(StagingMetadata, frozen=True, kw_only=True):
+    """What was written, where, and for which path."""
+
+    path: str
+
+
+class Links(Struct, frozen=True):
+    """Objects to link, of distinct paths."""
+
+    objects: list[PathLink]
+    force: bool = False
+
+
+class LinkedObjects(Struct, frozen=True):
+    """Objects that were linked."""
+
+    results: list[ObjectStats]
+
+
+class PresignMultipartUpload(Struct, frozen=True):
+    """An upload that was begun. There is a URL for each part that was asked for."""
+
+    upload_id: str
+    physical_address: str
+    presigned_urls: list[str] | UnsetType = UNSET
+
+
+class UploadPart(Struct, frozen=True):
+    """A part that was uploaded."""
+
+    part_number: int
+    etag: str
+
+
+class CompletePresignMultipartUpload(Struct, frozen=True):
+    """All parts, and what the object shall be."""
+
+    physical_address: str
+    parts: list[UploadPart]
+    user_metadata: Mapping[str, str] | None = None
+    content_type: str | None = None
+
+
+class AbortPresignMultipartUpload(Struct, frozen=True):
+    """Which upload to forget."""
+
+    physical_address: str
+
+
+class UploadPartFrom(Struct, frozen=True):
+    """Where an upload goes."""
+
+    physical_address: str
+
+
+class UploadPartCopyFrom(Struct, frozen=True):
+    """Where an upload goes, and which bytes of which object become a part of it."""
+
+    physical_address: str
+    copy_source: "CopySource"
+
+
+class CopySource(Struct, frozen=True):
+    """An object of a ref, or a range of it (``bytes=0-1023``)."""
+
+    path: str
+    ref: str = ""
+    range: str | None = None
+
+
+class UploadTo(Struct, frozen=True):
+    """A URL to upload a part to."""
+
+    presigned_url: str
