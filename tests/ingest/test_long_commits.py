@@ -1,6 +1,5 @@
 """Commits of ingest that are too much for one call: operations, whoever looks at the rule when they end."""
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -8,13 +7,14 @@ from graveler.api.ingest_commits import OperationCommits
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.rules import CommitPolicy
+from graveler.lake.in_parts.pinned import decode_pinned
 from graveler.lake.in_parts.work import Sizes
 from graveler.operations.dispatch import Dispatcher
 from graveler.operations.machine import Machine, Next, Task
 from graveler.operations.parted import COMMIT
 from graveler.operations.store import Operation, Operations, OperationState
+from graveler.requests.committing import Commit
 from tests.ingest.support import RULE, Shore
-from tests.support.pinned import Asked
 
 
 class Begun:
@@ -101,7 +101,7 @@ def test_one_that_uses_half_of_its_time_goes_on_as_an_operation_from_there() -> 
     assert tide.land(*range(25)) == []
     (operation,) = tide.operations()
     assert (operation.kind, operation.branch) == (COMMIT, "main")
-    ask = msgspec.json.decode(operation.request, type=Asked)
+    ask = decode_pinned(operation.request, Commit)
     assert ask.begun is not None
     assert ask.begun.upto < b"data/024", "some is left"
     assert time.left == 1
