@@ -58,6 +58,10 @@ def test_a_request_begins_anew_where_another_one_has_written_or_failed() -> None
     def fail() -> str:
         raise KeyError("first")
 
+    def not_at_hand() -> str:
+        pauses.expect_at_hand()
+        return "at hand"
+
     async def work(short: ShortRequests[str]) -> None:
         with pytest.raises(KeyError):
             short.run(fail)
@@ -67,7 +71,7 @@ def test_a_request_begins_anew_where_another_one_has_written_or_failed() -> None
         made.pop().wake()
         assert await third == "third"
         with pytest.raises(WouldWaitError):
-            short.run(lambda: str(pauses.expect_at_hand()))
+            short.run(not_at_hand)
         kept = weakref.ref(given := Event())
         short.run(partial(str, given))
         del given
