@@ -56,7 +56,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     presign_seconds: int = 900
     verify_bytes: bool = False
     client_address_header: str = ""
-    memory: int = 72 << 20
+    memory: int = 64 << 20
     open_setup: bool = False
     aws_login: tuple[str, ...] = ()
     secrets: SecretVariables = SecretVariables()

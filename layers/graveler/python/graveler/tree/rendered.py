@@ -5,8 +5,8 @@ where the text of each record ends. Where in the range a page begins and ends is
 it, for a page that spans ten. A range is immutable, and so is what it is rendered as; it is kept among the notes
 (:class:`graveler.tree.ids.Notes`), may vanish at any time, and has a checksum. It is half as large again as the range's file.
 
-A stretch is kept when a page takes a good part of it, or when it is asked for again. Whoever lists everything once pays two
-thirds more for that; everybody after that a fifth of it.
+A stretch is rendered when it is asked for a second time, which costs some three pages; each time after that costs a third of
+a page. Whoever lists everything once pays nothing.
 """
 
 from bisect import bisect_left
@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 STRETCH: Final = 8
 """Blocks that are kept together: about a thousand records."""
-GOOD_PART: Final = 2
-"""Of which a page takes so many, or it has to be asked for again before it is kept."""
+LEAST: Final = 2
+"""Blocks of a range of which anything is kept."""
 _MAX_BYTES: Final = 4 << 20
 """Of stretches in memory: what was used last. The others are read where they are kept."""
 _FEW_RANGES: Final = 8
@@ -105,7 +105,7 @@ class Renderer:
     in memory, too. Safe to share between threads."""
 
     def __init__(
-        self, namespace: str, notes: Notes | None = None, *, max_bytes: int = _MAX_BYTES, least: int = GOOD_PART
+        self, namespace: str, notes: Notes | None = None, *, max_bytes: int = _MAX_BYTES, least: int = LEAST
     ) -> None:
         self._codec = RecordCodec(namespace)
         self._notes = notes
@@ -161,10 +161,7 @@ class Renderer:
         while page.count < amount and (block, at) < stop:
             if block // STRETCH != number:
                 number = block // STRETCH
-                wanted = min(
-                    (number + 1) * STRETCH - block, stop[0] - block, (amount - page.count) * len(table) // info.count
-                )
-                stretch = self._stretch(rendering, table, info, number, wanted)
+                stretch = self._stretch(rendering, table, info, number)
             left = amount - page.count
             if stretch is None:
                 keys, packed = _read(table, block)
@@ -183,10 +180,8 @@ class Renderer:
         if page.count == amount:
             page.last = table.key_at(*last)
 
-    def _stretch(
-        self, rendering: Rendering[T], table: Lookups, info: RangeInfo, number: int, wanted: int
-    ) -> _Stretch | None:
-        """Some blocks of a range as they are rendered, if that is kept, or is from now on. ``wanted`` of them are asked for."""
+    def _stretch(self, rendering: Rendering[T], table: Lookups, info: RangeInfo, number: int) -> _Stretch | None:
+        """Some blocks of a range as they are rendered, if that is kept, or is from now on."""
         if self._notes is None or len(table) < self._least:
             return None
         name = f"{self._prefix}-{rendering.name}-{info.name}-{number}"
@@ -198,7 +193,7 @@ class Renderer:
         data = self._notes.get(name)
         found = None if data is None else _read_note(name, data)
         if data is None or found is None:
-            if self._is_new(name) and wanted < GOOD_PART:
+            if self._is_new(name):
                 return None
             expect_at_hand()
             found = self._rendered(rendering, table, number)
