@@ -52,7 +52,7 @@ def test_a_copy_costs_no_object_and_as_much_as_stat_and_link(world: World) -> No
     counted.reset()
     counted.repository.copy("main", "b", "d")
     assert counted.objects.requests == 0
-    assert counted.tables.calls == {"get_many": 3, "put": 1}
+    assert counted.tables.calls == {"get_many": 2, "put": 1}
 
 
 def test_a_duplicate_has_bytes_of_its_own(world: World) -> None:

@@ -110,7 +110,8 @@ def test_a_numbered_merge_in_parts_happens_once_and_leaves_what_is_staged_beside
     assert texts(world.repository())["beside"] == "1"
     assert world.repository().written_by("main", Application("app", 3)) == done
     for number, version in enumerate((3, 2)):
-        repeated = structs.replace(ask, application=Application("app", version))
+        request = structs.replace(ask.request, application=Application("app", version))
+        repeated = structs.replace(ask, request=request)
         assert rounds(world, repeated, operation=f"again-{number}") == done
     assert world.repository().commit_of("main") == done
 
@@ -335,7 +336,7 @@ def test_refusals_are_those_of_one_call() -> None:
         opened(world, ask).plan()
     world.main.reset("main")
     with pytest.raises(TouchedError, match="below '0001' in 'main'"):
-        opened(world, ask_merge(world.main, untouched=("9", "0001"))).plan()
+        opened(world, ask_merge(world.main, unchanged_prefixes=("9", "0001"))).plan()
     world.main.merge("dev", "main")
     with pytest.raises(NoChangesError, match="already has all commits"):
         opened(world, ask).plan()

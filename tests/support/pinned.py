@@ -19,12 +19,14 @@ def pinned_merge(
     source_id: CommitID,
     destination: str,
     message: str = "",
+    committer: str = "",
+    metadata: Mapping[str, str] | None = None,
     created: int | None = None,
     begun: Begun | None = None,
     **more: Any,
 ) -> Asked:
     """A merge of what the source was."""
-    info = CommitInfo(message, created=created)
+    info = CommitInfo(message, committer, metadata or {}, created)
     request = Merge(source=source, destination=destination, info=info, **more)
     return Pinned(request=request, refs={"source": source_id}, begun=begun)
 
