@@ -24,7 +24,6 @@ from graveler.lake.recut import as_cut
 from graveler.lake.repositories import Repositories
 from graveler.model import Commit, CommitID, MetarangeName, ObjectEntry, Repository, SplitParameters
 from graveler.places import ServedLake
-from graveler.remote import answers
 from graveler.remote.connection import Connection
 from graveler.remote.opening import connect
 from graveler.remote.reading import PAGE
@@ -36,6 +35,7 @@ from graveler.storage.objects import ObjectMissingError, Objects
 from graveler.tree.canonical import ends_by
 from graveler.tree.files import TreeStore
 from graveler.tree.tree import Tree
+from graveler.wire import documents, objects
 
 if TYPE_CHECKING:
     from graveler.storage.s3_objects import S3Settings
@@ -62,7 +62,7 @@ class ServedRepository(RemoteRepository):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(connection, name)
-        found = connection.get(self._base, answers.Repository).value()
+        found = connection.get(self._base, documents.Repository).value()
         if found.namespace.startswith(_LOCAL):
             raise InvalidError(
                 f"repository {name!r} is kept in the server's own folder ({found.namespace}), which executors cannot write to; "
@@ -111,7 +111,7 @@ class ServedRepository(RemoteRepository):
 
     def expect_kept(self, ref: str) -> None:
         """Refuse a ref whose commit has expired. One request. :class:`graveler.errors.ExpiredCommitError`."""
-        self._connection.get((*self._base, "commits", ref), answers.Commit, {"kept": True})
+        self._connection.get((*self._base, "commits", ref), documents.Commit, {"kept": True})
 
     def expect_permitted(self, branch: str) -> None:
         """See that the access key may change the branch, before somebody goes to work for it. One request.
@@ -122,7 +122,7 @@ class ServedRepository(RemoteRepository):
     def new_address(self, branch: str, path: str) -> str:
         """As :meth:`graveler.lake.repository.OpenRepository.new_address`. One request."""
         place = (*self._base, "branches", branch, "staging", "backing")
-        return self._connection.get(place, answers.StagingLocation, {"path": path}).physical_address
+        return self._connection.get(place, objects.StagingLocation, {"path": path}).physical_address
 
     def link_many(self, branch: str, entries: Iterable[ObjectEntry]) -> None:
         """As :meth:`graveler.lake.repository.OpenRepository.link_many`. One request for each thousand."""
@@ -202,7 +202,7 @@ class ServedRepository(RemoteRepository):
         answer = self._connection.call("POST", path, query, document, passing=(409,))
         if answer.status == 409:
             raise MovedError(branch, head.id, self.branch(branch).commit_id)
-        made = CommitID(answer.read(answers.Commit).id)
+        made = CommitID(answer.read(documents.Commit).id)
         return decode_commit(made, self.namespace.get(f"{COMMITS_FOLDER}/{made}"))
 
 
