@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, InvalidError, MovedError, NoChangesError, PreconditionError
+from graveler.errors import BusyError, InvalidError, MovedError, NoChangesError, PreconditionError, UnavailableError
 from graveler.history.commits import decode_commit
 from graveler.history.cuts import split_of
 from graveler.lake.clock import GRACE, Backoff, Clock, SystemClock
@@ -122,7 +122,10 @@ class ServedRepository(RemoteRepository):
     def new_address(self, branch: str, path: str) -> str:
         """As :meth:`graveler.lake.repository.OpenRepository.new_address`. One request."""
         place = (*self._base, "branches", branch, "staging", "backing")
-        return self._connection.get(place, objects.StagingLocation, {"path": path}).physical_address
+        address = self._connection.get(place, objects.StagingLocation, {"path": path}).physical_address
+        if address is None:
+            raise UnavailableError(f"the server gave no address for {path!r}")
+        return address
 
     def link_many(self, branch: str, entries: Iterable[ObjectEntry]) -> None:
         """As :meth:`graveler.lake.repository.OpenRepository.link_many`. One request for each thousand."""
