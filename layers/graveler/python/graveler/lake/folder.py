@@ -32,7 +32,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.clock import Clock
-from graveler.lake.folder_permissions import FolderPermissions
+from graveler.lake.folder_permissions import LINES_FILE, FolderPermissions
 from graveler.lake.lake import Lake
 from graveler.lake.repositories import LAKE
 from graveler.storage.beneath import Confinement, trusted_path
@@ -286,7 +286,7 @@ def _lake(
         folder_permissions=FolderPermissions(folder, modes),
         keyring=keyring,
         serves_pages=served is not None,
-        lines=Lines(folder / "turns", modes) if LINES else None,
+        lines=Lines(folder / LINES_FILE, modes) if LINES else None,
     )
 
 

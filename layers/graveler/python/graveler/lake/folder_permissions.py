@@ -13,8 +13,21 @@ from graveler.storage.folders import unavailable
 from graveler.storage.key_file import LAKES_OWN
 from graveler.storage.modes import Modes
 
+LINES_FILE: Final = "turns"
+"""Who waits to change a branch (:mod:`graveler.storage.lines`)."""
+
 OWN: Final = frozenset(
-    ("graveler.json", "tables.sqlite", "tables.sqlite-wal", "tables.sqlite-shm", LAKES_OWN, "cache", "objects", HIDDEN)
+    (
+        "graveler.json",
+        "tables.sqlite",
+        "tables.sqlite-wal",
+        "tables.sqlite-shm",
+        LAKES_OWN,
+        "cache",
+        "objects",
+        HIDDEN,
+        LINES_FILE,
+    )
 )
 """What a lake has in its folder."""
 
