@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Final
 
 from graveler.errors import InvalidError, PreconditionError, UnavailableError
+from graveler.lake.folder_permissions import OWN
 
 MARKER: Final = ".graveler-demo"
 """A file in the folder that says: made by `graveler demo`, may be replaced by it."""
 
-_OURS: Final = frozenset((MARKER, "graveler.json", "objects", "cache", ".graveler-tmp"))
+_OURS: Final = OWN | {MARKER}
 _TABLES: Final = "tables.sqlite"
 
 
