@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+from graveler.lake.methods import CommitMethods
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Branch,
@@ -23,7 +24,6 @@ from graveler.model import (
     Page,
     Repository,
     RetentionRules,
-    SplitParameters,
     Tag,
 )
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from graveler.lake.exporting.export import ExportReport
     from graveler.lake.importing.object_listing import ListingOptions
     from graveler.lake.summary import Summary, Usage
-    from graveler.requests.importing import ImportAddress, Imported
+    from graveler.requests.importing import Imported
 
 Progress = Callable[[int, int], None]
 """Told how many objects, and how many bytes, were done since it was told last."""
@@ -112,7 +112,7 @@ class ReadingVerbs(Protocol):
     ) -> "ExportReport": ...
 
 
-class RepositoryVerbs(ReadingVerbs, Protocol):
+class RepositoryVerbs(ReadingVerbs, CommitMethods, Protocol):
     """All verbs of a repository: see :class:`graveler.lake.repository.OpenRepository`. Who asks a server changes things in the
     name of its access key, whatever ``by`` and ``committer`` say."""
 
@@ -166,73 +166,9 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
     def reset(
         self, branch: str, *, path: str | None = None, prefix: str | None = None, by: str = "", force: bool = False
     ) -> None: ...
-    def commit(
-        self,
-        branch: str,
-        message: str,
-        *,
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        allow_empty: bool = False,
-        created: int | None = None,
-        force: bool = False,
-    ) -> Commit: ...
-    def merge(
-        self,
-        source: str,
-        destination: str,
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE,
-        squash: bool = False,
-        allow_empty: bool = False,
-        request_id: str = "",
-        force: bool = False,
-        beside_uncommitted: bool = False,
-    ) -> Commit: ...
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
     ) -> MergePreview: ...
-    def revert(
-        self,
-        branch: str,
-        ref: str,
-        *,
-        parent_number: int = 0,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        allow_empty: bool = False,
-        request_id: str = "",
-        force: bool = False,
-    ) -> Commit: ...
-    def cherry_pick(
-        self,
-        branch: str,
-        ref: str,
-        *,
-        parent_number: int = 0,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        allow_empty: bool = False,
-        request_id: str = "",
-        force: bool = False,
-    ) -> Commit: ...
-    def rewrite(
-        self,
-        branch: str,
-        split: SplitParameters,
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        force: bool = False,
-    ) -> Commit: ...
     def import_folder(
         self,
         branch: str,
@@ -263,21 +199,6 @@ class RepositoryVerbs(ReadingVerbs, Protocol):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
-    ) -> "Imported": ...
-    def import_addresses(
-        self,
-        branch: str,
-        addresses: "Sequence[ImportAddress]",
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        progress: Progress = no_progress,
-        force: bool = False,
-        allow_empty: bool = False,
-        dry_run: bool = False,
-        trust_mtime: bool = False,
     ) -> "Imported": ...
 
 

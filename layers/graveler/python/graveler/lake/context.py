@@ -1,5 +1,7 @@
 """What a request is run with, and cannot hold since it cannot be stored."""
 
+from typing import Final
+
 from msgspec import Struct
 
 from graveler.lake.importing.progress import Progress, no_progress
@@ -18,3 +20,7 @@ class Context(Struct, frozen=True):
     limit: int | None = None
     stop: Stop | None = None
     progress: Progress = no_progress
+
+
+UNLIMITED: Final = Context()
+"""One call does all of it."""

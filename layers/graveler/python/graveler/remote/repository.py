@@ -1,12 +1,12 @@
 """One repository behind the HTTP API: all verbs."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graveler.error_codes import rebuild
 from graveler.errors import (
@@ -18,23 +18,27 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
+from graveler.lake.context import UNLIMITED, Context
+from graveler.lake.methods import CommitMethods
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Application,
     Branch,
     Commit,
     CommitID,
-    MergeStrategies,
-    MergeStrategy,
     MetarangeName,
     ObjectEntry,
-    SplitParameters,
     Tag,
 )
+from graveler.remote.connection import Answer, Query
 from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import RemoteSettings
+from graveler.requests import committing
+from graveler.requests.base import CommitInfo, Request
+from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses, ImportChanges, Imported
+from graveler.requests.merging import CherryPick, Merge, Replay, Revert
 from graveler.storage.folders import temporary_files
 from graveler.temporary import own_folder
 from graveler.verbs import Progress, no_progress
@@ -43,7 +47,8 @@ from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error
 
 if TYPE_CHECKING:
     from graveler.lake.importing.object_listing import ListingOptions
-    from graveler.requests.importing import ImportAddress, ImportChanges, Imported
+
+T = TypeVar("T")
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 """Seconds between two looks at an import: the first pause, and the longest."""
@@ -51,7 +56,7 @@ _LISTING: Final = ".graveler/listing"
 """The path that a listing is sent for. No object of this path is made."""
 
 
-class RemoteRepository(RemoteSettings):
+class RemoteRepository(CommitMethods, RemoteSettings):
     """All verbs of a repository behind the HTTP API, those of :class:`graveler.lake.repository.OpenRepository`. The server notes
     whose access key it is, so ``by`` and ``committer`` are ignored. Each verb is one request unless it says otherwise, and one
     that creates something has its effect once, however often the request had to be sent; with a ``request_id`` also over
@@ -214,71 +219,102 @@ class RemoteRepository(RemoteSettings):
 
     # Commits
 
-    def commit(
-        self,
-        branch: str,
-        message: str,
-        *,
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        allow_empty: bool = False,
-        created: int | None = None,
-        force: bool = False,
-    ) -> Commit:
-        """Make the branch's uncommitted changes a commit."""
-        document = {
-            "message": message,
-            "metadata": dict(metadata or {}),
-            "date": created,
-            "allow_empty": allow_empty,
-            "force": force,
-        }
-        path = (*self._base, "branches", branch, "commits")
-        return self._connection.call("POST", path, None, document, key=request_id).read(documents.Commit).value()
+    def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
+        """As of a lake here. A server hands long work over by itself, so limits are not sent. Cost: one request, repeated while
+        the server works on it, and what is said below."""
+        do = _RUNS.get(type(request))
+        if do is None:
+            raise InvalidError(f"{type(request).__name__} cannot be asked of a server; do it where the lake is")
+        result: T = do(self, request, context)
+        return result
 
-    def merge(
-        self,
-        source: str,
-        destination: str,
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE,
-        squash: bool = False,
-        allow_empty: bool = False,
-        request_id: str = "",
-        force: bool = False,
-        untouched: Sequence[str] = (),
-        application: Application | None = None,
-        beside_uncommitted: bool = False,
-    ) -> Commit:
-        """Bring what ``source`` changed since the common base into the branch ``destination``. Cost: two requests; of one that
-        meets conflicts also :meth:`preview_merge`, which lists them."""
-        strategies = MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
-        document = {
-            "message": message,
-            "metadata": dict(metadata or {}),
-            "strategy": strategies.default.value,
-            "strategies": [{"prefix": prefix, "strategy": one.value} for prefix, one in strategies.by_prefix] or None,
-            "squash_merge": squash,
-            "allow_empty": allow_empty,
-            "force": force,
-            "untouched": list(untouched) or None,
-            "application": application,
-            "beside_uncommitted": beside_uncommitted,
-        }
-        path = (*self._base, "refs", source, "merge", destination)
-        answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
+    def _run_commit(self, request: committing.Commit | committing.CommitMetarange, _: Context) -> Commit:
+        body = refs.CommitCreation(
+            request.info.message,
+            dict(request.info.metadata),
+            request.info.created,
+            request.allow_empty,
+            request.force,
+        )
+        query: Query = {}
+        if isinstance(request, committing.CommitMetarange):
+            query = {"source_metarange": request.metarange, "parent": request.parent}
+        path = (*self._base, "branches", request.branch, "commits")
+        return self._post(path, body, request.info, query).read(documents.Commit).value()
+
+    def _run_merge(self, request: Merge, _: Context) -> Commit:
+        """Two requests; of one that meets conflicts also :meth:`preview_merge`, which lists them."""
+        info, strategies = request.info, request.strategies
+        body = refs.Merge(
+            info.message,
+            dict(info.metadata),
+            strategies.default.value,
+            [refs.PrefixStrategy(prefix, one.value) for prefix, one in strategies.by_prefix] or None,
+            request.force,
+            request.allow_empty,
+            request.squash,
+            list(request.unchanged_prefixes) or None,
+            None
+            if request.application is None
+            else refs.ApplicationVersion(request.application.id, request.application.version),
+            request.beside_uncommitted,
+        )
+        path = (*self._base, "refs", request.source, "merge", request.destination)
+        answer = self._post(path, body, info, passing=(409,), dated=False)
         if answer.status != 409:
             return self.commit_of(answer.read(refs.MergeResult).reference)
-        refused = refusal(409, answer.read(Error), f"merging {source!r} into {destination!r}")
+        refused = refusal(409, answer.read(Error), f"merging {request.source!r} into {request.destination!r}")
         if isinstance(refused, MergeConflictError):
-            conflicts = self.preview_merge(source, destination, strategies).conflicts
+            conflicts = self.preview_merge(request.source, request.destination, strategies).conflicts
             if conflicts:
-                raise MergeConflictError(source, destination, conflicts)
+                raise MergeConflictError(request.source, request.destination, conflicts)
         raise refused
+
+    def _run_revert(self, request: Revert, _: Context) -> Commit:
+        """Two requests; of one that meets conflicts also those of :func:`graveler.remote.replays.replay_conflicts`."""
+        body = refs.RevertCreation(
+            request.ref, request.parent_number, _overrides(request.info), request.force, request.allow_empty
+        )
+        answer = self._post(
+            (*self._base, "branches", request.branch, "revert"), body, request.info, passing=(409,), dated=False
+        )
+        if answer.status == 409:
+            raise self._conflicts(request, answer, f"reverting {request.ref!r} on {request.branch!r}")
+        return self.commit_of(answer.headers.get(documents.COMMIT_HEADER) or f"{request.branch}@")
+
+    def _run_cherry_pick(self, request: CherryPick, _: Context) -> Commit:
+        """Conflicts as of a revert."""
+        body = refs.CherryPickCreation(
+            request.ref, request.parent_number, _overrides(request.info), request.force, request.allow_empty
+        )
+        path = (*self._base, "branches", request.branch, "cherry-pick")
+        answer = self._post(path, body, request.info, passing=(409,), dated=False)
+        if answer.status == 409:
+            raise self._conflicts(request, answer, f"picking {request.ref!r} onto {request.branch!r}")
+        return answer.read(documents.Commit).value()
+
+    def _run_rewrite(self, request: committing.Rewrite, _: Context) -> Commit:
+        split, info = request.split, request.info
+        body = refs.RewriteCreation(
+            split.min_size, split.max_size, split.raggedness, info.message, dict(info.metadata), request.force
+        )
+        path = (*self._base, "branches", request.branch, "rewrite")
+        return self._post(path, body, info, dated=False).read(documents.Commit).value()
+
+    def _post(
+        self,
+        path: Sequence[str],
+        body: object,
+        info: CommitInfo,
+        query: Query | None = None,
+        passing: Sequence[int] = (),
+        *,
+        dated: bool = True,
+    ) -> Answer:
+        """Ask for a commit. :class:`InvalidError` for a time where the API takes none."""
+        if info.created is not None and not dated:
+            raise InvalidError("a server takes a time for commits of uncommitted changes only; leave created out")
+        return self._connection.call("POST", path, query, body, key=info.request_id, passing=passing)
 
     def written_by(self, branch: str, application: Application) -> Commit | None:
         """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
@@ -287,103 +323,16 @@ class RemoteRepository(RemoteSettings):
         found = self._connection.get(path, refs.WrittenVersion, {**query, "version": application.version})
         return None if found.commit_id is None else self.commit_of(found.commit_id)
 
-    def revert(
-        self,
-        branch: str,
-        ref: str,
-        *,
-        parent_number: int = 0,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        allow_empty: bool = False,
-        request_id: str = "",
-        force: bool = False,
-    ) -> Commit:
-        """Take back on a branch what one commit changed, as a commit. Cost: two requests; of one that meets conflicts also
-        those of :func:`graveler.remote.replays.replay_conflicts`, which finds them."""
-        document = {
-            "ref": ref,
-            "parent_number": parent_number,
-            "commit_overrides": _overrides(message, metadata),
-            "allow_empty": allow_empty,
-            "force": force,
-        }
-        path = (*self._base, "branches", branch, "revert")
-        answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
-        if answer.status == 409:
-            refused = refusal(409, answer.read(Error), f"reverting {ref!r} on {branch!r}")
-            if not isinstance(refused, MergeConflictError):
-                raise refused
-            commit, parent = self._replayed(ref, parent_number)
-            raise self._conflicts(ref, branch, commit, parent, refused)
-        return self.commit_of(answer.headers.get(documents.COMMIT_HEADER) or f"{branch}@")
-
-    def cherry_pick(
-        self,
-        branch: str,
-        ref: str,
-        *,
-        parent_number: int = 0,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        allow_empty: bool = False,
-        request_id: str = "",
-        force: bool = False,
-    ) -> Commit:
-        """Make on a branch what one commit changed elsewhere. Conflicts as of :meth:`revert`."""
-        document = {
-            "ref": ref,
-            "parent_number": parent_number,
-            "commit_overrides": _overrides(message, metadata),
-            "allow_empty": allow_empty,
-            "force": force,
-        }
-        path = (*self._base, "branches", branch, "cherry-pick")
-        answer = self._connection.call("POST", path, None, document, key=request_id, passing=(409,))
-        if answer.status == 409:
-            refused = refusal(409, answer.read(Error), f"picking {ref!r} onto {branch!r}")
-            if not isinstance(refused, MergeConflictError):
-                raise refused
-            commit, parent = self._replayed(ref, parent_number)
-            raise self._conflicts(ref, branch, parent, commit, refused)
-        return answer.read(documents.Commit).value()
-
-    def rewrite(
-        self,
-        branch: str,
-        split: SplitParameters,
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        force: bool = False,
-    ) -> Commit:
-        """Cut a branch's tree anew by other split parameters, as a commit. One request, repeated while the server works on it."""
-        document = {
-            "min_size": split.min_size,
-            "max_size": split.max_size,
-            "raggedness": split.raggedness,
-            "message": message,
-            "metadata": dict(metadata or {}),
-            "force": force,
-        }
-        path = (*self._base, "branches", branch, "rewrite")
-        return self._connection.call("POST", path, None, document, key=request_id).read(documents.Commit).value()
-
-    def _replayed(self, ref: str, parent_number: int) -> tuple[CommitID, CommitID]:
-        """A commit, and the parent that it is replayed against."""
-        commit = self.commit_of(ref)
-        return commit.id, commit.parents[max(parent_number, 1) - 1]
-
-    def _conflicts(
-        self, ref: str, branch: str, base: CommitID, source: CommitID, refused: GravelerError
-    ) -> GravelerError:
-        """The error that lists the conflicts; ``refused`` if there are none any more."""
-        conflicts = replay_conflicts(self, branch, base, source)
-        return MergeConflictError(ref, branch, conflicts) if conflicts else refused
+    def _conflicts(self, request: Replay, answer: Answer, doing: str) -> GravelerError:
+        """The error that lists the conflicts; as the server says it if there are none any more, or if it is another one."""
+        refused = refusal(409, answer.read(Error), doing)
+        if not isinstance(refused, MergeConflictError):
+            return refused
+        commit = self.commit_of(request.ref)
+        parent = commit.parents[max(request.parent_number, 1) - 1]
+        base, source = (commit.id, parent) if isinstance(request, Revert) else (parent, commit.id)
+        conflicts = replay_conflicts(self, request.branch, base, source)
+        return MergeConflictError(request.ref, request.branch, conflicts) if conflicts else refused
 
     def import_folder(
         self,
@@ -400,10 +349,8 @@ class RemoteRepository(RemoteSettings):
         allow_empty: bool = False,
         dry_run: bool = False,
         trust_mtime: bool = False,
-    ) -> "Imported":
+    ) -> Imported:
         """As :meth:`import_addresses`, of a folder of the machine that serves the lake."""
-        from graveler.requests.importing import AddressType, ImportAddress
-
         return self.import_addresses(
             branch,
             [ImportAddress(AddressType.COMMON_PREFIX, f"file://{folder.absolute()}/", destination)],
@@ -431,7 +378,7 @@ class RemoteRepository(RemoteSettings):
         force: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
-    ) -> "Imported":
+    ) -> Imported:
         """Take over the objects that a listing of this machine names, where they lie, as one commit, and wait for it; Ctrl-C ends
         it. The listing is read here, and what it names is sent. Cost: four requests, one object write, and one for each
         look at how far it is; on disk about 50 bytes an object. Of a dry run two requests more."""
@@ -466,44 +413,27 @@ class RemoteRepository(RemoteSettings):
             operations.cancel(begun.id)
             raise
         commit = self.commit_of(ended.result) if ended.result else None
-        return self._imported(branch, commit, ended.changes, message, metadata)
+        return self._imported(branch, commit, ended.changes, CommitInfo(message, metadata=metadata or {}))
 
-    def import_addresses(
-        self,
-        branch: str,
-        addresses: "Sequence[ImportAddress]",
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        progress: Progress = no_progress,
-        force: bool = False,
-        allow_empty: bool = False,
-        dry_run: bool = False,
-        trust_mtime: bool = False,
-    ) -> "Imported":
-        """Take over objects where they lie, as one commit, and wait for it; Ctrl-C cancels it. Cost: two requests, and one for
-        each look at how far it is; of a dry run two more."""
-        document = {
-            "paths": [
-                {"type": one.type.value, "path": one.address, "destination": one.destination} for one in addresses
-            ],
-            "commit": {"message": message, "metadata": dict(metadata or {})},
-            "force": force,
-            "allow_empty": allow_empty,
-            "trust_mtime": trust_mtime,
+    def _run_import_addresses(self, request: ImportAddresses, context: Context) -> Imported:
+        """Waits for it; Ctrl-C cancels it. Two requests, and one for each look at how far it is; of a dry run two more."""
+        body = {
+            "paths": [imports.ImportLocation(one.type, one.address, one.destination) for one in request.sources],
+            "commit": imports.CommitCreation(request.info.message, request.info.metadata),
+            "force": request.force,
+            "allow_empty": request.allow_empty,
+            "trust_mtime": request.trust_mtime,
         }
-        path = (*self._base, "branches", branch, "import")
-        begun = self._begin_import(path, document, request_id, dry_run=dry_run)
+        path = (*self._base, "branches", request.branch, "import")
+        begun = self._begin_import(path, body, request.info.request_id, dry_run=request.dry_run)
         try:
-            status = self._wait_for_import(path, begun.id, progress)
+            status = self._wait_for_import(path, begun.id, context.progress)
         except KeyboardInterrupt:
             self._connection.call("DELETE", path, {"id": begun.id}, passing=(404, 409))
             raise
         commit = status.commit.value() if status.commit else None
-        imported = self._imported(branch, commit, status.changes or None, message, metadata)
-        progress(0, imported.changes.bytes)
+        imported = self._imported(request.branch, commit, status.changes or None, request.info)
+        context.progress(0, imported.changes.bytes)
         return imported
 
     def _begin_import(
@@ -541,32 +471,28 @@ class RemoteRepository(RemoteSettings):
         self,
         branch: str,
         commit: Commit | None,
-        changes: "ImportChanges | None",
-        message: str,
-        metadata: Mapping[str, str] | None,
-    ) -> "Imported":
+        changes: ImportChanges | None,
+        info: CommitInfo,
+    ) -> Imported:
         """What came of an import, if the server says what it changed; without a commit, of a dry run on the branch as it is."""
-        from graveler.requests.importing import Imported
-
         if changes is None:
             raise UnavailableError(
                 f"the server imported to {branch!r} and does not say what it changed: it is older than this client, or whoever "
                 "worked on the import died before they could tell; see `graveler diff --summary`"
             )
         if commit is None:
-            commit = self._not_made(self.commit_of(f"{branch}@"), MetarangeName(""), message, metadata)
+            commit = not_made(self.commit_of(f"{branch}@"), info, MetarangeName(""))
         return Imported.by(commit, changes)
 
-    @staticmethod
-    def _not_made(head: Commit, metarange: MetarangeName, message: str, metadata: Mapping[str, str] | None) -> Commit:
-        """What a dry run has for a commit: it has no ID."""
-        now, generation = int(time.time()), head.generation + 1
-        said = dict(metadata or {})
-        return Commit(CommitID(""), (head.id,), metarange, "", message, now, generation, "", said)
+
+def not_made(head: Commit, info: CommitInfo, metarange: MetarangeName) -> Commit:
+    """What a dry run has for a commit: it has no ID."""
+    now, generation = int(time.time()), head.generation + 1
+    return Commit(CommitID(""), (head.id,), metarange, "", info.message, now, generation, "", dict(info.metadata))
 
 
-def _overrides(message: str, metadata: Mapping[str, str] | None) -> dict[str, object]:
-    return {"message": message or None, "metadata": None if metadata is None else dict(metadata)}
+def _overrides(info: CommitInfo) -> refs.CommitOverrides:
+    return refs.CommitOverrides(info.message or None, dict(info.metadata) or None)
 
 
 def _import_failure(failure: Error) -> GravelerError:
@@ -580,3 +506,14 @@ def _expect_apart(same: bool, source: str, destination: str) -> None:
         raise InvalidError(
             f"prefix {source!r} and prefix {destination!r} overlap on one branch; name two of which none begins with the other"
         )
+
+
+_RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Context], Any]]] = {
+    committing.Commit: RemoteRepository._run_commit,
+    committing.CommitMetarange: RemoteRepository._run_commit,
+    committing.Rewrite: RemoteRepository._run_rewrite,
+    Merge: RemoteRepository._run_merge,
+    Revert: RemoteRepository._run_revert,
+    CherryPick: RemoteRepository._run_cherry_pick,
+    ImportAddresses: RemoteRepository._run_import_addresses,
+}

@@ -27,7 +27,8 @@ from graveler.places import ServedLake
 from graveler.remote.connection import Connection
 from graveler.remote.opening import connect
 from graveler.remote.reading import PAGE
-from graveler.remote.repository import RemoteRepository
+from graveler.remote.repository import RemoteRepository, not_made
+from graveler.requests.base import CommitInfo
 from graveler.requests.importing import Imported
 from graveler.storage.files import ImmutableFiles
 from graveler.storage.namespaces import locate, open_namespace
@@ -176,7 +177,7 @@ class ServedRepository(RemoteRepository):
             changes = comparison.changes(Tree.load(self._trees, head.metarange), imported)
             tree = self._replaced(head, imported)
             if dry_run:
-                return Imported.by(self._not_made(head, tree.name(), message, metadata), changes)
+                return Imported.by(not_made(head, CommitInfo(message, metadata=metadata or {}), tree.name()), changes)
             try:
                 return Imported.by(self._commit(branch, head, tree.save(), {**document, "allow_empty": True}), changes)
             except MovedError:

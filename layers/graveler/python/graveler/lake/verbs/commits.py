@@ -1,25 +1,23 @@
 """Commits of one repository: of what is staged, by merging, reverting, cherry-picking, rewriting; in one call or in parts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graveler.errors import GravelerError
-from graveler.lake.context import Context
+from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.importing.progress import Progress
+from graveler.lake.methods import CommitMethods, strategies_of
 from graveler.lake.verbs.base import VerbsBase
 from graveler.model import (
     Application,
     Commit,
-    CommitID,
     MergePreview,
     MergeStrategies,
     MergeStrategy,
-    MetarangeName,
-    SplitParameters,
 )
 from graveler.requests import committing
-from graveler.requests.base import CommitInfo, Request
+from graveler.requests.base import Request
 from graveler.requests.importing import ImportAddresses, Imported
 from graveler.requests.merging import CherryPick, Merge, Revert
 
@@ -36,14 +34,12 @@ T = TypeVar("T")
 _SHARED_PART: Final = 4_000_000
 """Records to read for one part of a verb, where several processes share the work on each part."""
 
-_UNLIMITED: Final = Context()
 
-
-class CommitVerbs(VerbsBase):
+class CommitVerbs(CommitMethods, VerbsBase):
     """Verbs that make commits."""
 
-    def run(self, request: Request[T], context: Context = _UNLIMITED) -> T:
-        """Do what a request asks for. Its class says what that is, what it costs and which errors there are."""
+    def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
+        """See :meth:`CommitMethods.run`."""
         result: T = _RUNS[type(request)](self, request, context)
         return result
 
@@ -88,82 +84,6 @@ class CommitVerbs(VerbsBase):
         terms = Terms(request.allow_empty, request.dry_run)
         return self._importer.run(request.branch, sources, request.info, force=request.force, terms=terms)
 
-    def commit(
-        self,
-        branch: str,
-        message: str,
-        *,
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        allow_empty: bool = False,
-        created: int | None = None,
-        force: bool = False,
-    ) -> Commit:
-        """See :class:`graveler.requests.committing.Commit`."""
-        info = CommitInfo(message, committer, metadata or {}, created, request_id)
-        return self.run(committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force))
-
-    def commit_metarange(
-        self,
-        branch: str,
-        metarange: MetarangeName,
-        message: str,
-        *,
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        allow_empty: bool = False,
-        created: int | None = None,
-        force: bool = False,
-        parent: CommitID | None = None,
-    ) -> Commit:
-        """See :class:`graveler.requests.committing.CommitMetarange`."""
-        return self.run(
-            committing.CommitMetarange(
-                branch=branch,
-                metarange=metarange,
-                parent=parent,
-                info=CommitInfo(message, committer, metadata or {}, created, request_id),
-                allow_empty=allow_empty,
-                force=force,
-            )
-        )
-
-    def merge(
-        self,
-        source: str,
-        destination: str,
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE,
-        squash: bool = False,
-        allow_empty: bool = False,
-        request_id: str = "",
-        created: int | None = None,
-        force: bool = False,
-        untouched: Sequence[str] = (),
-        application: Application | None = None,
-        beside_uncommitted: bool = False,
-    ) -> Commit:
-        """See :class:`graveler.requests.merging.Merge`."""
-        return self.run(
-            Merge(
-                source=source,
-                destination=destination,
-                info=CommitInfo(message, committer, metadata or {}, created, request_id),
-                strategies=_strategies(strategy),
-                squash=squash,
-                allow_empty=allow_empty,
-                force=force,
-                unchanged_prefixes=tuple(untouched),
-                application=application,
-                beside_uncommitted=beside_uncommitted,
-            )
-        )
-
     def written_by(self, branch: str, application: Application) -> Commit | None:
         """The commit in which the branch got this version of an application, or a later one; None if it is still to be written.
 
@@ -184,77 +104,7 @@ class CommitVerbs(VerbsBase):
         Cost: resolving both and finding the base, three metaranges, the ranges in which the source differs from the base, and
         those of the destination there.
         """
-        return self._merger.preview(source, destination, _strategies(strategy))
-
-    def revert(
-        self,
-        branch: str,
-        ref: str,
-        *,
-        parent_number: int = 0,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        allow_empty: bool = False,
-        request_id: str = "",
-        created: int | None = None,
-        force: bool = False,
-    ) -> Commit:
-        """See :class:`graveler.requests.merging.Revert`."""
-        info = CommitInfo(message, committer, metadata or {}, created, request_id)
-        return self.run(
-            Revert(
-                branch=branch,
-                ref=ref,
-                parent_number=parent_number,
-                info=info,
-                allow_empty=allow_empty,
-                force=force,
-            )
-        )
-
-    def cherry_pick(
-        self,
-        branch: str,
-        ref: str,
-        *,
-        parent_number: int = 0,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        allow_empty: bool = False,
-        request_id: str = "",
-        created: int | None = None,
-        force: bool = False,
-    ) -> Commit:
-        """See :class:`graveler.requests.merging.CherryPick`."""
-        info = CommitInfo(message, committer, metadata or {}, created, request_id)
-        return self.run(
-            CherryPick(
-                branch=branch,
-                ref=ref,
-                parent_number=parent_number,
-                info=info,
-                allow_empty=allow_empty,
-                force=force,
-            )
-        )
-
-    def rewrite(
-        self,
-        branch: str,
-        split: SplitParameters,
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        created: int | None = None,
-        force: bool = False,
-    ) -> Commit:
-        """See :class:`graveler.requests.committing.Rewrite`."""
-        info = CommitInfo(message, committer, metadata or {}, created, request_id)
-        return self.run(committing.Rewrite(branch=branch, split=split, info=info, force=force))
+        return self._merger.preview(source, destination, strategies_of(strategy))
 
     def in_parts(
         self,
@@ -323,7 +173,3 @@ _RUNS: Final[Mapping[type[Request[Any]], Callable[[CommitVerbs, Any, Context], A
     CherryPick: CommitVerbs._run_cherry_pick,
     ImportAddresses: CommitVerbs._run_import,
 }
-
-
-def _strategies(strategy: MergeStrategy | MergeStrategies) -> MergeStrategies:
-    return MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy

@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError
-from graveler.lake.context import Context
 from graveler.lake.importing.progress import Progress, no_progress
 from graveler.lake.text import utf8
 from graveler.lake.verbs.commits import CommitVerbs
 from graveler.requests.base import CommitInfo
-from graveler.requests.importing import ImportAddresses
 
 if TYPE_CHECKING:
     from graveler.lake.exporting.export import ExportReport
     from graveler.lake.importing.importer import ImportSource
     from graveler.lake.importing.object_listing import ListingOptions
-    from graveler.requests.importing import ImportAddress, Imported
+    from graveler.requests.importing import Imported
     from graveler.storage.tables import Check
 
 
@@ -146,34 +144,6 @@ class ImportVerbs(CommitVerbs):
         return export(
             self, ref, folder, prefix=prefix, verify=verify, dry_run=dry_run, progress=progress, threads=threads
         )
-
-    def import_addresses(
-        self,
-        branch: str,
-        addresses: "Sequence[ImportAddress]",
-        *,
-        message: str = "",
-        committer: str = "",
-        metadata: Mapping[str, str] | None = None,
-        request_id: str = "",
-        progress: Progress = no_progress,
-        created: int | None = None,
-        force: bool = False,
-        allow_empty: bool = False,
-        dry_run: bool = False,
-        trust_mtime: bool = False,
-    ) -> "Imported":
-        """See :class:`graveler.requests.importing.ImportAddresses`."""
-        request = ImportAddresses(
-            branch=branch,
-            sources=tuple(addresses),
-            info=CommitInfo(message, committer, metadata or {}, created, request_id),
-            force=force,
-            allow_empty=allow_empty,
-            dry_run=dry_run,
-            trust_mtime=trust_mtime,
-        )
-        return self.run(request, Context(progress=progress))
 
     def import_sources(
         self,

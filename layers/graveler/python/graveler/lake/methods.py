@@ -1,0 +1,204 @@
+"""The requests that make commits, as methods with keywords, for a lake here and for one behind a server alike."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from graveler.lake.context import UNLIMITED, Context
+from graveler.lake.importing.progress import Progress, no_progress
+from graveler.model import Application, Commit, CommitID, MergeStrategies, MergeStrategy, MetarangeName, SplitParameters
+from graveler.requests import committing
+from graveler.requests.base import CommitInfo, Request
+from graveler.requests.importing import ImportAddress, ImportAddresses, Imported
+from graveler.requests.merging import CherryPick, Merge, Revert
+
+T = TypeVar("T")
+
+
+class CommitMethods(Protocol):
+    """Each method makes a request of its arguments and runs it. A server notes whose access key it is, whatever ``committer``
+    says."""
+
+    @abstractmethod
+    def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
+        """Do what a request asks for. Its class says what that is, what it costs and which errors there are."""
+        ...
+
+    def commit(
+        self,
+        branch: str,
+        message: str,
+        *,
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        allow_empty: bool = False,
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """See :class:`graveler.requests.committing.Commit`."""
+        info = CommitInfo(message, committer, metadata or {}, created, request_id)
+        return self.run(committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force))
+
+    def commit_metarange(
+        self,
+        branch: str,
+        metarange: MetarangeName,
+        message: str,
+        *,
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        allow_empty: bool = False,
+        created: int | None = None,
+        force: bool = False,
+        parent: CommitID | None = None,
+    ) -> Commit:
+        """See :class:`graveler.requests.committing.CommitMetarange`."""
+        return self.run(
+            committing.CommitMetarange(
+                branch=branch,
+                metarange=metarange,
+                parent=parent,
+                info=CommitInfo(message, committer, metadata or {}, created, request_id),
+                allow_empty=allow_empty,
+                force=force,
+            )
+        )
+
+    def merge(
+        self,
+        source: str,
+        destination: str,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE,
+        squash: bool = False,
+        allow_empty: bool = False,
+        request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
+        untouched: Sequence[str] = (),
+        application: Application | None = None,
+        beside_uncommitted: bool = False,
+    ) -> Commit:
+        """See :class:`graveler.requests.merging.Merge`."""
+        return self.run(
+            Merge(
+                source=source,
+                destination=destination,
+                info=CommitInfo(message, committer, metadata or {}, created, request_id),
+                strategies=strategies_of(strategy),
+                squash=squash,
+                allow_empty=allow_empty,
+                force=force,
+                unchanged_prefixes=tuple(untouched),
+                application=application,
+                beside_uncommitted=beside_uncommitted,
+            )
+        )
+
+    def revert(
+        self,
+        branch: str,
+        ref: str,
+        *,
+        parent_number: int = 0,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
+        request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """See :class:`graveler.requests.merging.Revert`."""
+        info = CommitInfo(message, committer, metadata or {}, created, request_id)
+        return self.run(
+            Revert(
+                branch=branch,
+                ref=ref,
+                parent_number=parent_number,
+                info=info,
+                allow_empty=allow_empty,
+                force=force,
+            )
+        )
+
+    def cherry_pick(
+        self,
+        branch: str,
+        ref: str,
+        *,
+        parent_number: int = 0,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
+        request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """See :class:`graveler.requests.merging.CherryPick`."""
+        info = CommitInfo(message, committer, metadata or {}, created, request_id)
+        return self.run(
+            CherryPick(
+                branch=branch,
+                ref=ref,
+                parent_number=parent_number,
+                info=info,
+                allow_empty=allow_empty,
+                force=force,
+            )
+        )
+
+    def rewrite(
+        self,
+        branch: str,
+        split: SplitParameters,
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        created: int | None = None,
+        force: bool = False,
+    ) -> Commit:
+        """See :class:`graveler.requests.committing.Rewrite`."""
+        info = CommitInfo(message, committer, metadata or {}, created, request_id)
+        return self.run(committing.Rewrite(branch=branch, split=split, info=info, force=force))
+
+    def import_addresses(
+        self,
+        branch: str,
+        addresses: Sequence[ImportAddress],
+        *,
+        message: str = "",
+        committer: str = "",
+        metadata: Mapping[str, str] | None = None,
+        request_id: str = "",
+        progress: Progress = no_progress,
+        created: int | None = None,
+        force: bool = False,
+        allow_empty: bool = False,
+        dry_run: bool = False,
+        trust_mtime: bool = False,
+    ) -> Imported:
+        """See :class:`graveler.requests.importing.ImportAddresses`."""
+        request = ImportAddresses(
+            branch=branch,
+            sources=tuple(addresses),
+            info=CommitInfo(message, committer, metadata or {}, created, request_id),
+            force=force,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
+            trust_mtime=trust_mtime,
+        )
+        return self.run(request, Context(progress=progress))
+
+
+def strategies_of(strategy: MergeStrategy | MergeStrategies) -> MergeStrategies:
+    """One strategy for all paths, as strategies by prefix."""
+    return MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
