@@ -93,7 +93,7 @@ MINE = requests.Commit(branch="main", info=CommitInfo("m"))
 
 
 def until(stop: After | None) -> Context:
-    return Context() if stop is None else Context(10**9, stop)
+    return Context() if stop is None else Context(limit=10**9, stop=stop)
 
 
 def commit(repository: OpenRepository, stop: After | None) -> Commit:
@@ -240,7 +240,7 @@ def test_a_request_that_dies_when_it_hands_over_leaves_all_to_the_next_commit() 
         raise Died
 
     with pytest.raises(Died):
-        world.repository().run(MINE, Context(10**9, kill))
+        world.repository().run(MINE, Context(limit=10**9, stop=kill))
     world.clock.sleep(100)
     assert world.main.commit("main", "later").message == "later"
     assert texts(world.repository())["00003"] == "new"
@@ -345,5 +345,5 @@ def test_the_hint_counts_before_anything_is_read_only() -> None:
     world = World(COARSE)
     staged(world, "all over")
     with pytest.raises(TooMuchWorkError, match="one call was allowed 10") as seen:
-        world.repository().run(MINE, Context(10, After(10**9)))
+        world.repository().run(MINE, Context(limit=10, stop=After(10**9)))
     assert seen.value.begun is None

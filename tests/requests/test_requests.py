@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 
@@ -11,13 +12,20 @@ import pytest
 
 from graveler import requests
 from graveler.lake.in_parts.pinned import LongRequest
+from graveler.lake.methods import RequestMethods
 from graveler.lake.verbs.commits import _RUNS
 from graveler.operations.parted import KINDS
+from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
 from graveler.requests.base import Permission, Request
 from graveler.requests.merging import Replay
+from graveler.requests.refs import CreateTag, DeleteTag
 
 SHARED: set[type[Request[Any]]] = {Replay}
 """Classes of which requests are made, that are none themselves."""
+
+
+NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag}
+"""Requests that change the repository, and no branch of it."""
 
 
 def every_request() -> list[type[Request[Any]]]:
@@ -39,7 +47,7 @@ def test_a_request_declares_fields_that_it_has(request_type: type[Request[Any]])
     named = {*request_type.changes, *request_type.paths, *request_type.refs}
     assert named <= fields.keys()
     assert all(fields[name].type is str and fields[name].required for name in named)
-    assert request_type.permission is Permission.READ or request_type.changes
+    assert request_type.permission is Permission.READ or request_type.changes or request_type in NO_BRANCH
     assert request_type.can_be_long == (request_type in KINDS) == (request_type in get_args(LongRequest))
     if request_type.can_be_long:
         assert len(request_type.changes) == 1, "the branch that the operation is for"
@@ -60,5 +68,17 @@ def _results(request_type: type[Request[Any]]) -> set[Any]:
     return {argument for base in bases for argument in get_args(base) if isinstance(argument, type)}
 
 
-def test_every_request_is_done_by_somebody() -> None:
-    assert set(_RUNS) == set(every_request())
+def test_every_request_is_done_here_and_behind_a_server() -> None:
+    assert set(_RUNS) == set(every_request()) == set(BEHIND_A_SERVER)
+
+
+@pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
+def test_a_method_with_keywords_has_the_fields_of_its_request(request_type: type[Request[Any]]) -> None:
+    """Those of the commit's info by themselves; what a caller cannot say in one value has another name."""
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", request_type.__name__).lower()
+    parameters = set(inspect.signature(getattr(RequestMethods, name)).parameters) - {"self", "by", "progress"}
+    fields = {field.name for field in msgspec.structs.fields(request_type)}
+    if "info" in fields:
+        fields = (fields - {"info"}) | {"message", "committer", "metadata", "created", "request_id"}
+    renamed = {"strategy": "strategies", "untouched": "unchanged_prefixes", "addresses": "sources"}
+    assert {renamed.get(parameter, parameter) for parameter in parameters} == fields

@@ -73,7 +73,7 @@ def _context(call: Call, half: float) -> Context:
     """Half of the request's time, and as many records as may be read in it; without operations, without end."""
     if not call.settings.hands_over:
         return Context()
-    return Context(call.settings.operation_records, lambda: call.seconds_left() <= half)
+    return Context(limit=call.settings.operation_records, stop=lambda: call.seconds_left() <= half)
 
 
 def pinned(

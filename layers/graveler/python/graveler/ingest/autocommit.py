@@ -90,7 +90,7 @@ class AutoCommitter:
         metadata = {name: _filled(value, rule, taken) for name, value in rule.metadata.items()}
         info = CommitInfo(message, COMMITTER, metadata, request_id=taken.request_id(rule.id))
         request = requests.Commit(branch=rule.branch, info=info)
-        context = Context() if self._long is None else Context(self._long.limit, self._long.stop())
+        context = Context() if self._long is None else Context(limit=self._long.limit, stop=self._long.stop())
         try:
             return repository.run(request, context)
         except TooMuchWorkError as error:

@@ -9,7 +9,7 @@ from graveler.tree.writer import Stop
 
 
 class Context(Struct, frozen=True):
-    """How much work one call may do.
+    """Who asks (``by``, for the reference log), and how much work one call may do.
 
     With a ``limit``, a request is done only if no more records than that have to be read, else :class:`TooMuchWorkError`: it can
     be done as an operation. With ``stop`` too, the limit counts as far as it is seen before anything is read, and at the end of
@@ -17,6 +17,7 @@ class Context(Struct, frozen=True):
     objects are done, and their bytes.
     """
 
+    by: str = ""
     limit: int | None = None
     stop: Stop | None = None
     progress: Progress = no_progress

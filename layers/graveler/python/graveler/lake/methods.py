@@ -1,4 +1,4 @@
-"""The requests that make commits, as methods with keywords, for a lake here and for one behind a server alike."""
+"""The requests that change refs and make commits, as methods with keywords, for a lake here and for one behind a server alike."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,18 @@ from typing import Protocol, TypeVar
 
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.importing.progress import Progress, no_progress
-from graveler.model import Application, Commit, CommitID, MergeStrategies, MergeStrategy, MetarangeName, SplitParameters
-from graveler.requests import committing
+from graveler.model import (
+    Application,
+    Branch,
+    Commit,
+    CommitID,
+    MergeStrategies,
+    MergeStrategy,
+    MetarangeName,
+    SplitParameters,
+    Tag,
+)
+from graveler.requests import committing, refs
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.importing import ImportAddress, ImportAddresses, Imported
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -15,7 +25,7 @@ from graveler.requests.merging import CherryPick, Merge, Revert
 T = TypeVar("T")
 
 
-class CommitMethods(Protocol):
+class RequestMethods(Protocol):
     """Each method makes a request of its arguments and runs it. A server notes whose access key it is, whatever ``committer``
     says."""
 
@@ -23,6 +33,45 @@ class CommitMethods(Protocol):
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
         """Do what a request asks for. Its class says what that is, what it costs and which errors there are."""
         ...
+
+    def create_branch(
+        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""
+    ) -> Branch:
+        """See :class:`graveler.requests.refs.CreateBranch`."""
+        request = refs.CreateBranch(name=name, source=source, hidden=hidden, owner=owner, force=force)
+        return self.run(request, Context(by=by))
+
+    def renew_branch(self, name: str, owner: str) -> None:
+        """See :class:`graveler.requests.refs.RenewBranch`."""
+        self.run(refs.RenewBranch(name=name, owner=owner))
+
+    def release_branch(self, name: str, owner: str) -> None:
+        """See :class:`graveler.requests.refs.ReleaseBranch`."""
+        self.run(refs.ReleaseBranch(name=name, owner=owner))
+
+    def delete_branch(self, name: str, *, by: str = "", force: bool = False, at: CommitID | None = None) -> None:
+        """See :class:`graveler.requests.refs.DeleteBranch`."""
+        self.run(refs.DeleteBranch(name=name, at=at, force=force), Context(by=by))
+
+    def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
+        """See :class:`graveler.requests.refs.RenameBranch`."""
+        return self.run(refs.RenameBranch(old=old, new=new, force=force), Context(by=by))
+
+    def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
+        """See :class:`graveler.requests.refs.HardReset`."""
+        return self.run(refs.HardReset(branch=branch, ref=ref, force=force), Context(by=by))
+
+    def undo(self, branch: str, *, by: str = "", force: bool = False, request_id: str = "") -> Branch:
+        """See :class:`graveler.requests.refs.Undo`."""
+        return self.run(refs.Undo(branch=branch, request_id=request_id, force=force), Context(by=by))
+
+    def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
+        """See :class:`graveler.requests.refs.CreateTag`."""
+        return self.run(refs.CreateTag(name=name, ref=ref, force=force), Context(by=by))
+
+    def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
+        """See :class:`graveler.requests.refs.DeleteTag`."""
+        self.run(refs.DeleteTag(name=name, force=force), Context(by=by))
 
     def commit(
         self,

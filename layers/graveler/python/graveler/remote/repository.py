@@ -14,12 +14,11 @@ from graveler.errors import (
     GravelerError,
     InvalidError,
     MergeConflictError,
-    MovedError,
     PreconditionError,
     UnavailableError,
 )
 from graveler.lake.context import UNLIMITED, Context
-from graveler.lake.methods import CommitMethods
+from graveler.lake.methods import RequestMethods
 from graveler.model import (
     DEFAULT_CONTENT_TYPE,
     Application,
@@ -36,6 +35,7 @@ from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.settings import RemoteSettings
 from graveler.requests import committing
+from graveler.requests import refs as requests
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses, ImportChanges, Imported
 from graveler.requests.merging import CherryPick, Merge, Replay, Revert
@@ -56,7 +56,7 @@ _LISTING: Final = ".graveler/listing"
 """The path that a listing is sent for. No object of this path is made."""
 
 
-class RemoteRepository(CommitMethods, RemoteSettings):
+class RemoteRepository(RequestMethods, RemoteSettings):
     """All verbs of a repository behind the HTTP API, those of :class:`graveler.lake.repository.OpenRepository`. The server notes
     whose access key it is, so ``by`` and ``committer`` are ignored. Each verb is one request unless it says otherwise, and one
     that creates something has its effect once, however often the request had to be sent; with a ``request_id`` also over
@@ -65,56 +65,48 @@ class RemoteRepository(CommitMethods, RemoteSettings):
 
     # Refs
 
-    def create_branch(
-        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""
-    ) -> Branch:
-        """Point a new branch at the commit of ``source``. With an ``owner``, a hidden branch belongs to that transaction, which
-        has to call :meth:`renew_branch`; a server that knows no owners makes a branch without one."""
-        document = {"name": name, "source": source, "hidden": hidden, "force": force, "owner": owner or None}
-        answer = self._connection.call("POST", (*self._base, "branches"), None, document)
-        return Branch(name, CommitID(answer.body.decode().strip().strip('"')), hidden)
+    def _run_create_branch(self, request: requests.CreateBranch, _: Context) -> Branch:
+        """A server that knows no owners makes a branch without one."""
+        body = refs.BranchCreation(request.name, request.source, request.hidden, request.force, request.owner or None)
+        answer = self._connection.call("POST", (*self._base, "branches"), None, body)
+        return Branch(request.name, CommitID(answer.body.decode().strip().strip('"')), request.hidden)
 
-    def renew_branch(self, name: str, owner: str) -> None:
-        """Show that the transaction ``owner`` still works on its hidden branch. :class:`NotFoundError` if the branch is gone, or
-        is not the owner's any more; also of a server that knows no owners."""
-        self._connection.call("PUT", (*self._base, "branches", name, "lease"), None, {"owner": owner})
+    def _run_renew_branch(self, request: requests.RenewBranch, _: Context) -> None:
+        """:class:`NotFoundError` also of a server that knows no owners."""
+        path = (*self._base, "branches", request.name, "lease")
+        self._connection.call("PUT", path, None, refs.LeaseRenewal(request.owner))
 
-    def release_branch(self, name: str, owner: str) -> None:
-        """Keep a hidden branch when the transaction ``owner`` ends: no collector deletes it from then on."""
-        self._connection.call("DELETE", (*self._base, "branches", name, "lease"), {"owner": owner}, passing=(404,))
+    def _run_release_branch(self, request: requests.ReleaseBranch, _: Context) -> None:
+        path = (*self._base, "branches", request.name, "lease")
+        self._connection.call("DELETE", path, {"owner": request.owner}, passing=(404,))
 
-    def delete_branch(self, name: str, *, by: str = "", force: bool = False, at: CommitID | None = None) -> None:
-        """Remove a branch and its uncommitted changes; with ``at``, only if that commit is its head (:class:`MovedError`)."""
-        query: dict[str, bool | str] = {"force": force} if at is None else {"force": force, "at": at}
-        answer = self._connection.call("DELETE", (*self._base, "branches", name), query, passing=(409,))
-        if answer.status == 409:
-            raise MovedError(name, at or "", self.branch(name).commit_id)
+    def _run_delete_branch(self, request: requests.DeleteBranch, _: Context) -> None:
+        query: Query = {"force": request.force, "at": request.at}
+        self._connection.call("DELETE", (*self._base, "branches", request.name), query)
 
-    def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
-        """Give a branch another name; its uncommitted changes go with it."""
-        path = (*self._base, "branches", old, "rename")
-        return self._connection.call("POST", path, None, {"name": new, "force": force}).read(documents.Ref).branch()
+    def _run_rename_branch(self, request: requests.RenameBranch, _: Context) -> Branch:
+        path = (*self._base, "branches", request.old, "rename")
+        body = refs.RenameCreation(request.new, request.force)
+        return self._connection.call("POST", path, None, body).read(documents.Ref).branch()
 
-    def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
-        """Move a branch to the commit of any ref. Cost: two requests."""
-        goal = self.commit_of(ref).id
-        path = (*self._base, "branches", branch, "hard_reset")
-        self._connection.call("PUT", path, {"ref": goal, "force": force})
-        return Branch(branch, goal)
+    def _run_hard_reset(self, request: requests.HardReset, _: Context) -> Branch:
+        """Two requests."""
+        goal = self.commit_of(request.ref).id
+        path = (*self._base, "branches", request.branch, "hard_reset")
+        self._connection.call("PUT", path, {"ref": goal, "force": request.force})
+        return Branch(request.branch, goal)
 
-    def undo(self, branch: str, *, by: str = "", force: bool = False) -> Branch:
-        """Move a branch back to where it was before what moved it last."""
-        answer = self._connection.call("POST", (*self._base, "branches", branch, "undo"), {"force": force})
+    def _run_undo(self, request: requests.Undo, _: Context) -> Branch:
+        path = (*self._base, "branches", request.branch, "undo")
+        answer = self._connection.call("POST", path, {"force": request.force}, key=request.request_id)
         return answer.read(documents.Ref).branch()
 
-    def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
-        """Name the commit of ``ref``."""
-        answer = self._connection.call("POST", (*self._base, "tags"), None, {"id": name, "ref": ref, "force": force})
-        return answer.read(documents.Ref).tag()
+    def _run_create_tag(self, request: requests.CreateTag, _: Context) -> Tag:
+        body = refs.TagCreation(request.name, request.ref, request.force)
+        return self._connection.call("POST", (*self._base, "tags"), None, body).read(documents.Ref).tag()
 
-    def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
-        """Remove a tag."""
-        self._connection.call("DELETE", (*self._base, "tags", name), {"force": force})
+    def _run_delete_tag(self, request: requests.DeleteTag, _: Context) -> None:
+        self._connection.call("DELETE", (*self._base, "tags", request.name), {"force": request.force})
 
     # Uncommitted changes
 
@@ -509,6 +501,15 @@ def _expect_apart(same: bool, source: str, destination: str) -> None:
 
 
 _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Context], Any]]] = {
+    requests.CreateBranch: RemoteRepository._run_create_branch,
+    requests.RenewBranch: RemoteRepository._run_renew_branch,
+    requests.ReleaseBranch: RemoteRepository._run_release_branch,
+    requests.DeleteBranch: RemoteRepository._run_delete_branch,
+    requests.RenameBranch: RemoteRepository._run_rename_branch,
+    requests.HardReset: RemoteRepository._run_hard_reset,
+    requests.Undo: RemoteRepository._run_undo,
+    requests.CreateTag: RemoteRepository._run_create_tag,
+    requests.DeleteTag: RemoteRepository._run_delete_tag,
     committing.Commit: RemoteRepository._run_commit,
     committing.CommitMetarange: RemoteRepository._run_commit,
     committing.Rewrite: RemoteRepository._run_rewrite,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from graveler.errors import GravelerError
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.importing.progress import Progress
-from graveler.lake.methods import CommitMethods, strategies_of
-from graveler.lake.verbs.base import VerbsBase
+from graveler.lake.methods import RequestMethods, strategies_of
+from graveler.lake.verbs.refs import REF_RUNS, RefVerbs
 from graveler.model import (
     Application,
     Commit,
@@ -35,11 +35,11 @@ _SHARED_PART: Final = 4_000_000
 """Records to read for one part of a verb, where several processes share the work on each part."""
 
 
-class CommitVerbs(CommitMethods, VerbsBase):
+class CommitVerbs(RequestMethods, RefVerbs):
     """Verbs that make commits."""
 
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
-        """See :meth:`CommitMethods.run`."""
+        """See :meth:`RequestMethods.run`."""
         result: T = _RUNS[type(request)](self, request, context)
         return result
 
@@ -165,6 +165,7 @@ class CommitVerbs(CommitMethods, VerbsBase):
 
 
 _RUNS: Final[Mapping[type[Request[Any]], Callable[[CommitVerbs, Any, Context], Any]]] = {
+    **REF_RUNS,
     committing.Commit: CommitVerbs._run_commit,
     committing.CommitMetarange: CommitVerbs._run_commit_metarange,
     committing.Rewrite: CommitVerbs._run_rewrite,

@@ -1,78 +1,61 @@
 """Branches and tags of one repository: made, moved and removed."""
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 from graveler.history.expressions import resolve
+from graveler.lake.context import Context
 from graveler.lake.verbs.base import VerbsBase
 from graveler.model import Branch, CommitID, Tag
+from graveler.requests import refs
+from graveler.requests.base import Request
 
 
 class RefVerbs(VerbsBase):
-    """Verbs about refs."""
+    """Does what requests about refs ask for."""
 
-    def create_branch(
-        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""
-    ) -> Branch:
-        """Point a new branch at the commit of ``source``. Cost: resolving, one table read and one transaction, whatever the
-        lake's size.
+    def _create_branch(self, request: refs.CreateBranch, context: Context) -> Branch:
+        commit = self._resolved(request.source)
+        hidden, owner = request.hidden, request.owner
+        return self._branches.create(request.name, commit, context.by, hidden=hidden, force=request.force, owner=owner)
 
-        With an ``owner``, a hidden branch belongs to the transaction of this name, which has to call :meth:`renew_branch` every
-        :data:`graveler.history.owners.RENEWAL` seconds: otherwise the collector of garbage deletes the branch.
+    def _renew_branch(self, request: refs.RenewBranch, _: Context) -> None:
+        self._branches.renew(request.name, request.owner)
 
-        :class:`AlreadyExistsError`, :class:`InvalidError` for the name, :class:`RefNotFoundError`.
-        """
-        commit_id = resolve(source, self._refs, self._commits).commit_id
-        return self._branches.create(name, commit_id, by, hidden=hidden, force=force, owner=owner)
+    def _release_branch(self, request: refs.ReleaseBranch, _: Context) -> None:
+        self._branches.release(request.name, request.owner)
 
-    def renew_branch(self, name: str, owner: str) -> None:
-        """Show that the transaction ``owner`` still works on its hidden branch. Cost: one table write. :class:`RefNotFoundError`
-        if the branch is gone, or is not the owner's any more."""
-        self._branches.renew(name, owner)
+    def _delete_branch(self, request: refs.DeleteBranch, context: Context) -> None:
+        self._branches.delete(request.name, context.by, force=request.force, at=request.at)
 
-    def release_branch(self, name: str, owner: str) -> None:
-        """Keep a hidden branch when the transaction ``owner`` ends: no collector deletes it from then on. Cost: one table
-        write."""
-        self._branches.release(name, owner)
+    def _rename_branch(self, request: refs.RenameBranch, context: Context) -> Branch:
+        return self._renamer.rename(request.old, request.new, context.by, force=request.force)
 
-    def delete_branch(self, name: str, *, by: str = "", force: bool = False, at: CommitID | None = None) -> None:
-        """Remove a branch and its uncommitted changes; with ``at``, only if that commit is its head. Cost: one table read, one
-        transaction. :class:`ForbiddenError` for the default branch and for a protected one, :class:`MovedError` for another
-        head."""
-        self._branches.delete(name, by, force=force, at=at)
+    def _hard_reset(self, request: refs.HardReset, context: Context) -> Branch:
+        commit = self._resolved(request.ref)
+        return self._mover.hard_reset(request.branch, commit, context.by, force=request.force)
 
-    def rename_branch(self, old: str, new: str, *, by: str = "", force: bool = False) -> Branch:
-        """Give a branch another name; its uncommitted changes go with it. The reference log of before stays under the old name.
-        What is staged is staged again under a token that the old name never had, so that a process which still knows the old name
-        cannot change it. Cost: three table reads, two transactions, and one read for each token of the branch and its shards; one
-        table write for each 25 staged, one read for each thousand. While that lasts, changes of the branch wait. A commit or
-        merge at work on it fails, and loses nothing.
+    def _undo(self, request: refs.Undo, context: Context) -> Branch:
+        return self._mover.undo(request.branch, context.by, force=request.force, request_id=request.request_id)
 
-        :class:`ForbiddenError` for the default branch, :class:`AlreadyExistsError`, :class:`InvalidError` for the new name.
-        """
-        return self._renamer.rename(old, new, by, force=force)
+    def _create_tag(self, request: refs.CreateTag, context: Context) -> Tag:
+        return self._branches.create_tag(request.name, self._resolved(request.ref), context.by, force=request.force)
 
-    def hard_reset(self, branch: str, ref: str, *, by: str = "", force: bool = False) -> Branch:
-        """Move a branch to the commit of any ref. What was committed since stays in the table, and :meth:`undo` goes back to it.
+    def _delete_tag(self, request: refs.DeleteTag, context: Context) -> None:
+        self._branches.delete_tag(request.name, context.by, force=request.force)
 
-        Cost: resolving, the branch; one table read for each token and shard to see that nothing is staged; the head's commit and
-        metarange if something is; one transaction; nothing at all if the branch is there already. Waits for a commit that is at
-        work. :class:`DirtyBranchError` while there are uncommitted changes, :class:`RefNotFoundError` also for a commit that has
-        expired, :class:`BusyError`.
-        """
-        return self._mover.hard_reset(branch, resolve(ref, self._refs, self._commits).commit_id, by, force=force)
+    def _resolved(self, ref: str) -> CommitID:
+        return resolve(ref, self._refs, self._commits).commit_id
 
-    def undo(self, branch: str, *, by: str = "", force: bool = False, request_id: str = "") -> Branch:
-        """Move a branch back to where it was before what moved it last, as its reference log has it: a commit, merge, import,
-        hard reset, or an undo itself. With a ``request_id``, a repeated call changes nothing, and returns what the first one did,
-        while the branch was not moved a hundred times since.
 
-        Cost: two table reads, and :meth:`hard_reset`. :class:`NotFoundError` if nothing has moved it since it was created, as far
-        back as the log goes; :class:`PreconditionError` if it is being moved right now; those of :meth:`hard_reset`.
-        """
-        return self._mover.undo(branch, by, force=force, request_id=request_id)
-
-    def create_tag(self, name: str, ref: str, *, by: str = "", force: bool = False) -> Tag:
-        """Name the commit of ``ref``. Cost: resolving and one transaction. Errors as :meth:`create_branch`."""
-        return self._branches.create_tag(name, resolve(ref, self._refs, self._commits).commit_id, by, force=force)
-
-    def delete_tag(self, name: str, *, by: str = "", force: bool = False) -> None:
-        """Remove a tag. Cost: one table read, one transaction. :class:`RefNotFoundError`."""
-        self._branches.delete_tag(name, by, force=force)
+REF_RUNS: Final[Mapping[type[Request[Any]], Callable[[RefVerbs, Any, Context], Any]]] = {
+    refs.CreateBranch: RefVerbs._create_branch,
+    refs.RenewBranch: RefVerbs._renew_branch,
+    refs.ReleaseBranch: RefVerbs._release_branch,
+    refs.DeleteBranch: RefVerbs._delete_branch,
+    refs.RenameBranch: RefVerbs._rename_branch,
+    refs.HardReset: RefVerbs._hard_reset,
+    refs.Undo: RefVerbs._undo,
+    refs.CreateTag: RefVerbs._create_tag,
+    refs.DeleteTag: RefVerbs._delete_tag,
+}
