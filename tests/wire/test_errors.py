@@ -180,6 +180,8 @@ def test_no_program_reads_a_sentence() -> None:
 
 def _reads_a_sentence(node: ast.expr) -> bool:
     match node:
+        case ast.Compare(left=ast.Constant(value=bytes()), comparators=[ast.Attribute(attr="body")]):
+            return True
         case ast.Compare(left=left, comparators=[right]):
             return (_is_sentence(left) and _is_constant(right)) or (_is_sentence(right) and _is_constant(left))
         case ast.Call(func=ast.Attribute(value=value, attr="startswith" | "endswith" | "partition" | "removeprefix")):

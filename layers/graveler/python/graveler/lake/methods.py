@@ -1,7 +1,7 @@
-"""The requests that change refs and make commits, as methods with keywords, for a lake here and for one behind a server alike."""
+"""Requests that change settings, refs and commits, as methods with keywords: for a lake here and for one behind a server."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from graveler.lake.context import UNLIMITED, Context
@@ -14,10 +14,11 @@ from graveler.model import (
     MergeStrategies,
     MergeStrategy,
     MetarangeName,
+    RetentionRules,
     SplitParameters,
     Tag,
 )
-from graveler.requests import committing, refs
+from graveler.requests import committing, refs, settings
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.importing import ImportAddress, ImportAddresses, Imported
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -33,6 +34,43 @@ class RequestMethods(Protocol):
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
         """Do what a request asks for. Its class says what that is, what it costs and which errors there are."""
         ...
+
+    def set_metadata(self, metadata: Mapping[str, str], *, force: bool = False) -> Mapping[str, str]:
+        """See :class:`graveler.requests.settings.SetMetadata`."""
+        return self.run(settings.SetMetadata(metadata=metadata, force=force))
+
+    def delete_metadata(self, keys: Iterable[str], *, force: bool = False) -> Mapping[str, str]:
+        """See :class:`graveler.requests.settings.DeleteMetadata`."""
+        return self.run(settings.DeleteMetadata(keys=tuple(keys), force=force))
+
+    def set_protection(self, patterns: Iterable[str], *, if_match: str | None = None, force: bool = False) -> str:
+        """See :class:`graveler.requests.settings.SetProtection`."""
+        return self.run(settings.SetProtection(patterns=tuple(patterns), if_match=if_match, force=force))
+
+    def protect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
+        """See :class:`graveler.requests.settings.Protect`."""
+        return self.run(settings.Protect(patterns=tuple(patterns), force=force))
+
+    def unprotect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
+        """See :class:`graveler.requests.settings.Unprotect`."""
+        return self.run(settings.Unprotect(patterns=tuple(patterns), force=force))
+
+    def set_retention(self, rules: RetentionRules, *, force: bool = False) -> None:
+        """See :class:`graveler.requests.settings.SetRetention`."""
+        self.run(settings.SetRetention(rules=rules, force=force))
+
+    def delete_retention(self, *, force: bool = False) -> None:
+        """See :class:`graveler.requests.settings.DeleteRetention`."""
+        self.run(settings.DeleteRetention(force=force))
+
+    def set_import_sources(self, prefixes: Iterable[str] | None, *, force: bool = False) -> None:
+        """See :class:`graveler.requests.settings.SetImportSources`."""
+        named = None if prefixes is None else tuple(prefixes)
+        self.run(settings.SetImportSources(prefixes=named, force=force))
+
+    def set_read_only(self, read_only: bool) -> None:
+        """See :class:`graveler.requests.settings.SetReadOnly`."""
+        self.run(settings.SetReadOnly(read_only=read_only))
 
     def create_branch(
         self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from graveler.lake.verbs.imports import ImportVerbs
-from graveler.lake.verbs.settings import SettingsVerbs
 from graveler.lake.verbs.staging import StagingVerbs
 
 if TYPE_CHECKING:
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from graveler.lake.fsck.findings import Report as FsckReport
 
 
-class OpenRepository(SettingsVerbs, StagingVerbs, ImportVerbs):
+class OpenRepository(StagingVerbs, ImportVerbs):
     """All verbs of a repository: what :class:`RepositoryReader` can be asked, and what changes it. Cheap to make; safe to share
     between threads.
 

@@ -25,9 +25,11 @@ from graveler.model import (
     Tag,
 )
 from graveler.remote.connection import Connection, Query
+from graveler.remote.errors import refusal
 from graveler.remote.transfers import Transfers
 from graveler.verbs import Progress, no_progress
 from graveler.wire import differences, documents, objects, refs, repositories
+from graveler.wire.errors import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
 
 if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
@@ -76,8 +78,11 @@ class RemoteReader:
     def retention(self) -> RetentionRules | None:
         """For how long commits are to be kept, if that was decided."""
         answer = self._connection.call("GET", (*self._base, "settings", "gc_rules"), passing=(404,))
-        if answer.status == 404 and b"no garbage collection rules" in answer.body:
-            return None
+        if answer.status == 404:
+            said = answer.read(Error)
+            if said.code == NO_RULES_CODE:
+                return None
+            raise refusal(404, said, f"reading the retention rules of {self._name!r}")
         return answer.read(repositories.GCRules).value()
 
     def _import_sources(self) -> tuple[str, ...] | None:
@@ -245,7 +250,7 @@ class RemoteReader:
         path = (*self._base, "refs", left, "merge", right)
         answer = self._connection.call("GET", path, passing=(400,))
         if answer.status == 400:
-            if b"no common history" in answer.body:
+            if answer.read(Error).code == NO_COMMON_HISTORY_CODE:
                 return None
             answer = self._connection.call("GET", path)
         return self.commit_of(answer.read(refs.MergeBase).base_commit_id)

@@ -33,7 +33,7 @@ from graveler.remote.connection import Answer, Query
 from graveler.remote.errors import refusal
 from graveler.remote.reading import PAGE
 from graveler.remote.replays import replay_conflicts
-from graveler.remote.settings import RemoteSettings
+from graveler.remote.settings import SETTINGS_RUNS, RemoteSettings
 from graveler.requests import committing
 from graveler.requests import refs as requests
 from graveler.requests.base import CommitInfo, Request
@@ -501,6 +501,7 @@ def _expect_apart(same: bool, source: str, destination: str) -> None:
 
 
 _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Context], Any]]] = {
+    **SETTINGS_RUNS,
     requests.CreateBranch: RemoteRepository._run_create_branch,
     requests.RenewBranch: RemoteRepository._run_renew_branch,
     requests.ReleaseBranch: RemoteRepository._run_release_branch,

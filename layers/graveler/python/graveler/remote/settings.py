@@ -1,80 +1,104 @@
 """The settings of a repository behind the HTTP API: what its owners note of it, and what they forbid."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
-from graveler.errors import BusyError, NotFoundError
+from graveler.errors import BusyError, NotFoundError, PreconditionError
+from graveler.lake.context import Context
 from graveler.model import RetentionRules
 from graveler.remote.reading import RemoteReader
+from graveler.requests import settings
+from graveler.requests.base import Request
+from graveler.wire import repositories
 
 _ATTEMPTS: Final = 8
 """Tries to change settings that others change at the same time."""
 
 
 class RemoteSettings(RemoteReader):
-    """What changes settings."""
+    """Does what requests about settings ask for, by a request to the server unless it says otherwise."""
 
-    def set_metadata(self, metadata: Mapping[str, str], *, force: bool = False) -> Mapping[str, str]:
-        """Add to the metadata; all of it then. Cost: two requests."""
-        self._connection.call("POST", (*self._base, "metadata"), {"force": force}, {"metadata": dict(metadata)})
+    def _set_metadata(self, request: settings.SetMetadata, _: Context) -> Mapping[str, str]:
+        """Two requests."""
+        body = repositories.MetadataSet(dict(request.metadata))
+        self._connection.call("POST", (*self._base, "metadata"), {"force": request.force}, body)
         return self.metadata()
 
-    def delete_metadata(self, keys: Iterable[str], *, force: bool = False) -> Mapping[str, str]:
-        """Remove keys; what stays. Cost: two requests."""
-        self._connection.call("DELETE", (*self._base, "metadata"), {"force": force}, {"keys": list(keys)})
+    def _delete_metadata(self, request: settings.DeleteMetadata, _: Context) -> Mapping[str, str]:
+        """Two requests."""
+        body = repositories.MetadataKeys(list(request.keys))
+        self._connection.call("DELETE", (*self._base, "metadata"), {"force": request.force}, body)
         return self.metadata()
 
-    def protect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
-        """Protect branches; all patterns then. Cost: two requests, again after losing a race."""
-        added = tuple(patterns)
-        return self._change_protection(lambda there: tuple(dict.fromkeys((*there, *added))), force=force)
+    def _set_protection(self, request: settings.SetProtection, _: Context) -> str:
+        """Two requests."""
+        self._put_protection(request.patterns, request.if_match, force=request.force)
+        return self.protection()[1]
 
-    def unprotect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
-        """Take patterns away; the ones that stay. Cost: as :meth:`protect`."""
-        gone = tuple(patterns)
+    def _protect(self, request: settings.Protect, _: Context) -> tuple[str, ...]:
+        """Two requests, again after losing a race."""
+        return self._change_protection(lambda there: (*there, *request.patterns), force=request.force)
+
+    def _unprotect(self, request: settings.Unprotect, _: Context) -> tuple[str, ...]:
+        """As to protect."""
 
         def without(there: tuple[str, ...]) -> tuple[str, ...]:
-            for pattern in gone:
+            for pattern in request.patterns:
                 if pattern not in there:
                     raise NotFoundError(f"no rule protects {pattern!r}; list the ones there are")
-            return tuple(pattern for pattern in there if pattern not in gone)
+            return tuple(pattern for pattern in there if pattern not in request.patterns)
 
-        return self._change_protection(without, force=force)
+        return self._change_protection(without, force=request.force)
 
     def _change_protection(
         self, change: Callable[[tuple[str, ...]], tuple[str, ...]], *, force: bool
     ) -> tuple[str, ...]:
-        path = (*self._base, "settings", "branch_protection")
         for _ in range(_ATTEMPTS):
             there, etag = self.protection()
-            wanted = change(there)
-            rules = [{"pattern": pattern} for pattern in wanted]
-            condition = {"if-match": f'"{etag}"'}
-            answer = self._connection.call("PUT", path, {"force": force}, rules, headers=condition, passing=(412,))
-            if answer.status != 412:
-                return wanted
+            wanted = tuple(dict.fromkeys(change(there)))
+            try:
+                self._put_protection(wanted, etag, force=force)
+            except PreconditionError:
+                continue
+            return wanted
         raise BusyError(f"others go on changing the protected branches of {self._name!r}; try again")
 
-    def set_retention(self, rules: RetentionRules, *, force: bool = False) -> None:
-        """Decide for how long commits are to be kept."""
+    def _put_protection(self, patterns: Sequence[str], if_match: str | None, *, force: bool) -> None:
+        rules = [repositories.ProtectionRule(pattern) for pattern in dict.fromkeys(patterns)]
+        condition = {} if if_match is None else {"if-match": f'"{if_match}"'}
+        path = (*self._base, "settings", "branch_protection")
+        self._connection.call("PUT", path, {"force": force}, rules, headers=condition)
+
+    def _set_retention(self, request: settings.SetRetention, _: Context) -> None:
         path = (*self._base, "settings", "gc_rules")
-        self._connection.call("PUT", path, {"force": force}, rules_document(rules))
+        self._connection.call("PUT", path, {"force": request.force}, rules_document(request.rules))
 
-    def delete_retention(self, *, force: bool = False) -> None:
-        """Decide nothing about that."""
-        self._connection.call("DELETE", (*self._base, "settings", "gc_rules"), {"force": force})
+    def _delete_retention(self, request: settings.DeleteRetention, _: Context) -> None:
+        self._connection.call("DELETE", (*self._base, "settings", "gc_rules"), {"force": request.force})
 
-    def set_import_sources(self, prefixes: Iterable[str] | None, *, force: bool = False) -> None:
-        """Narrow from where objects may be linked, staged and imported."""
-        document = {"prefixes": None if prefixes is None else list(prefixes)}
-        self._connection.call("PUT", (*self._base, "settings", "import_sources"), {"force": force}, document)
+    def _set_import_sources(self, request: settings.SetImportSources, _: Context) -> None:
+        body = repositories.ImportSources(None if request.prefixes is None else list(request.prefixes))
+        self._connection.call("PUT", (*self._base, "settings", "import_sources"), {"force": request.force}, body)
 
-    def set_read_only(self, read_only: bool) -> None:
-        """Refuse every change that is not forced, or allow changes again."""
-        self._connection.call("PUT", (*self._base, "settings", "read_only"), None, {"read_only": read_only})
+    def _set_read_only(self, request: settings.SetReadOnly, _: Context) -> None:
+        body = repositories.ReadOnly(request.read_only)
+        self._connection.call("PUT", (*self._base, "settings", "read_only"), None, body)
 
 
-def rules_document(rules: RetentionRules) -> dict[str, object]:
+SETTINGS_RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteSettings, Any, Context], Any]]] = {
+    settings.SetMetadata: RemoteSettings._set_metadata,
+    settings.DeleteMetadata: RemoteSettings._delete_metadata,
+    settings.SetProtection: RemoteSettings._set_protection,
+    settings.Protect: RemoteSettings._protect,
+    settings.Unprotect: RemoteSettings._unprotect,
+    settings.SetRetention: RemoteSettings._set_retention,
+    settings.DeleteRetention: RemoteSettings._delete_retention,
+    settings.SetImportSources: RemoteSettings._set_import_sources,
+    settings.SetReadOnly: RemoteSettings._set_read_only,
+}
+
+
+def rules_document(rules: RetentionRules) -> repositories.GCRules:
     """Retention rules as the API has them."""
-    branches = [{"branch_id": name, "retention_days": days} for name, days in rules.branches.items()]
-    return {"default_retention_days": rules.default_days, "branches": branches}
+    branches = [repositories.GCRule(name, days) for name, days in rules.branches.items()]
+    return repositories.GCRules(rules.default_days, branches)

@@ -11,6 +11,10 @@ from graveler.errors import GravelerError
 UNEXPECTED_CODE: Final = "unexpected"
 """A bug, or a status of which nobody knows more."""
 NOT_IMPLEMENTED_CODE: Final = "not_implemented"
+NO_COMMON_HISTORY_CODE: Final = "no_common_history"
+"""Two refs have no common ancestor."""
+NO_RULES_CODE: Final = "retention_rules_not_found"
+"""The repository has no rules about retention."""
 UNKNOWN_ROUTE_CODE: Final = "unknown_route"
 """Nothing answers to this method and path: the server is older than its client, or the path is wrong."""
 

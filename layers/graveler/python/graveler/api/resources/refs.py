@@ -6,7 +6,7 @@ from msgspec import field
 
 from graveler.api.call import Call
 from graveler.api.differences import against, committed_diff, diff_list, outlined_diff, uncommitted_diff
-from graveler.api.errors import bad_request
+from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import commit_info
 from graveler.api.long import answer
 from graveler.api.queries import PageQuery
@@ -18,7 +18,7 @@ from graveler.requests import merging
 from graveler.requests.base import Permission
 from graveler.wire.differences import Diff, DiffList
 from graveler.wire.documents import SAYS_COMMITS, commit_headers
-from graveler.wire.errors import Error, document
+from graveler.wire.errors import NO_COMMON_HISTORY_CODE, Error, document
 from graveler.wire.operations import OperationDocument
 from graveler.wire.refs import Merge, MergeBase, MergeRefusal, MergeResult, PrefixStrategy
 
@@ -100,7 +100,8 @@ def find_merge_base(call: Call, repository: str, source: str, destination: str) 
     one, other = opened.commit_of(source).id, opened.commit_of(destination).id
     base = opened.base_of(one, other)
     if base is None:
-        raise bad_request(f"{source!r} and {destination!r} have no common history")
+        words = f"{source!r} and {destination!r} have no common history"
+        raise ApiError(400, words, code=NO_COMMON_HISTORY_CODE)
     return json_response(MergeBase(one, other, base))
 
 

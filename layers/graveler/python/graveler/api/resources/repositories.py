@@ -20,7 +20,7 @@ from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
 from graveler.requests.base import Permission
 from graveler.wire.documents import MAX_PER_PAGE, Pagination, Repository, RepositoryList, repository_document
-from graveler.wire.errors import Error
+from graveler.wire.errors import NO_RULES_CODE, Error
 from graveler.wire.repositories import (
     GCRule,
     GCRules,
@@ -178,7 +178,7 @@ def get_gc_rules(call: Call, repository: str) -> Response:
     """Give the rules for how long objects are kept; 404 if none are set."""
     rules = call.lake.repository(repository).repository.settings.retention
     if rules is None:
-        raise ApiError(404, f"not found: repository {repository!r} has no garbage collection rules")
+        raise ApiError(404, f"not found: repository {repository!r} has no garbage collection rules", code=NO_RULES_CODE)
     branches = [GCRule(branch, days) for branch, days in rules.branches.items()]
     return json_response(GCRules(rules.default_days, branches))
 

@@ -9,6 +9,7 @@ from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.importing.progress import Progress
 from graveler.lake.methods import RequestMethods, strategies_of
 from graveler.lake.verbs.refs import REF_RUNS, RefVerbs
+from graveler.lake.verbs.settings import SETTINGS_RUNS, SettingsVerbs
 from graveler.model import (
     Application,
     Commit,
@@ -35,7 +36,7 @@ _SHARED_PART: Final = 4_000_000
 """Records to read for one part of a verb, where several processes share the work on each part."""
 
 
-class CommitVerbs(RequestMethods, RefVerbs):
+class CommitVerbs(RequestMethods, SettingsVerbs, RefVerbs):
     """Verbs that make commits."""
 
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
@@ -165,6 +166,7 @@ class CommitVerbs(RequestMethods, RefVerbs):
 
 
 _RUNS: Final[Mapping[type[Request[Any]], Callable[[CommitVerbs, Any, Context], Any]]] = {
+    **SETTINGS_RUNS,
     **REF_RUNS,
     committing.Commit: CommitVerbs._run_commit,
     committing.CommitMetarange: CommitVerbs._run_commit_metarange,

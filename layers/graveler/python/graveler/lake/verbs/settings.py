@@ -1,82 +1,76 @@
 """The settings of one repository: metadata, protected branches, retention, import sources, read-only."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
+from graveler.lake.context import Context
 from graveler.lake.rules import etag
 from graveler.lake.verbs.base import VerbsBase
 from graveler.model import RetentionRules
+from graveler.requests import settings
+from graveler.requests.base import Request
 
 
 class SettingsVerbs(VerbsBase):
-    """Verbs about settings."""
+    """Reads settings, and does what requests about them ask for."""
 
     def metadata(self) -> Mapping[str, str]:
         """What the repository's owners noted of it. Cost: one table read."""
         return self._settings.read().metadata
 
-    def set_metadata(self, metadata: Mapping[str, str], *, force: bool = False) -> Mapping[str, str]:
-        """Add to the repository's metadata; a key that is there gets the new value. All of it, as it is afterwards.
-
-        Of several who change settings at once, nobody's change is lost. Cost: one table read, one write, both again after
-        losing a race. :class:`InvalidError`, :class:`ReadOnlyRepositoryError` unless ``force``, :class:`BusyError`.
-        """
-        return self._settings.change_metadata(metadata, (), force=force).metadata
-
-    def delete_metadata(self, keys: Iterable[str], *, force: bool = False) -> Mapping[str, str]:
-        """Remove keys from the repository's metadata; one that is not there is no error. Cost and errors as
-        :meth:`set_metadata`."""
-        return self._settings.change_metadata({}, frozenset(keys), force=force).metadata
-
     def protection(self) -> tuple[tuple[str, ...], str]:
-        """The patterns of protected branches, and the etag for :meth:`set_protection`. Cost: one table read."""
+        """The patterns of protected branches, and the etag for :class:`graveler.requests.settings.SetProtection`. Cost: one table
+        read."""
         patterns = self._settings.read().protected
         return patterns, etag(patterns)
-
-    def set_protection(self, patterns: Iterable[str], *, if_match: str | None = None, force: bool = False) -> str:
-        """Protect the branches whose name one of the patterns matches (``*`` and ``?`` are wildcards), and no others. The etag.
-
-        On a protected branch nothing is staged, reset, committed or imported; merge, revert and cherry-pick change it. With
-        ``if_match``, only if the rules are still those of that etag (empty: there are none), else :class:`PreconditionError`.
-        Cost: one table read, one write; with patterns, listing the branches, and for each that is protected three table reads
-        and two transactions. Errors as :meth:`set_metadata`.
-        """
-        changed = self._settings.set_protection(tuple(dict.fromkeys(patterns)), if_match, force=force)
-        self._stager.forget()
-        return etag(changed.protected)
-
-    def protect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
-        """Add patterns to those of :meth:`set_protection`; all of them, as they are afterwards. Cost and errors as there."""
-        changed = self._settings.change_protection(tuple(patterns), (), force=force)
-        self._stager.forget()
-        return changed.protected
-
-    def unprotect(self, patterns: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
-        """Take patterns away from those of :meth:`set_protection`; the ones that stay. :class:`NotFoundError` for a pattern that
-        is not among them. Cost and errors as there."""
-        return self._settings.change_protection((), tuple(patterns), force=force).protected
 
     def retention(self) -> RetentionRules | None:
         """For how long commits are to be kept, if that was decided. Cost: one table read."""
         return self._settings.read().retention
 
-    def set_retention(self, rules: RetentionRules, *, force: bool = False) -> None:
-        """Decide for how long commits are to be kept. Cost and errors as :meth:`set_metadata`."""
-        self._settings.set_retention(rules, force=force)
+    def _set_metadata(self, request: settings.SetMetadata, _: Context) -> Mapping[str, str]:
+        return self._settings.change_metadata(request.metadata, (), force=request.force).metadata
 
-    def delete_retention(self, *, force: bool = False) -> None:
-        """Decide nothing about how long commits are kept. Cost and errors as :meth:`set_metadata`."""
-        self._settings.set_retention(None, force=force)
+    def _delete_metadata(self, request: settings.DeleteMetadata, _: Context) -> Mapping[str, str]:
+        return self._settings.change_metadata({}, frozenset(request.keys), force=request.force).metadata
 
-    def set_import_sources(self, prefixes: Iterable[str] | None, *, force: bool = False) -> None:
-        """Narrow from where, of the addresses that the deployment allows, objects may be linked, staged and imported over the
-        API: only from those that begin with one of ``prefixes``, each of which names a folder (none: from nowhere outside of the
-        repository). None ends that. Cost and errors as :meth:`set_metadata`."""
-        self._settings.set_import_sources(None if prefixes is None else tuple(dict.fromkeys(prefixes)), force=force)
-
-    def set_read_only(self, read_only: bool) -> None:
-        """Refuse every change that is not forced, or allow changes again. What was acknowledged stays, also what is uncommitted.
-
-        Cost: one table read, one write; if ``read_only``, what :meth:`set_protection` costs for all branches.
-        """
-        self._settings.set_read_only(read_only)
+    def _set_protection(self, request: settings.SetProtection, _: Context) -> str:
+        patterns = tuple(dict.fromkeys(request.patterns))
+        changed = self._settings.set_protection(patterns, request.if_match, force=request.force)
         self._stager.forget()
+        return etag(changed.protected)
+
+    def _protect(self, request: settings.Protect, _: Context) -> tuple[str, ...]:
+        changed = self._settings.change_protection(request.patterns, (), force=request.force)
+        self._stager.forget()
+        return changed.protected
+
+    def _unprotect(self, request: settings.Unprotect, _: Context) -> tuple[str, ...]:
+        return self._settings.change_protection((), request.patterns, force=request.force).protected
+
+    def _set_retention(self, request: settings.SetRetention, _: Context) -> None:
+        self._settings.set_retention(request.rules, force=request.force)
+
+    def _delete_retention(self, request: settings.DeleteRetention, _: Context) -> None:
+        self._settings.set_retention(None, force=request.force)
+
+    def _set_import_sources(self, request: settings.SetImportSources, _: Context) -> None:
+        prefixes = None if request.prefixes is None else tuple(dict.fromkeys(request.prefixes))
+        self._settings.set_import_sources(prefixes, force=request.force)
+
+    def _set_read_only(self, request: settings.SetReadOnly, _: Context) -> None:
+        self._settings.set_read_only(request.read_only)
+        self._stager.forget()
+
+
+SETTINGS_RUNS: Final[Mapping[type[Request[Any]], Callable[[SettingsVerbs, Any, Context], Any]]] = {
+    settings.SetMetadata: SettingsVerbs._set_metadata,
+    settings.DeleteMetadata: SettingsVerbs._delete_metadata,
+    settings.SetProtection: SettingsVerbs._set_protection,
+    settings.Protect: SettingsVerbs._protect,
+    settings.Unprotect: SettingsVerbs._unprotect,
+    settings.SetRetention: SettingsVerbs._set_retention,
+    settings.DeleteRetention: SettingsVerbs._delete_retention,
+    settings.SetImportSources: SettingsVerbs._set_import_sources,
+    settings.SetReadOnly: SettingsVerbs._set_read_only,
+}
