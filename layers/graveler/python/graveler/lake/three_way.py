@@ -1,4 +1,4 @@
-"""What merge, revert and cherry-pick have in common: a three-way merge of trees into a branch's head, which then lands there."""
+"""Three-way merge into a branch head, shared by merge, revert and cherry-pick."""
 
 from collections.abc import Callable
 
@@ -20,8 +20,8 @@ from graveler.tree.writer import StoppedError
 
 
 class ThreeWay(msgspec.Struct, frozen=True):
-    """What is merged into a head: what changed from ``base`` to ``source`` (None: the empty tree). ``merged`` are parents of the
-    commit besides the head; ``alive`` are commits that no branch is known to hold, and that must not have expired."""
+    """The inputs of a three-way merge. ``base`` and ``source`` are commits; None means the empty tree. ``merged`` are parents of
+    the commit besides the head; ``alive`` are commits that no branch is known to hold, and that must not have expired."""
 
     base: Commit | None
     source: Commit | None
@@ -31,7 +31,7 @@ class ThreeWay(msgspec.Struct, frozen=True):
 
 
 Choose = Callable[[Commit], ThreeWay]
-"""Says what is to be merged into a head. :class:`NoChangesError` if there is nothing."""
+"""Returns the merge inputs for a given head. :class:`NoChangesError` if there is nothing to merge."""
 
 
 class Undertaking(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class ThreeWayLander:
         return self._lander.land(undertaking.landing, prepare)
 
     def split_of(self, commit: Commit | None) -> SplitParameters:
-        """By what the tree of a commit is cut; that of none by anything."""
+        """Return the split parameters of a commit's tree (the repository's own for None)."""
         return self._split if commit is None else split_of(commit, self._split)
 
     def conflicts(self, undertaking: Undertaking, found: tuple[TreeConflict, ...]) -> MergeConflictError:

@@ -96,7 +96,7 @@ class VerbsBase(RepositoryReader):
         self._stager = Stager(self._branches, self._staged, clock, self._make_withdrawer)
         self._turns = Turns(known.repository.uid, tables, self._branches, clock, self.leases, lines)
 
-    # Who does what most readers never ask for: its modules are loaded when it is first needed.
+    # Collaborators that most readers never use; loaded on first use.
 
     @cached_property
     def _uploads(self) -> "Uploads":
