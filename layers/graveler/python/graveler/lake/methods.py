@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 class RequestMethods(Protocol):
     """Each method makes a request of its arguments and runs it. A server notes whose access key it is, whatever ``committer``
-    says."""
+    says. Name it last among the bases of a class: before another one, a protocol hides its ``__init__``."""
 
     @abstractmethod
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:

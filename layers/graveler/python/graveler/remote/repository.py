@@ -56,7 +56,7 @@ _LISTING: Final = ".graveler/listing"
 """The path that a listing is sent for. No object of this path is made."""
 
 
-class RemoteRepository(RequestMethods, RemoteSettings):
+class RemoteRepository(RemoteSettings, RequestMethods):
     """All verbs of a repository behind the HTTP API, those of :class:`graveler.lake.repository.OpenRepository`. The server notes
     whose access key it is, so ``by`` and ``committer`` are ignored. Each verb is one request unless it says otherwise, and one
     that creates something has its effect once, however often the request had to be sent; with a ``request_id`` also over

@@ -36,7 +36,7 @@ _SHARED_PART: Final = 4_000_000
 """Records to read for one part of a verb, where several processes share the work on each part."""
 
 
-class CommitVerbs(RequestMethods, SettingsVerbs, RefVerbs):
+class CommitVerbs(SettingsVerbs, RefVerbs, RequestMethods):
     """Verbs that make commits."""
 
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
