@@ -1,5 +1,7 @@
 """Imports through a server: what is asked of one that is older than this client."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -7,6 +9,7 @@ from graveler.errors import (
     AnswerLostError,
     EmptySourceError,
     GravelerError,
+    InvalidError,
     NotFoundError,
     PreconditionError,
     RefNotFoundError,
@@ -38,6 +41,19 @@ def test_what_is_not_there_is_told_of_a_dry_run_too(script: Scripted, repository
     script.will(Reply(404, b'{"message": "branch not found", "code": "ref_not_found", "fields": {"ref": "main"}}'))
     with pytest.raises(RefNotFoundError):
         repository.import_addresses("main", ADDRESSES, dry_run=True)
+
+
+def test_a_time_that_the_server_would_not_be_told_is_refused(script: Scripted, repository: RemoteRepository) -> None:
+    asking: list[Callable[[], object]] = [
+        lambda: repository.import_addresses("main", ADDRESSES, created=1),
+        lambda: repository.merge("dev", "main", created=1),
+        lambda: repository.revert("main", "main", created=1),
+        lambda: repository.cherry_pick("main", "dev", created=1),
+    ]
+    for ask in asking:
+        with pytest.raises(InvalidError, match="leave created out"):
+            ask()
+    assert script.asked == []
 
 
 @pytest.mark.parametrize(

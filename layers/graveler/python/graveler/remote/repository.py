@@ -304,8 +304,8 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         dated: bool = True,
     ) -> Answer:
         """Ask for a commit. :class:`InvalidError` for a time where the API takes none."""
-        if info.created is not None and not dated:
-            raise InvalidError("a server takes a time for commits of uncommitted changes only; leave created out")
+        if not dated:
+            _expect_no_date(info)
         return self._connection.call("POST", path, query, body, key=info.request_id, passing=passing)
 
     def written_by(self, branch: str, application: Application) -> Commit | None:
@@ -409,6 +409,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_import_addresses(self, request: ImportAddresses, context: Context) -> Imported:
         """Waits for it; Ctrl-C cancels it. Two requests, and one for each look at how far it is; of a dry run two more."""
+        _expect_no_date(request.info)
         body = {
             "paths": [imports.ImportLocation(one.type, one.address, one.destination) for one in request.sources],
             "commit": imports.CommitCreation(request.info.message, request.info.metadata),
@@ -481,6 +482,12 @@ def not_made(head: Commit, info: CommitInfo, metarange: MetarangeName) -> Commit
     """What a dry run has for a commit: it has no ID."""
     now, generation = int(time.time()), head.generation + 1
     return Commit(CommitID(""), (head.id,), metarange, "", info.message, now, generation, "", dict(info.metadata))
+
+
+def _expect_no_date(info: CommitInfo) -> None:
+    """:class:`InvalidError` for a time where the API takes none."""
+    if info.created is not None:
+        raise InvalidError("a server takes a time for commits of uncommitted changes only; leave created out")
 
 
 def _overrides(info: CommitInfo) -> refs.CommitOverrides:
