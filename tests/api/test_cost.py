@@ -107,6 +107,23 @@ def test_a_repository_is_read_again_after_a_minute() -> None:
         assert counted.requests() == (requests, 0)
 
 
+def test_a_commit_and_a_merge_of_one_change_read_no_repository_by_itself() -> None:
+    """One look for the same request at work, and what the verbs themselves need: the branch with its repository, shards, two or
+    one transactions; for the merge source and destination together, then both commits."""
+    counted = Counted()
+    call, lake = counted.call, counted.call.world.lake
+    for name in ("cold", "warm"):
+        opened = lake.repository("repo")
+        opened.create_branch(name, "main")
+        opened.upload(name, name, b"1")
+        counted.requests()
+        assert call("POST", f"{REPO}/branches/{name}/commits", {}, {"message": "m"}).status == 201
+        committed = counted.requests()
+        assert call("POST", f"{REPO}/refs/{name}/merge/main", {}, {"message": "m"}).status == 200
+        merged = counted.requests()
+    assert (committed, merged) == ((6, 4), (5, 1))
+
+
 def test_differences_are_judged_by_the_commits_that_they_are_of() -> None:
     counted = Counted()
     opened = counted.call.world.lake.repository("repo")

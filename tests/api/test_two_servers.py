@@ -71,6 +71,28 @@ def test_a_write_that_is_refused_does_not_replace_an_acknowledged_one(
     assert read(one, "work") == read(other, "work") == b"acknowledged"
 
 
+@pytest.mark.parametrize("verb", ["commit", "merge", "revert", "cherry-pick"])
+def test_a_verb_reaches_the_repository_that_has_the_name_now(two: tuple[Client, Client], verb: str) -> None:
+    one, other = two
+    assert one("POST", f"{REPO}/branches/work/commits", (), {"message": "m"}).status == 201
+    assert other("DELETE", REPO).status == 204
+    other.world.lake.create_repository("repo", "local://again")
+    opened = other.world.lake.repository("repo")
+    opened.create_branch("work", "main")
+    opened.upload("work", "a", b"new")
+    if verb != "commit":
+        opened.commit("work", "m")
+    branch, path, body, status = {
+        "commit": ("work", "branches/work/commits", {"message": "m"}, 201),
+        "merge": ("main", "refs/work/merge/main", {"message": "m"}, 200),
+        "revert": ("work", "branches/work/revert", {"ref": "work", "parent_number": 0}, 204),
+        "cherry-pick": ("main", "branches/main/cherry-pick", {"ref": "work"}, 201),
+    }[verb]
+    before = opened.branch(branch).commit_id
+    assert one("POST", f"{REPO}/{path}", (), body).status == status
+    assert opened.branch(branch).commit_id != before
+
+
 def stage(client: Client, how: str, path: str, address: str) -> int:
     """The status of an answer to somebody who links an object, one or with another, or deletes it."""
     said = {"staging": {"physical_address": address}, "checksum": "0" * 32, "size_bytes": 1}

@@ -6,7 +6,7 @@ from graveler.errors import (
     BusyError,
     NoChangesError,
 )
-from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP
+from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP, CleanupQueue
 from graveler.staging.tokens import TokenState
 from graveler.storage.tables import Key, Value
 from tests.lake.support import (
@@ -19,7 +19,7 @@ from tests.lake.support import (
     stager,
     texts,
 )
-from tests.support.instruments import Fault
+from tests.support.instruments import CountingTables, Fault
 
 
 def test_a_reader_that_took_the_branch_before_the_publish_still_finds_what_was_staged() -> None:
@@ -73,6 +73,35 @@ def test_applied_tokens_are_cleaned_up_after_the_longest_request_and_again_a_day
     world.main.commit("main", "c")
     assert not staged.exists([token])
     assert token not in list(queue.waiting())
+
+
+def test_a_clean_up_that_found_nothing_due_asks_again_when_something_is() -> None:
+    world = World()
+    tables = CountingTables(world.tables)
+    queue, staged = CleanupQueue(tables, world.main.repository.uid), world.staged()
+    now = world.clock.now()
+
+    def sweep(later: float) -> tuple[int, int]:
+        before = tables.calls["query"]
+        return queue.sweep(staged, now + later), tables.calls["query"] - before
+
+    commit(world.main, {"a": "1"})
+    assert sweep(0) == (0, 1)
+    commit(world.main, {"b": "1"})  # by another process: what it queues is due no earlier
+    assert [sweep(1), sweep(LONGEST_REQUEST - 1)] == [(0, 0), (0, 0)]
+    assert sweep(LONGEST_REQUEST + 1) == (2, 1)
+    assert sweep(LONGEST_REQUEST + 1) == (0, 1)
+    assert sweep(2 * LONGEST_REQUEST) == (0, 0)
+    assert sweep(SECOND_SWEEP + 2 * LONGEST_REQUEST + 3) == (2, 1)
+
+
+def test_an_empty_queue_is_looked_at_again_after_the_longest_request() -> None:
+    world = World()
+    tables = CountingTables(world.tables)
+    queue, staged, now = CleanupQueue(tables, world.main.repository.uid), world.staged(), world.clock.now()
+    for later, requests in ((0, 1), (LONGEST_REQUEST - 1, 1), (LONGEST_REQUEST, 2)):
+        queue.sweep(staged, now + later)
+        assert tables.requests == requests
 
 
 def test_the_clean_up_of_a_token_with_many_items_goes_on_where_it_stopped() -> None:

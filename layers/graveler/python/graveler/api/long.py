@@ -40,18 +40,26 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 
 
-def answer(
-    call: Call, repository: OpenRepository, request: LongRequest, render: Callable[[Commit], Response]
-) -> Response:
+def answer(call: Call, repository: str, request: LongRequest, render: Callable[[Commit], Response]) -> Response:
     """The answer to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the request.
 
-    Cost: a table read, and the request; of an operation a transaction, and table reads while it is waited for."""
+    Cost: a table read, and the request; of an operation a transaction, and table reads while it is waited for. The repository is
+    read once a minute, or after an error (:meth:`Lake.looking`): whoever changes a branch reads it together with that."""
+    return call.lake.looking(repository, lambda opened: _answer(call, opened, request, render))
+
+
+def _answer(
+    call: Call, repository: OpenRepository, request: LongRequest, render: Callable[[Commit], Response]
+) -> Response:
     half = call.seconds_left() / 2
     asked = _asked(call, request)
     seen = call.runner.of_request(repository, asked)
     waiting = seen is not None and _joins(repository, request, seen)
+    if waiting or _wants_no_wait(call):
+        repository.branch(
+            _branch(request)
+        )  # refused at once if it is not there, or the repository is another one by now
     if _wants_no_wait(call):
-        repository.branch(_branch(request))  # refused at once if it is not there
         operation = _start(call, repository, asked, pinned(repository, request))
         response = accepted(operations_of(call, repository), repository.repository.name, operation)
         if operation.is_finished:

@@ -51,7 +51,7 @@ class Merger:
 
         def begin() -> Choose:
             # The source is what it was when the merge began.
-            other = self._sides.at(source) if source_id is None else self._sides.commit(source_id)
+            other = self._sides.at_beside(source, destination) if source_id is None else self._sides.commit(source_id)
 
             def choose(head: Commit) -> ThreeWay:
                 base = self._base(source, other, destination, head, allow_empty=request.allow_empty)

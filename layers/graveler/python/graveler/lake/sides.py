@@ -1,7 +1,7 @@
 """The sides of three-way merges: commits by ref, their trees, and what both changed, as users see it."""
 
 from graveler.history.commits import CommitStore
-from graveler.history.expressions import resolve
+from graveler.history.expressions import keys_of, resolve
 from graveler.history.refs import Refs
 from graveler.lake.branches import Branches
 from graveler.model import Commit, CommitID, Conflict
@@ -23,6 +23,20 @@ class Sides:
     def at(self, ref: str) -> Commit:
         """The commit that a ref names. Table reads to resolve it, and one for a commit that is not near."""
         return self.commit(resolve(ref, self._refs, self._commits).commit_id)
+
+    def at_beside(self, ref: str, branch: str) -> Commit:
+        """As :meth:`at`; what the branch is at is read at the same time, and its commit together with that of the ref, so that
+        whoever asks for that head next finds it in memory. Cost: as :meth:`at`."""
+        keys = keys_of(ref, self._refs, self._commits)
+        if not keys:
+            return self.at(ref)
+        keys = list(dict.fromkeys([*keys, key := self._refs.branch_key(branch)]))
+        items = dict(zip(keys, self._refs.read_many(keys), strict=True))
+        found = resolve(ref, self._refs.having_read(items), self._commits).commit_id
+        state = self._refs.decode_branch(branch, items[key])
+        wanted = {found} if state is None else {found, state.commit_id}
+        self._commits.read([each for each in wanted if self._commits.in_memory(each) is None])
+        return self.commit(found)
 
     def commit(self, commit_id: CommitID) -> Commit:
         """The commit. At most one table read."""

@@ -33,6 +33,8 @@ class CleanupQueue:
     def __init__(self, tables: Tables, uid: RepositoryUID) -> None:
         self._tables = tables
         self._partition = f"{uid}/cleanup"
+        self._idle_until = 0.0
+        """Nothing is due before: what is queued from now on waits for :data:`LONGEST_REQUEST` at least."""
 
     def add_write(self, token: Token, now: float) -> Put:
         """Queue a token; part of the transaction that takes it from its branch."""
@@ -41,9 +43,11 @@ class CleanupQueue:
     def sweep(self, staged: StagedChanges, now: float, limit: int = 10) -> int:
         """Remove what is due, at most ``limit`` tokens of a thousand items each; returns how many were finished.
 
-        One table read when nothing is due. May be repeated and may run twice at once. Entries that make no sense are passed over,
-        and stay for fsck to report.
+        One table read when nothing is due; none if an earlier look told that nothing would be. May be repeated and may run twice
+        at once. Entries that make no sense are passed over, and stay for fsck to report.
         """
+        if now < self._idle_until:
+            return 0
         finished = 0
         for entry in self._due(now, limit):
             if staged.remove(entry.token):  # else the rest next time: it stays in the queue
@@ -87,17 +91,25 @@ class CleanupQueue:
             start = page.items[-1][0] + b"\0"
 
     def _due(self, now: float, limit: int) -> list["_Entry"]:
+        """The first entries that are due, at most ``limit``. If there is none, notes until when there will be none."""
         found: list[_Entry] = []
-        start = b""
+        start, end, next_due = b"", _place(now, Token("")), now + LONGEST_REQUEST
         while True:
-            page = self._tables.query(self._partition, start=start, end=_place(now, Token("")), limit=limit)
+            page = self._tables.query(self._partition, start=start, limit=limit)
             for place, item in page.items:
+                if place >= end:
+                    next_due = min(next_due, _time(place))
+                    break
                 entry = _decode(place, item)
                 if entry is not None and len(found) < limit:
                     found.append(entry)
-            if not page.more or len(found) == limit:
-                return found
-            start = page.items[-1][0] + b"\0"
+            else:
+                if page.more and len(found) < limit:
+                    start = page.items[-1][0] + b"\0"
+                    continue
+            if not found:
+                self._idle_until = next_due
+            return found
 
 
 class _Entry(Struct, frozen=True):
@@ -122,3 +134,7 @@ def _decode(place: bytes, item: Item) -> _Entry | None:
 
 def _place(time: float, token: Token) -> bytes:
     return int(time * 1000).to_bytes(8, "big") + token.encode()
+
+
+def _time(place: bytes) -> float:
+    return int.from_bytes(place[:8], "big") / 1000

@@ -307,7 +307,6 @@ def get_reflog(call: Call, repository: str, branch: str, query: AmountQuery) -> 
 )
 def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation) -> Response:
     """Take back on a branch what one commit changed, as a commit."""
-    opened = call.lake.repository(repository)
     overrides = body.commit_overrides or CommitOverrides()
     request = merging.Revert(
         branch=branch,
@@ -318,11 +317,11 @@ def revert_branch(call: Call, repository: str, branch: str, body: RevertCreation
         force=call.force(body.force),
     )
     try:
-        return answer(call, opened, request, _reverted)
+        return answer(call, repository, request, _reverted)
     except MergeConflictError as error:
         raise _in_conflict(error) from None
     except InvalidError as error:
-        if body.parent_number == 0 and len(opened.commit_of(body.ref).parents) > 1:
+        if body.parent_number == 0 and len(call.lake.repository(repository).commit_of(body.ref).parents) > 1:
             # Clients know it as a 409.
             words = "must specify 1-based parent number for reverting merge commit"
             raise ApiError(409, words, cause=error) from None
@@ -353,7 +352,6 @@ def _reverted(made: model.Commit) -> Response:
 )
 def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreation) -> Response:
     """Make on a branch what one commit changed elsewhere, with its message and metadata."""
-    opened = call.lake.repository(repository)
     overrides = body.commit_overrides or CommitOverrides()
     request = merging.CherryPick(
         branch=branch,
@@ -368,7 +366,7 @@ def cherry_pick(call: Call, repository: str, branch: str, body: CherryPickCreati
         return json_response(commit_document(commit), 201)
 
     try:
-        return answer(call, opened, request, render)
+        return answer(call, repository, request, render)
     except MergeConflictError as error:
         raise _in_conflict(error) from None
 
@@ -401,7 +399,7 @@ def rewrite_branch(call: Call, repository: str, branch: str, body: RewriteCreati
     def render(commit: model.Commit) -> Response:
         return json_response(commit_document(commit), 201)
 
-    return answer(call, opened, request, render)
+    return answer(call, repository, request, render)
 
 
 @routes.get(

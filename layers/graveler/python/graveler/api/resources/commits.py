@@ -75,7 +75,6 @@ class LogQuery(Query, frozen=True, kw_only=True):
 )
 def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: CommitCreation) -> Response:
     """Make the branch's uncommitted changes a commit, all at once."""
-    opened = call.lake.repository(repository)
     ready, parent = MetarangeName(query.source_metarange), CommitID(query.parent)
     info = commit_info(call, body.message, body.metadata, body.created)
     allow_empty, force = bool(body.allow_empty), call.force(body.force)
@@ -89,9 +88,9 @@ def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: C
                 allow_empty=allow_empty,
                 force=force,
             )
-            return _made(opened.run(made))
+            return _made(call.lake.repository(repository).run(made))
         request = committing.Commit(branch=branch, info=info, allow_empty=allow_empty, force=force)
-        return answer(call, opened, request, _made)
+        return answer(call, repository, request, _made)
     except NoChangesError as error:
         raise ApiError(400, "commit: no changes", cause=error) from None
 

@@ -57,7 +57,6 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
 )
 def merge_into_branch(call: Call, repository: str, source: str, destination: str, body: Merge) -> Response:
     """Bring what a ref changed since the common base into a branch, as a commit."""
-    opened = call.lake.repository(repository)
     request = merging.Merge(
         source=source,
         destination=destination,
@@ -75,7 +74,7 @@ def merge_into_branch(call: Call, repository: str, source: str, destination: str
         return json_response(MergeResult(commit.id))
 
     try:
-        return answer(call, opened, request, render)
+        return answer(call, repository, request, render)
     except MergeConflictError as error:
         return _refused(error, "conflict found")
     except TouchedError as error:
